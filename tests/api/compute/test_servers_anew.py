@@ -162,7 +162,7 @@ def test_what_a_server_is_after_a_rebuild(
     change(api, server, vm_state=before)
     assert does({"rebuild": {"imageRef": OTHER_IMAGE}}).status_code == 202
     said = {server: {"untouched": True}} if how.pop("untouched", False) else {}
-    finish(api, "rebuild", server, said=said, **how)
+    finish(api, "rebuild", server, host_results=said, **how)
     instance_row = row(api, server)
     assert (instance_row.vm_state, instance_row.task_state, instance_row.image["id"]) == (after, None, image)
     assert (instance_row.fault is not None) == (after == "error")
@@ -227,7 +227,7 @@ def test_an_image_of_a_server(api: seeds.Api, does: Does, server: str, client_as
     assert client_as("demo").get(f"/image/v2/images/{image_id}").get_json()["status"] == "saving"
     assert client_as("demo").put(f"/image/v2/images/{image_id}/file", data=b"x").status_code in (409, 415)
     said = {"source": "/nonexistent/friday", "checksum": "sha256:" + "7" * 64, "size": 9, "virtual_size": 64 << 20}
-    assert finish(api, "createImage", server, said={server: said}) == [server]
+    assert finish(api, "createImage", server, host_results={server: said}) == [server]
     assert (row(api, server).vm_state, row(api, server).task_state) == ("active", None)
     shown = client_as("demo").get(f"/image/v2/images/{image_id}").get_json()
     assert (shown["name"], shown["status"], shown["size"]) == ("friday", "active", 9)

@@ -23,7 +23,7 @@ FILE = {"source": "/nonexistent/shelved", "checksum": "sha256:" + "7" * 64, "siz
 
 def offload(api: seeds.Api, does: Does, server: str) -> None:
     assert does({"shelve": None}).status_code == 202
-    finish(api, "shelve", server, said={server: FILE})
+    finish(api, "shelve", server, host_results={server: FILE})
     finish(api, "shelveOffload", server)
 
 
@@ -34,7 +34,7 @@ def test_a_server_is_shelved(api: seeds.Api, does: Does, server: str, client_as:
     (image,) = client_as("demo").get("/image/v2/images?name=web-shelved").get_json()["images"]
     assert (image["status"], image["image_type"], image["instance_uuid"]) == ("saving", "snapshot", server)
     assert does({"shelve": None}).status_code == 409
-    finish(api, "shelve", server, said={server: FILE})
+    finish(api, "shelve", server, host_results={server: FILE})
     shown = client_as("demo").get(f"{SERVERS}/{server}").get_json()["server"]
     assert (shown["status"], shown["OS-EXT-STS:task_state"]) == ("SHELVED", "shelving_offloading")
     finish(api, "shelveOffload", server)
@@ -71,7 +71,7 @@ def test_they_begin_in_no_other_state(api: seeds.Api, does: Does, server: str, a
 
 def test_what_stayed_on_its_host_is_offloaded_by_administrators(api: seeds.Api, does: Does, server: str) -> None:
     assert does({"shelve": None}).status_code == 202
-    finish(api, "shelve", server, said={server: FILE})
+    finish(api, "shelve", server, host_results={server: FILE})
     finish(api, "shelveOffload", server, error="its host does not answer")
     assert (row(api, server).vm_state, row(api, server).host) == ("shelved", "hv1")
     assert does({"shelveOffload": None}).status_code == 403

@@ -134,14 +134,14 @@ def _networks(connection: sa.Connection, project_id: str) -> dict[str, NetworkRo
     return {row.bridge: t.cast(NetworkRow, row) for row in rows}
 
 
-def _address(domain: str, nic: FoundNic, row: NetworkRow, asked_address: str | None) -> int | None:
+def _address(domain: str, nic: FoundNic, row: NetworkRow, requested_address: str | None) -> int | None:
     if row.cidr is None:
         return None
-    if asked_address is not None:
+    if requested_address is not None:
         try:
-            return int(parse_address(asked_address, 4))
+            return int(parse_address(requested_address, 4))
         except ValueError:
-            raise NovaliteError(f"address {asked_address!r} is no IPv4 address") from None
+            raise NovaliteError(f"address {requested_address!r} is no IPv4 address") from None
     around = netaddr.IPNetwork(row.cidr)
     known = [address for address in map(netaddr.IPAddress, nic["addresses"]) if address in around]
     if len(known) != 1:

@@ -71,15 +71,17 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject
     return {}
 
 
-def ended(connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: JsonMapping) -> JsonObject:
-    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller. An image that was
-    deleted meanwhile stays so, and so does one that failed."""
+def ended(
+    connection: sa.Connection, row: t.Any, details: Details, error: str | None, host_result: JsonMapping
+) -> JsonObject:
+    """`host_result` has `source`, `checksum`, `size` and `virtual_size` of the file on the controller. An image that
+    was deleted meanwhile stays so, and so does one that failed."""
     image_id = details.get("image_id")
     if image_id is None:
         return {}
     waiting = sa.and_(image.c.id == image_id, image.c.status == "saving")
     if error is None:
-        file = {field: said[field] for field in ("source", "checksum", "size", "virtual_size")}
+        file = {field: host_result[field] for field in ("source", "checksum", "size", "virtual_size")}
         connection.execute(sa.update(image).where(waiting).values(**file, status="active", updated_at=int(time.time())))
     else:
         delete_images(connection, waiting)

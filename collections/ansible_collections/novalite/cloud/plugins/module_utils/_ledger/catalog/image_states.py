@@ -60,9 +60,11 @@ def finish(
 
     Unless they came `by_operator`, hosts may not mount them, whatever was said before they were there.
     """
-    said = connection.execute(sa.select(image.c.properties).where(image.c.id == image_id).with_for_update()).scalar()
-    if said and not by_operator:
-        values = {**values, "properties": without_host_mount(said)}
+    properties = connection.execute(
+        sa.select(image.c.properties).where(image.c.id == image_id).with_for_update()
+    ).scalar()
+    if properties and not by_operator:
+        values = {**values, "properties": without_host_mount(properties)}
     _write(connection, image_id, transfer, {**values, "transfer": None})
     check_size(connection, image_id)
 

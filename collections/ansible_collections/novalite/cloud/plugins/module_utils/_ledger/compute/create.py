@@ -147,10 +147,10 @@ def record_servers(
     details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans}
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
-    asked = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))
-    limited = [what for what in asked if asked[what] and limits.get(what, -1) >= 0]
+    requested_amounts = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))
+    limited = [what for what in requested_amounts if requested_amounts[what] and limits.get(what, -1) >= 0]
     used = usage(connection, project_id, limited)
-    check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
+    check_quota(requested_amounts, {what: used[what] - requested_amounts[what] for what in used}, limits)
 
 
 def _insert_rows(
@@ -179,7 +179,7 @@ def _insert_rows(
 def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_prefix: str) -> dict[str, dict[str, str]]:
     """Make or take the interfaces; returns of each server those with the addresses that were asked for."""
     new: list[JsonObject] = []
-    asked: list[tuple[str, str, NetworkRef, str | None]] = []  # server, interface, and the address that it is to have
+    claims: list[tuple[str, str, NetworkRef, str | None]] = []  # server, interface, and the address that it is to have
     for plan in plans:
         ports = plan.ports or (None,) * len(plan.nics)
         for position, ((of_network, address), port) in enumerate(zip(plan.nics, ports)):
@@ -190,10 +190,10 @@ def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_pr
             else:
                 give(connection, port, plan.uuid, position)
             if address is not None or of_network.within is not None:
-                asked.append((plan.uuid, number, of_network, address))
+                claims.append((plan.uuid, number, of_network, address))
     insert_vifs(connection, new, mac_prefix)
     fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
-    for server, number, of_network, address in asked:
+    for server, number, of_network, address in claims:
         # taken now, not when the server has a host: who comes second hears of it before anything is built
         owner = OF_VIF + number
         if address is not None:
@@ -266,12 +266,12 @@ def begin_again(
 
 def _requested_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
     """(interface, network, address) for each address that these servers were asked for with."""
-    asked = connection.execute(
+    fixed_ips = connection.execute(
         sa.select(instance_action.c.details["fixed_ips"]).where(
             instance_action.c.instance_uuid.in_(uuids), instance_action.c.action == "create"
         )
     ).scalars()
-    address_by_vif = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
+    address_by_vif = {vif_id: address for addresses in fixed_ips for vif_id, address in (addresses or {}).items()}
     rows = connection.execute(
         sa.select(vif.c.id.label("vif_id"), network.c.id, network.c.name, network.c.cidr)
         .join(network, network.c.id == vif.c.network_id)

@@ -33,7 +33,7 @@ def instance_at(connection: sa.Connection, network_uuid: str, address: str, host
 def uuid_at(connection: sa.Connection, network_uuid: str, address: str, host: str) -> str | None:
     """The UUID of that instance, with one query."""
     try:
-        asked = parse_address(address)
+        ip = parse_address(address)
     except ValueError:
         return None
     query = (
@@ -42,13 +42,13 @@ def uuid_at(connection: sa.Connection, network_uuid: str, address: str, host: st
         .join(network, network.c.id == vif.c.network_id)
         .where(network.c.uuid == network_uuid, instance.c.host == host, instance.c.deleted == 0)
     )
-    if asked.version == 4:
+    if ip.version == 4:
         # by the address's own row, whatever the number of interfaces on the network
         query = query.join(fixed_ip, sa.and_(fixed_ip.c.network_id == network.c.id, vif.c.id == HOLDER)).where(
-            fixed_ip.c.ip == int(asked), fixed_ip.c.owner.startswith(_VIF)
+            fixed_ip.c.ip == int(ip), fixed_ip.c.owner.startswith(_VIF)
         )
     else:
-        query = query.where(vif.c.ipv6 == str(asked))
+        query = query.where(vif.c.ipv6 == str(ip))
     return connection.execute(query).scalar()
 
 

@@ -231,8 +231,8 @@ def _groups_with_ports(
         return _groups(connection, project_id, request.security_groups)
     of_ports: list[int | None] = list(ports.group_ids_of(connection, port_ids))
     alone = len(port_ids) == len(request.networks or ()) and not request.security_groups
-    asked = () if alone else _groups(connection, project_id, request.security_groups)
-    return tuple(dict.fromkeys([*of_ports, *asked]))
+    requested_groups = () if alone else _groups(connection, project_id, request.security_groups)
+    return tuple(dict.fromkeys([*of_ports, *requested_groups]))
 
 
 def _groups(connection: sa.Connection, project_id: str, names: tuple[str, ...]) -> tuple[int | None, ...]:
@@ -268,15 +268,17 @@ def _resolved(connection: sa.Connection, project_id: str, request: CreateRequest
     """The hints with ids in them. A server that is not the project's is nothing to stay away from, as in Nova."""
     if not request.hints:
         return {}
-    asked = dict(request.hints)
-    if "different_host" in asked:
+    requested_hints = dict(request.hints)
+    if "different_host" in requested_hints:
         mine = sa.select(instance.c.uuid).where(
-            instance.c.project_id == project_id, instance.c.deleted == 0, instance.c.uuid.in_(asked["different_host"])
+            instance.c.project_id == project_id,
+            instance.c.deleted == 0,
+            instance.c.uuid.in_(requested_hints["different_host"]),
         )
-        asked["different_host"] = sorted(connection.execute(mine).scalars())
-    if "host" in asked:
-        lookups.check_compute_hosts(connection, [asked["host"]])
-    return hints.resolve(connection, project_id, {request.name: asked}, {})[request.name]
+        requested_hints["different_host"] = sorted(connection.execute(mine).scalars())
+    if "host" in requested_hints:
+        lookups.check_compute_hosts(connection, [requested_hints["host"]])
+    return hints.resolve(connection, project_id, {request.name: requested_hints}, {})[request.name]
 
 
 def _count(
@@ -295,8 +297,8 @@ def _count(
     count = min([request.max_count, *room])
     if count < request.min_count:
         # multiplied, for min_count may be 10^9: a list of so many flavors takes all memory
-        asked = {what: request.min_count * amount for what, amount in each.items()}
-        server_requests.check_quota(asked, used, limits)
+        requested_amounts = {what: request.min_count * amount for what, amount in each.items()}
+        server_requests.check_quota(requested_amounts, used, limits)
     if count > MAX_SERVERS:
         raise NovaliteError(f"{count} servers in one request: ask for at most {MAX_SERVERS}")
     return count

@@ -112,10 +112,10 @@ def begun_rebuild(connection: sa.Connection, row: InstanceRow, details: JsonObje
 
 
 def ended_rebuild(
-    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, said: JsonMapping
+    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """`said` has `untouched` where the host failed before it came to the guest. Otherwise nobody knows what there is
-    of the guest's disks, and the instance is an error until it is rebuilt."""
+    """`host_result` has `untouched` where the host failed before it came to the guest. Otherwise nobody knows what
+    there is of the guest's disks, and the instance is an error until it is rebuilt."""
     now = int(time.time())
     if error is None:
         root = root_volume(connection, row.uuid) if details.get("reimage") else None
@@ -127,7 +127,7 @@ def ended_rebuild(
             "power_state": SHUTDOWN if stopped else RUNNING,
             "launched_at": now,
         }
-    if said.get("untouched"):
+    if host_result.get("untouched"):
         former = {"image": details["before"]} if details.get("before") else {}
         return {"vm_state": row.vm_state, "disk_image": details.get("disk_before"), **former}
     return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": now}}
@@ -159,15 +159,15 @@ def ask_rescue(connection: sa.Connection, uuid: str, image_id: str | None, passw
 
 
 def begun_rescue(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
-    asked = connection.execute(sa.select(instance.c.rescue_image).where(instance.c.id == row.id)).scalar_one()
-    return {} if asked is not None else {"rescue_image": {**_rescue_image(connection, row, details), HASH: None}}
+    rescue_image = connection.execute(sa.select(instance.c.rescue_image).where(instance.c.id == row.id)).scalar_one()
+    return {} if rescue_image is not None else {"rescue_image": {**_rescue_image(connection, row, details), HASH: None}}
 
 
 def ended_rescue(
-    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, said: JsonMapping
+    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """`said` has `untouched` where the host failed before it came to the guest."""
-    if error is None or said.get("untouched"):
+    """`host_result` has `untouched` where the host failed before it came to the guest."""
+    if error is None or host_result.get("untouched"):
         return {}
     return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": int(time.time())}}
 

@@ -30,11 +30,11 @@ STARTS = ("rebuild", "rescue", "unrescue")  # after these a guest may run that d
 
 def with_hash(request: JsonMapping) -> JsonObject:
     """The request of a playbook with `password_hash` in the place of `admin_password`."""
-    asked = {field: value for field, value in request.items() if value is not None}
-    password = asked.pop("admin_password", None)
+    fields = {field: value for field, value in request.items() if value is not None}
+    password = fields.pop("admin_password", None)
     if password is not None:
-        asked["password_hash"] = guest_requests.hashed("this server", password)
-    return asked
+        fields["password_hash"] = guest_requests.hashed("this server", password)
+    return fields
 
 
 def settled(connection: sa.Connection, params: JsonMapping, servers: t.Sequence[Instance]) -> list[Instance]:
@@ -83,8 +83,8 @@ def begin(
             image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
             details = rebuilds.ask_rescue(connection, row.uuid, image_id, request.get("password_hash"))
         else:
-            asked = {**_looked_up(connection, row.project_id, request), "reimage": True}
-            details = rebuilds.ask_rebuild(connection, row.uuid, asked)
+            rebuild_request = {**_looked_up(connection, row.project_id, request), "reimage": True}
+            details = rebuilds.ask_rebuild(connection, row.uuid, rebuild_request)
         begun += server_actions.begin(connection, name, [row.uuid], request_id=request_id, details=details, **who)
     return begun
 
@@ -155,12 +155,12 @@ def _image_names(params: JsonMapping, servers: t.Sequence[Instance]) -> dict[str
 
 def _looked_up(connection: sa.Connection, project_id: str, request: JsonMapping) -> JsonObject:
     """The request of a playbook, with records where it has names."""
-    asked = dict(request)
-    if "image" in asked:
-        asked["image"] = lookups.image_by_name(connection, asked["image"], project_id)
-    if "key" in asked:
-        asked["key"] = lookups.keypair_by_name(connection, asked["key"], project_id) if asked["key"] else None
-    return asked
+    fields = dict(request)
+    if "image" in fields:
+        fields["image"] = lookups.image_by_name(connection, fields["image"], project_id)
+    if "key" in fields:
+        fields["key"] = lookups.keypair_by_name(connection, fields["key"], project_id) if fields["key"] else None
+    return fields
 
 
 def _rescued(server: Instance, chosen: rebuilds.Rescue) -> Instance:

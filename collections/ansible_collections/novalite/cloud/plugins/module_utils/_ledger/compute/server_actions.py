@@ -208,14 +208,15 @@ def finish(
     host: str | None = None,
     error: str | None = None,
     power_state: int | None = None,
-    said: t.Mapping[str, JsonMapping] | None = None,
+    host_results: t.Mapping[str, JsonMapping] | None = None,
 ) -> list[str]:
     """Record how `action` ended: without `error` it succeeded. Returns the UUIDs of those that this changed.
 
     An instance whose task state is not (or no more) the action's is left alone: it is being deleted, or this was said
     before. `host`, if given, must be the one that it is on. `power_state` is Nova's number for what its host saw;
     without it, what a success means. After an error the instance is what it was before, unless its power state says
-    that the action got half way, or its effect has it otherwise. `said` is what else its host told of each UUID.
+    that the action got half way, or its effect has it otherwise. `host_results` is what else its host told of each
+    UUID.
     """
     now = int(time.time())
     rows = _rows(connection, uuids, missing_ok=True)
@@ -239,7 +240,7 @@ def finish(
             if row.vm_state in from_states:
                 values["vm_state"] = to_state
         if effect is not None:
-            host_result = (said or {}).get(row.uuid, {})
+            host_result = (host_results or {}).get(row.uuid, {})
             values |= effect(connection, row, begun_with.get(row.uuid, {}), message, host_result)
         if row.rescue_image is not None and values.get("vm_state", row.vm_state) != "rescued":
             values["rescue_image"] = None
@@ -280,8 +281,8 @@ def set_lock(
     )
     name = "lock" if locked else "unlock"
     details = {uuid: {} if reason is None else {"reason": reason}}
-    asked = request_id or actions.new_request_id()
-    actions.start(connection, name, details, asked, now, user_id=user_id, project_id=row.project_id)
+    lock_request_id = request_id or actions.new_request_id()
+    actions.start(connection, name, details, lock_request_id, now, user_id=user_id, project_id=row.project_id)
     actions.finish(connection, name, [(uuid, None, None)], now=now)
     return True
 

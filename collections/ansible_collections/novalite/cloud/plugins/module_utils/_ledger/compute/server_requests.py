@@ -144,13 +144,13 @@ def check_own_quota(request: ServerRequest, limits: Amounts) -> None:
 def differences(request: ServerRequest, flavor: Flavor, image: Image, key: str | None) -> list[dict[str, str | None]]:
     """List the fields in which a request names another flavor, image or key than the server of that name has."""
     actual = {"flavor": flavor["name"], "image": image["name"], "key": key}
-    asked = {"flavor": request.flavor, "image": request.image, "key": request.key}
+    requested_fields = {"flavor": request.flavor, "image": request.image, "key": request.key}
     return [
-        {"name": request.name, "field": field, "requested": asked[field], "actual": actual[field]}
+        {"name": request.name, "field": field, "requested": requested_fields[field], "actual": actual[field]}
         for field in ("flavor", "image", "key")
-        if asked[field] is not None
-        and asked[field] != actual[field]
-        and not (field == "image" and asked[field] == image["id"])
+        if requested_fields[field] is not None
+        and requested_fields[field] != actual[field]
+        and not (field == "image" and requested_fields[field] == image["id"])
     ]
 
 

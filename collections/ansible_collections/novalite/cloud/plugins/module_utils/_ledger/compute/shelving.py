@@ -54,13 +54,13 @@ def begun_shelve(connection: sa.Connection, row: InstanceRow, details: JsonObjec
 
 
 def ended_shelve(
-    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, said: JsonMapping
+    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """The offload begins in the same transaction. `said` has `untouched` where the host failed before it came to the
-    guest; otherwise that is off, and has lost nothing."""
-    image_snapshots.ended(connection, row, details, error, said)
+    """The offload begins in the same transaction. `host_result` has `untouched` where the host failed before it came to
+    the guest; otherwise that is off, and has lost nothing."""
+    image_snapshots.ended(connection, row, details, error, host_result)
     if error is not None:
-        return {} if said.get("untouched") else {"vm_state": "stopped", "power_state": SHUTDOWN}
+        return {} if host_result.get("untouched") else {"vm_state": "stopped", "power_state": SHUTDOWN}
     now, kept = int(time.time()), None
     if "image_id" in details:
         try:
@@ -73,7 +73,7 @@ def ended_shelve(
 
 
 def ended_offload(
-    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, said: JsonMapping
+    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
     """After an error the instance stays shelved on its host, until it is offloaded, or unshelved, after all."""
     return {} if error is not None else {"host": None}

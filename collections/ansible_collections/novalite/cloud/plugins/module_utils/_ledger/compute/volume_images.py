@@ -54,8 +54,10 @@ def create(
     volumes = {volume.id: volume for volume in volumes_by(connection, ids=[each.volume_id for each in attached])}
     mappings, snapshots = [], []
     for each in sorted(attached, key=lambda each: (each.boot_index is None, each.device)):
-        asked = {"volume_id": each.volume_id, "name": f"snapshot for {details['name']}"[:255], "force": True}
-        snapshot = volume_snapshots.create_snapshot(connection, row.project_id, {**asked, "user_id": user_id})
+        snapshot_request = {"volume_id": each.volume_id, "name": f"snapshot for {details['name']}"[:255], "force": True}
+        snapshot = volume_snapshots.create_snapshot(
+            connection, row.project_id, {**snapshot_request, "user_id": user_id}
+        )
         snapshots.append(snapshot.id)
         mappings.append(
             {

@@ -35,13 +35,13 @@ def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
     """Those whose disks have arrived belong to their new hosts; for the others it is over."""
     action = params["action"]
-    said = _said(params, going)
+    error_by_uuid = _error_by_uuid(params, going)
     open_moves = migrations.open_moves(connection, [move["uuid"] for move in going])
     (task_state,) = server_actions.task_states(action)
     done: list[str] = []
     errors: list[Error] = []
     for move in going:
-        error = said[move["uuid"]]
+        error = error_by_uuid[move["uuid"]]
         opened = open_moves.get(move["uuid"])
         if opened is None:
             errors.append(error_of(move, "its move was ended by another run"))
@@ -62,18 +62,18 @@ def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -
 def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
     """Record the outcomes. A guest that did not come up on its destination goes back to where its disks are whole."""
     action = params["action"]
-    said = _said(params, going)
+    error_by_uuid = _error_by_uuid(params, going)
     power = {
         row["uuid"]: power_states.POWER_STATES.get(row.get("state") or "")
         for outcome in params.get("outcomes") or []
         for row in outcome.get("domains") or []
     }
-    open_moves = migrations.open_moves(connection, said)
-    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(list(said)))}
+    open_moves = migrations.open_moves(connection, error_by_uuid)
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(list(error_by_uuid)))}
     done: list[str] = []
     errors: list[Error] = []
     for move in going:
-        uuid, error = move["uuid"], said[move["uuid"]]
+        uuid, error = move["uuid"], error_by_uuid[move["uuid"]]
         opened, row = open_moves.get(uuid), rows.get(uuid)
         if opened is None or row is None or row.deleted or row.task_state not in server_actions.task_states(action):
             errors.append(error_of(move, "it is being deleted, or its move was ended by another run"))
@@ -118,25 +118,25 @@ def _power(move: Move) -> int:
     return server_actions.RUNNING if move["starts"] else server_actions.SHUTDOWN
 
 
-def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
+def _error_by_uuid(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
     """Return each move's error: None when each host that has a part in it did its part. Silence is no success."""
     outcomes = {outcome["host"]: outcome for outcome in params.get("outcomes") or []}
     ends = ("from_host", "to_host") if params.get("parts") is None else params["parts"]
-    said: dict[str, str | None] = {}
+    error_by_uuid: dict[str, str | None] = {}
     for move in going:
         hosts = {"from_host": move["from_host"], "to_host": move["to_host"]}
-        said[move["uuid"]] = None
+        error_by_uuid[move["uuid"]] = None
         for host in dict.fromkeys(hosts[end] for end in ends):
             outcome = outcomes.get(host)
             if outcome is None:
-                said[move["uuid"]] = f"host {host} did not answer"
+                error_by_uuid[move["uuid"]] = f"host {host} did not answer"
                 break
             # of a guest that moves while it runs, only a word about itself says that it has
             live = params["action"] == "live-migration"
             if outcome.get("error") if not live else move["uuid"] not in (outcome.get("done") or []):
-                said[move["uuid"]] = str(outcome.get("error") or f"host {host} did not say what became of it")
+                error_by_uuid[move["uuid"]] = str(outcome.get("error") or f"host {host} did not say what became of it")
                 break
-    return said
+    return error_by_uuid
 
 
 def _knowing(params: JsonMapping, going: list[Move]) -> list[Move]:
@@ -197,7 +197,7 @@ def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonO
                 domain = {"uuid": server["uuid"], "name": server["domain_name"]}
                 result["hosts"].setdefault(host, {"domains": []})["domains"].append(domain)
         return {**result, "targets": targets.of_hosts(result["hosts"])}
-    said = {
+    domain_states = {
         (outcome["host"], row["uuid"]): row["state"]
         for outcome in params.get("outcomes") or []
         for row in outcome.get("domains") or []
@@ -205,7 +205,10 @@ def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonO
     before, after = {}, {}
     for server in instances:
         move = running_moves[server["uuid"]]
-        source, dest = said.get((move.source_host, server["uuid"])), said.get((move.dest_host, server["uuid"]))
+        source, dest = (
+            domain_states.get((move.source_host, server["uuid"])),
+            domain_states.get((move.dest_host, server["uuid"])),
+        )
         if source is None or dest is None:
             host = move.source_host if source is None else move.dest_host
             result["errors"].append(error_of(server, f"host {host} did not say whether it runs there"))

@@ -89,7 +89,7 @@ def _plan(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[
 def _count_on_room(connection: sa.Connection, params: JsonMapping, hosts: JsonMapping) -> None:
     """Put into the plan of each host that builds, and that this run has not asked what it offers, the room that the
     ledger counts on: the host checks it before it builds."""
-    asked = {facts["name"] for facts in params.get("compute_hosts") or ()}
-    builds = {host: parts["build"] for host, parts in hosts.items() if "build" in parts and host not in asked}
+    queried_hosts = {facts["name"] for facts in params.get("compute_hosts") or ()}
+    builds = {host: parts["build"] for host, parts in hosts.items() if "build" in parts and host not in queried_hosts}
     for host, room in rooms(connection, {host: build["uuids"] for host, build in builds.items()}).items():
         builds[host]["room"] = room

@@ -41,8 +41,8 @@ def security_group(connection: sa.Connection, params: JsonMapping) -> JsonObject
     for item, name in zip(items, names):
         described = None if item["description"] is None else check_text("description", item["description"])
         if name not in there:
-            unsaid = DEFAULT_DESCRIPTION if name == DEFAULT_GROUP else ""
-            insert_group(connection, owner, name, unsaid if described is None else described)
+            default_description = DEFAULT_DESCRIPTION if name == DEFAULT_GROUP else ""
+            insert_group(connection, owner, name, default_description if described is None else described)
         elif described not in (None, there[name]["description"]):
             table = tables.security_group
             mine = sa.and_(table.c.project_id == owner, table.c.name == name)

@@ -69,8 +69,8 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     new = [request for request in requests if request.name not in stored]
     new_instances = _new_instances(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
-    asked = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
-    server_requests.check_quota(asked, usage(connection, owner["id"]), limits)
+    requested_amounts = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
+    server_requests.check_quota(requested_amounts, usage(connection, owner["id"]), limits)
 
     request_id = actions.new_request_id()
     before += instances_by(connection, uuids=[row.uuid for row in again])

@@ -49,7 +49,7 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if params.get("uuids") is not None and name in server_actions.NAMES:
         going, result["skipped"] = under_way(connection, name, params["uuids"])
         return _planned(connection, params, going, result)
-    servers = _asked_for(connection, params)
+    servers = _requested_servers(connection, params)
     if name in LOCKS:
         return {**result, **_lock(connection, params, servers)}
     if name == CONSOLE:
@@ -78,7 +78,7 @@ def prepare_server_action(_engine: sa.Engine, params: JsonMapping) -> JsonObject
     return {**params, "request": reimage.with_hash(params.get("request") or {})}
 
 
-def _asked_for(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
+def _requested_servers(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
     if params.get("uuids") is not None:
         return instances_by(connection, uuids=params["uuids"])
     entries = [entry if isinstance(entry, dict) else {"name": entry} for entry in params.get("servers") or []]
@@ -104,8 +104,8 @@ def _begin(connection: sa.Connection, params: JsonMapping, servers: list[Instanc
             begun = reimage.begin(connection, params, to_begin, request_id)
         else:
             if name == UNSHELVE.action:
-                asked = params.get("request") or {}
-                details = {key: asked[key] for key in ("availability_zone", "host") if asked.get(key) is not None}
+                request = params.get("request") or {}
+                details = {key: request[key] for key in ("availability_zone", "host") if request.get(key) is not None}
             begun = server_actions.begin(connection, name, uuids, request_id=request_id, details=details)
     except (ConflictError, NotFoundError) as error:
         raise type(error)(with_names(str(error), to_begin)) from None
@@ -194,17 +194,19 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         raise NovaliteError(f"action '{name}' has no outcomes")
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
     results = results_by_server(plans, params["outcomes"])
-    said = {uuid: row for uuid, (_host, row) in results.items()}
-    before = instances_by(connection, uuids=said)
+    row_by_uuid = {uuid: row for uuid, (_host, row) in results.items()}
+    before = instances_by(connection, uuids=row_by_uuid)
     changed: set[str] = set()
     groups: dict[tuple[str, str | None, int | None], list[str]] = {}  # by host, error and power state
     for uuid, (host, row) in results.items():
         groups.setdefault((host, row.get("error"), _POWER_STATES.get(row.get("state") or "")), []).append(uuid)
     for (host, error, power_state), uuids in groups.items():
         changed.update(
-            server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state, said=said)
+            server_actions.finish(
+                connection, name, uuids, host=host, error=error, power_state=power_state, host_results=row_by_uuid
+            )
         )
-    after = instances_by(connection, uuids=said)
+    after = instances_by(connection, uuids=row_by_uuid)
     now = [server for server in after if server["uuid"] in changed]
     result: JsonObject = {
         "changed": bool(changed),
@@ -212,17 +214,19 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "settled": [],
         "skipped": [
             {"uuid": uuid, "reason": "it was being deleted, or its action had ended"}
-            for uuid in said
+            for uuid in row_by_uuid
             if uuid not in changed
         ],
         "hosts": {},
         "errors": [
-            error_of(server, said[server["uuid"]]["error"])
+            error_of(server, row_by_uuid[server["uuid"]]["error"])
             for server in now
-            if said[server["uuid"]].get("error") is not None
+            if row_by_uuid[server["uuid"]].get("error") is not None
         ],
         # the instance, or the image, was deleted meanwhile: nobody is going to know them
-        "orphans": image_snapshots.unused(connection, (row["source"] for row in said.values() if row.get("source"))),
+        "orphans": image_snapshots.unused(
+            connection, (row["source"] for row in row_by_uuid.values() if row.get("source"))
+        ),
     }
     if name == server_actions.OFFLOAD:
         result["keepers"] = sorted(shelving.keepers(connection, changed))

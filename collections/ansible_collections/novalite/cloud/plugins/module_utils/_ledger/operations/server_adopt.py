@@ -101,8 +101,8 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if reserved:
         changed = {**adopted, "reserved": reserved}
         connection.execute(sa.update(instance).where(instance.c.uuid == guest.uuid).values(adopted=changed))
-    asked = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
-    server_requests.check_quota(asked, before, quotas.quota_limits(connection, owner["id"]))
+    requested_amounts = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
+    server_requests.check_quota(requested_amounts, before, quotas.quota_limits(connection, owner["id"]))
     _claim(connection, guest, host, now)
     request_id = actions.new_request_id()
     actions.start(connection, "adopt", {guest.uuid: {}}, request_id, now, project_id=owner["id"])

@@ -86,16 +86,16 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
     """Those that are named, but for what is already as it shall be."""
     action = params["action"]
-    asked = _asked(params)
+    entry_by_name = _entry_by_name(params)
     if _named(params):
-        servers = servers_named(connection, params.get("project"), list(asked))
+        servers = servers_named(connection, params.get("project"), list(entry_by_name))
     else:
         servers = _chosen(connection, params)
     take_over(connection, servers, params.get("action_timeout"), bool(params.get("takeover")))
     servers = instances_by(connection, uuids=[server["uuid"] for server in servers])
     going = []
     for server in servers:
-        wish = asked.get(server["name"], {})
+        wish = entry_by_name.get(server["name"], {})
         flavor = wish.get("flavor") or params.get("flavor")
         host = wish.get("host") or params.get("host") or params.get("returning_to")
         if is_settled(connection, action, server, flavor, host):
@@ -135,7 +135,7 @@ def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
     return [server for server in servers if server["vm_state"] in allowed]
 
 
-def _asked(params: JsonMapping) -> dict[str, JsonObject]:
+def _entry_by_name(params: JsonMapping) -> dict[str, JsonObject]:
     """Name -> what was said of it, for all that are named."""
     entries = [server if isinstance(server, dict) else {"name": server} for server in params.get("servers") or []]
     return {name: entry for entry in entries for name in server_requests.expand_names([entry])}

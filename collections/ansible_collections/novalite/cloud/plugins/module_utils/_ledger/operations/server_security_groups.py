@@ -41,9 +41,9 @@ def server_security_groups(connection: sa.Connection, params: JsonMapping) -> Js
     before = _memberships(servers)
     touched = set(groups.values())
     for name, mentioned in groups_by_server.items():
-        now, asked = set(before[name]), set(mentioned)
-        joined = asked if params["exclusive"] else now | asked
-        shall = now - asked if params["state"] == "absent" else joined
+        now, requested_groups = set(before[name]), set(mentioned)
+        joined = requested_groups if params["exclusive"] else now | requested_groups
+        shall = now - requested_groups if params["state"] == "absent" else joined
         leaving = [before[name][group] for group in now - shall]
         touched.update(leaving)
         link = instance_security_group

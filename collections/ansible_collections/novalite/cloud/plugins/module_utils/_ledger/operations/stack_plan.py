@@ -175,8 +175,8 @@ def _project(connection: sa.Connection, stack: Stack) -> tuple[Item | None, str]
     except NovaliteError as error:
         raise stack.error(str(error), ("project",)) from None
     before, after = _sides(result, "projects", stack.project)
-    said = {f"quotas.{key}": value for key, value in checked_quotas(stack.quotas).items()}
-    return plan.record_item("project", stack.project, said, before, after), result["projects"][0]["id"]
+    quota_values = {f"quotas.{key}": value for key, value in checked_quotas(stack.quotas).items()}
+    return plan.record_item("project", stack.project, quota_values, before, after), result["projects"][0]["id"]
 
 
 def _make_records(connection: sa.Connection, stack: Stack, owner: str, params: JsonMapping) -> list[Item]:
@@ -296,8 +296,8 @@ def _servers(connection: sa.Connection, stack: Stack, owner: str, replace: bool)
                 going.append(Item(REMOVE, "server", instance.name))
                 todo.terminate.append(there["uuid"])
             continue
-        said = desired_server(instance, checked(stack, instance), there)
-        item = plan.server_item(instance.name, said, there)
+        desired = desired_server(instance, checked(stack, instance), there)
+        item = plan.server_item(instance.name, desired, there)
         if item is None:
             continue
         todo.items.append(item)
@@ -307,7 +307,7 @@ def _servers(connection: sa.Connection, stack: Stack, owner: str, replace: bool)
                 continue
             todo.terminate.append(t.cast(Live, there)["uuid"])
         if item.action == CHANGE:
-            _change_in_place(todo, instance.name, said, t.cast(Live, there), item)
+            _change_in_place(todo, instance.name, desired, t.cast(Live, there), item)
         else:
             todo.launch.append(launched_with(stack, instance))
     named = {instance.name for instance in stack.servers}
@@ -321,12 +321,12 @@ def _servers(connection: sa.Connection, stack: Stack, owner: str, replace: bool)
     return todo
 
 
-def _change_in_place(todo: _Servers, name: str, said: JsonObject, there: Live, item: Item) -> None:
+def _change_in_place(todo: _Servers, name: str, desired: JsonObject, there: Live, item: Item) -> None:
     fields = {change.field.partition(".")[0] for change in item.changes}
     if "metadata" in fields:
-        todo.metadata.append((there["row"], said["metadata"]))
+        todo.metadata.append((there["row"], desired["metadata"]))
     if "security_groups" in fields:
-        now, then = set(there["security_groups"]), set(said["security_groups"])
+        now, then = set(there["security_groups"]), set(desired["security_groups"])
         if then - now:
             todo.join.append({"name": name, "security_groups": sorted(then - now)})
         if now - then:

@@ -89,8 +89,8 @@ def _changed(connection: sa.Connection, before: Volume, item: JsonMapping) -> Vo
     size = item.get("size")
     if size is not None and size < before.size_gb:
         raise NovaliteError(f"volume {name!r} has {before.size_gb} GiB: a volume cannot be made smaller ({size})")
-    said = set_values(item, ("description", "metadata", "bootable", "readonly"))
-    changes = {key: value for key, value in said.items() if getattr(before, key) != value}
+    values = set_values(item, ("description", "metadata", "bootable", "readonly"))
+    changes = {key: value for key, value in values.items() if getattr(before, key) != value}
     after = volumes.update_volume(connection, before.id, changes) if changes else before
     if size is not None and size > (before.new_size_gb or before.size_gb):
         after = volumes.begin_extend(connection, before.id, size)

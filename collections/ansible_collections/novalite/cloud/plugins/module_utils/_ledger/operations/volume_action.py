@@ -149,10 +149,10 @@ _FINISH: dict[str, _Finish] = {
 
 def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`plans` ({host: plan}) were carried out, `outcomes` say how: what no outcome is about was not done."""
-    said = {outcome["host"]: outcome for outcome in params["outcomes"]}
+    outcome_by_host = {outcome["host"]: outcome for outcome in params["outcomes"]}
     errors, changed = [], False
     for host, plan in (params.get("plans") or {}).items():
-        outcome = said.get(host) or {"error": f"host {host} did not answer", "results": []}
+        outcome = outcome_by_host.get(host) or {"error": f"host {host} did not answer", "results": []}
         rows = {result.get("id") or result["uuid"]: result for result in outcome.get("results") or []}
         if any("image_id" in result for result in rows.values()):
             # volumes are made before images of them are: what was said of these comes last
@@ -164,7 +164,7 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         for work in plan["work"]:
             error = outcome.get("error") or f"host {host} did not say what became of it"
             error = results.get(work["id"], error)
-            more = {"said": rows.get(work["id"])} if work["does"] == "upload" else {}
+            more = {"file_record": rows.get(work["id"])} if work["does"] == "upload" else {}
             changed = _FINISH[work["does"]](connection, work["id"], error=error, **more) or changed
             if error is not None:
                 errors.append({"id": work["id"], "message": f"{work['does']} {work['id']}: {error}"})

@@ -119,8 +119,10 @@ def give(
     if host is not None and places:
         places.setdefault(host, "the host that was asked for")
     if len(places) > 1:
-        said = ", ".join(f"{volume_id} on {name}" for name, volume_id in sorted(places.items()))
-        raise ConflictError(f"Block Device Mapping is Invalid: no compute host has all that the server needs: {said}")
+        places_text = ", ".join(f"{volume_id} on {name}" for name, volume_id in sorted(places.items()))
+        raise ConflictError(
+            f"Block Device Mapping is Invalid: no compute host has all that the server needs: {places_text}"
+        )
 
 
 def complete(connection: sa.Connection, plan: JsonObject, kind: str, moving: bool) -> None:

@@ -77,17 +77,17 @@ def begin_upload(
 
 
 def finish_upload(
-    connection: sa.Connection, volume_id: str, *, error: str | None = None, said: JsonMapping | None = None
+    connection: sa.Connection, volume_id: str, *, error: str | None = None, file_record: JsonMapping | None = None
 ) -> bool:
-    """Record how it ended: `said` has source, checksum, size and virtual_size of the file on the controller. The volume
-    is what it was before; an image that was deleted meanwhile stays so, and one that failed goes."""
+    """Record how it ended: `file_record` has source, checksum, size and virtual_size of the file on the controller. The
+    volume is what it was before; an image that was deleted meanwhile stays so, and one that failed goes."""
     rows = volumes_by(connection, ids=[volume_id])
     if not rows or rows[0].status != UPLOADING:
         return False
     waiting = image_of_upload(volume_id)
     image_id = connection.execute(sa.select(image.c.id).where(waiting)).scalar()
-    if error is None and said is not None and image_id is not None:
-        values = {field: said[field] for field in _FILE}
+    if error is None and file_record is not None and image_id is not None:
+        values = {field: file_record[field] for field in _FILE}
         connection.execute(
             sa.update(image).where(waiting).values(**values, status="active", updated_at=int(time.time()))
         )
