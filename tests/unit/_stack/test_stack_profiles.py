@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._stack.document import ProfileError, merged, resolved, said
+from ansible_collections.novalite.cloud.plugins.module_utils._stack.document import (
+    ProfileError,
+    merged,
+    resolved,
+    without_nulls,
+)
 
 leaves = st.none() | st.integers() | st.sampled_from(["", "x"]) | st.lists(st.integers(), max_size=2)
 keys = st.sampled_from(["a", "b", "c"])
@@ -80,7 +85,7 @@ def test_a_null_takes_away_and_says_nothing() -> None:
         "name": "x",
         "metadata": {"b": "2"},
     }
-    assert said({"a": None, "b": {"c": None}}) == {"b": {}}
+    assert without_nulls({"a": None, "b": {"c": None}}) == {"b": {}}
 
 
 def test_later_profiles_win_and_lists_are_replaced() -> None:

@@ -96,7 +96,7 @@ def pipe(
                 writer.kill()
                 raise
             t.cast(t.IO[bytes], writer.stdout).close()  # one whose reader has ended gets to know
-            said = t.cast(t.IO[bytes], writer.stderr).read().decode(errors="replace")
+            writer_stderr = t.cast(t.IO[bytes], writer.stderr).read().decode(errors="replace")
     except FileNotFoundError as error:
         argv = second if error.filename == second[0] else first
         raise CommandError(argv, 127, f"{argv[0]} is not installed on this host") from None
@@ -105,4 +105,4 @@ def pipe(
     if done.returncode != 0:
         raise CommandError(second, done.returncode, done.stderr.decode(errors="replace"))
     if writer.returncode not in first_ok:
-        raise CommandError(first, writer.returncode, said)
+        raise CommandError(first, writer.returncode, writer_stderr)

@@ -82,10 +82,10 @@ def run_confined(
         try:
             return run([*confined(user, limits), *words], ok=ok, timeout=timeout, pass_fds=list(handles.values()))
         except CommandError as error:
-            said = error.stderr
+            stderr = error.stderr
             for path, name in names.items():
-                said = said.replace(name, path)
-            raise CommandError(argv, error.rc, said) from None
+                stderr = stderr.replace(name, path)
+            raise CommandError(argv, error.rc, stderr) from None
 
 
 def confined(user: int, limits: Limits) -> list[str]:

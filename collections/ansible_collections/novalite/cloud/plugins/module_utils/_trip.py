@@ -117,9 +117,9 @@ def answer(text: str) -> None:
     """Take the trip that `text`, JSON, asks for, and print its answer; what modules print goes to stderr."""
     request: Request = json.loads(text)
     if request["token"] and not may_begin(request["token"], request["again"]):
-        said = BEGUN
+        reply = BEGUN
     else:
         with contextlib.redirect_stdout(sys.stderr):
-            said = json.dumps(take(request))
-    sys.stdout.write(f"{MARK}{said}\n")
+            reply = json.dumps(take(request))
+    sys.stdout.write(f"{MARK}{reply}\n")
     sys.stdout.flush()

@@ -71,7 +71,7 @@ def stop(daemon: subprocess.Popen[bytes], work: str) -> None:
     """Terminate and reap `daemon`. Raises DaemonError when it had failed or does not end."""
     end(daemon)
     if daemon.returncode != 0:
-        message = said(work)
+        message = error_output(work)
         if 'Failed to get "write" lock' in message or 'Failed to get shared "write" lock' in message:
             raise DiskInUseError("its disk is in use: the guest runs; stop it first")
         raise DaemonError(f"QEMU's program ended with {daemon.returncode}: {message or 'no message'}")
@@ -84,7 +84,7 @@ def end(daemon: subprocess.Popen[bytes]) -> None:
         daemon.wait()
 
 
-def said(work: str) -> str:
+def error_output(work: str) -> str:
     """Return the errors that a program started with `work` has printed, in one line."""
     with open(os.path.join(work, ERRORS), encoding="utf-8", errors="replace") as handle:
         return "; ".join(line.strip() for line in handle if line.strip())

@@ -170,7 +170,7 @@ def _there(domain: libvirt.virDomain, scope: int) -> dict[str, str]:
 
 def _pull_out(domain: libvirt.virDomain, scope: int, mac: str, name: str, timeout: float) -> None:
     """Return when the interface is gone. A guest is asked, again and again, for it may not listen yet."""
-    begun = asked = time.monotonic()
+    begun = requested_at = time.monotonic()
     xml = _there(domain, scope).get(mac)
     if xml is None:
         return
@@ -179,8 +179,8 @@ def _pull_out(domain: libvirt.virDomain, scope: int, mac: str, name: str, timeou
         now = time.monotonic()
         if now - begun >= timeout:
             raise NovaliteError(f"the guest of domain {name} did not let go of the interface {mac} in {timeout:g} s")
-        if now - asked >= ASK_AGAIN:
-            asked = now
+        if now - requested_at >= ASK_AGAIN:
+            requested_at = now
             _ask(domain, xml, scope)
         time.sleep(POLL)
 

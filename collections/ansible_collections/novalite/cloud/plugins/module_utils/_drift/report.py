@@ -64,8 +64,8 @@ def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
 
 
 def in_words(rows: t.Sequence[Row], failures: t.Sequence[str]) -> str:
-    said = "no difference" if not rows else f"{len(rows)} difference{'s' if len(rows) > 1 else ''}"
-    return f"{said}, {len(failures)} failed" if failures else said
+    differences_text = "no difference" if not rows else f"{len(rows)} difference{'s' if len(rows) > 1 else ''}"
+    return f"{differences_text}, {len(failures)} failed" if failures else differences_text
 
 
 def _values(values: JsonMapping) -> str:

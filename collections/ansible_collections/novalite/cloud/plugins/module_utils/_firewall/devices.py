@@ -110,7 +110,7 @@ def merged(
 ) -> Devices:
     """The devices by side after a request for the `instances` (id -> devices, and in `opened` those without port
     security); `keep` those of others. Of FROM what is kept only: who has egress rules is not known here."""
-    asked, freed = (
+    requested_devices, freed = (
         {device: who for who, devices in of_whom.items() for device in devices} for of_whom in (instances, opened)
     )
     merged_sides = {}
@@ -119,12 +119,12 @@ def merged(
         merged_sides[side.root] = {
             device: who
             for device, who in before.items()
-            if who not in instances and device not in asked and device not in freed
+            if who not in instances and device not in requested_devices and device not in freed
         }
-    merged_sides[TO.root].update(asked)
+    merged_sides[TO.root].update(requested_devices)
     merged_sides[OPEN.root].update(freed)
     if family == "IPv6":
-        merged_sides[ND.root].update(asked)
+        merged_sides[ND.root].update(requested_devices)
     return merged_sides
 
 

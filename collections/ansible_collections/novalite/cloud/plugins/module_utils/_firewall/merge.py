@@ -302,16 +302,16 @@ class _Merge:
     def _dispatch(self) -> None:
         changes, present = self.changes, self.present
         self.all[policy.FALLBACK[self.family]] = ("-j DROP",)
-        asked = present.chains.get(devices.ASKED)
+        host_rules = present.chains.get(devices.ASKED)
         self.all.update(
             (devices.OPEN.target + who, devices.JUDGED_BY_NOBODY) for who in changes.devices[devices.OPEN.root].values()
         )
         if self.all_devices:
             opened = self.request.opened if self.is_present else None
             self.all[devices.ASKED] = (
-                asked if asked and opened is None else passage.host_chain(self.family, opened or ())
+                host_rules if host_rules and opened is None else passage.host_chain(self.family, opened or ())
             )
-        elif asked is not None:
+        elif host_rules is not None:
             changes.gone.append(devices.ASKED)
         before, after = devices.heads(present.devices), devices.heads(changes.devices)
         difference, is_read = tree.Difference(), present.ruleset is not None  # then all is compared with what is there

@@ -76,7 +76,7 @@ def chains(
                 rules.setdefault(bridge, []).append(rule)
         for bridge, isolated in bridges.items():
             rules[bridge] = (
-                _sent(bridge, isolated) if name == SENT else _asked(bridge, isolated, bridge in serving, family)
+                _sent(bridge, isolated) if name == SENT else _input_rules(bridge, isolated, bridge in serving, family)
             )
         lines = [rule for bridge in sorted(rules) for rule in rules[bridge]]
         if lines:
@@ -103,7 +103,7 @@ def _sent(bridge: str, isolated: bool) -> list[str]:
     return [f"-i {bridge} -j ACCEPT", f"-o {bridge} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"]
 
 
-def _asked(bridge: str, isolated: bool, serving: bool, family: str) -> list[str]:
+def _input_rules(bridge: str, isolated: bool, serving: bool, family: str) -> list[str]:
     if isolated:
         return []  # its servers are in the namespace
     device = f"-i {bridge} "

@@ -88,7 +88,7 @@ def arrows(launch: JsonMapping) -> list[Arrow]:
 
 def _ends(operation: str, host: str, by_job: bool, steps: t.Sequence[LaunchStep]) -> tuple[str, str, str]:
     """The boxes that a call is between, and its kind."""
-    asked = API if by_job else RUN
+    entry_box = API if by_job else RUN
     if operation == TRIP:
         return RUN, f"{COMPUTE} {host}", SSH
     if operation in HOSTS:
@@ -96,8 +96,8 @@ def _ends(operation: str, host: str, by_job: bool, steps: t.Sequence[LaunchStep]
         kind = SOCKET if any(step.kind == SOCKET for step in steps) else IN_PROCESS
         return f"{COMPUTE} {host}", f"{component} {host}", kind
     ends = {
-        REQUEST: (CLIENT, asked, HTTP if by_job else IN_PROCESS),
-        "server": (asked, DATABASE, IN_PROCESS),
+        REQUEST: (CLIENT, entry_box, HTTP if by_job else IN_PROCESS),
+        "server": (entry_box, DATABASE, IN_PROCESS),
         TAKEN: (API, RUN, JOB),
         "scheduler": (RUN, SCHEDULER, IN_PROCESS),
         "fixed_ip": (RUN, NETWORK, IN_PROCESS),

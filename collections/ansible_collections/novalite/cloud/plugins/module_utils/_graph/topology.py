@@ -165,11 +165,11 @@ def _bar(name: str, used: float, total: float, unit: str) -> str:
     fill = colour if share >= 1 else "#e6e6e6" if share <= 0 else f"{colour};{share:.3f}:#e6e6e6"
     if unit == "MiB" and total >= 10240:
         used, total, unit = used / 1024, total / 1024, "GiB"
-    said = f"{_number(used)} of {_number(total)} {unit}".strip()
+    usage_text = f"{_number(used)} of {_number(total)} {unit}".strip()
     return (
         f'<tr><td align="left" {_wide(name)}>{_small(name)}</td>'
         f'<td width="{_BAR}" height="9" fixedsize="true" bgcolor="{fill}"></td>'
-        f'<td align="right" {_wide(said)}>{_small(said)}</td></tr>'
+        f'<td align="right" {_wide(usage_text)}>{_small(usage_text)}</td></tr>'
     )
 
 
@@ -182,8 +182,8 @@ def _instances(servers: t.Sequence[Record], signs: _Signs, several: bool) -> str
     for server in servers[:SHOWN]:
         name = _cut(f"{server['project']}: {server['name']}" if several else server["name"])
         state = server["task_state"] or server["vm_state"]
-        said = "" if state == "active" else f" {state}"
-        grey = f'&#160;<font color="#777777" point-size="9">{escaped(state)}</font>' if said else ""
+        state_text = "" if state == "active" else f" {state}"
+        grey = f'&#160;<font color="#777777" point-size="9">{escaped(state)}</font>' if state_text else ""
         address = " ".join([server["ip"] or "", *server["floating_ips"][:1]]).strip()
         badges = _row_of(
             [
@@ -193,7 +193,7 @@ def _instances(servers: t.Sequence[Record], signs: _Signs, several: bool) -> str
         )
         rows += (
             f'<tr><td width="8" height="8" fixedsize="true" bgcolor="{_STATES.get(server["vm_state"], _OTHER)}"></td>'
-            f'<td align="left" {_wide(name + said)}>{escaped(name)}{grey}</td>'
+            f'<td align="left" {_wide(name + state_text)}>{escaped(name)}{grey}</td>'
             f'<td align="left" {_wide(address)}>{_small(address)}</td>'
             f'<td align="right">{badges}</td></tr>'
         )

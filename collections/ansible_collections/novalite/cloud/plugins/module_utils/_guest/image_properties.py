@@ -56,14 +56,14 @@ def check_new(name: str, properties: JsonMapping, known: JsonMapping) -> None:
 def partition(image: Image) -> int | str | None:
     """Partition to inject into: a number, 0 for the whole disk, "inspect", or None for nowhere. -1 and -2 are Nova's
     names for the last two (inject_partition). Raises NovaliteError."""
-    said = str(_properties(image).get("os_partition", "inspect")).lower()
-    if said in ("inspect", "-1"):
+    os_partition = str(_properties(image).get("os_partition", "inspect")).lower()
+    if os_partition in ("inspect", "-1"):
         return "inspect"
-    if said in ("none", "-2"):
+    if os_partition in ("none", "-2"):
         return None
-    if not (said.isascii() and said.isdigit() and len(said) <= 3):
-        raise _refused(image, "os_partition", said, ["a number", "0 for the whole disk", "inspect", "none"])
-    return int(said)
+    if not (os_partition.isascii() and os_partition.isdigit() and len(os_partition) <= 3):
+        raise _refused(image, "os_partition", os_partition, ["a number", "0 for the whole disk", "inspect", "none"])
+    return int(os_partition)
 
 
 def host_mount(image: Image) -> bool:
@@ -95,10 +95,10 @@ def admin_user(image: Image) -> str:
 
 def login_user(image: Image) -> str:
     """The same for files that hold everybody's ways in (ssh_config). Raises NovaliteError for what is no user name."""
-    said = admin_user(image)
-    if _USER.fullmatch(said) is None:
-        raise _refused(image, "os_admin_user", said, ["up to 32 letters, digits, and _ . - (not first)"])
-    return said
+    user_name = admin_user(image)
+    if _USER.fullmatch(user_name) is None:
+        raise _refused(image, "os_admin_user", user_name, ["up to 32 letters, digits, and _ . - (not first)"])
+    return user_name
 
 
 def config_drive_is_mandatory(image: Image) -> bool:
@@ -123,12 +123,12 @@ def guest_agent(image: Image) -> bool:
 
 def shutdown_timeout(image: Image) -> int | None:
     """Seconds, up to an hour; None when the image does not say."""
-    said = str(_properties(image).get("os_shutdown_timeout", ""))
-    if not said:
+    timeout = str(_properties(image).get("os_shutdown_timeout", ""))
+    if not timeout:
         return None
-    if not (said.isascii() and said.isdigit() and len(said) <= 4 and int(said) <= 3600):
-        raise _refused(image, "os_shutdown_timeout", said, ["a number of seconds from 0 to 3600"])
-    return int(said)
+    if not (timeout.isascii() and timeout.isdigit() and len(timeout) <= 4 and int(timeout) <= 3600):
+        raise _refused(image, "os_shutdown_timeout", timeout, ["a number of seconds from 0 to 3600"])
+    return int(timeout)
 
 
 def _properties(image: Image) -> JsonMapping:
@@ -138,11 +138,11 @@ def _properties(image: Image) -> JsonMapping:
 def _one_of(image: Image, name: str, default: str, values: list[str]) -> str:
     if name not in _properties(image):
         return default
-    said = str(_properties(image)[name]).lower()
-    if said not in values:
-        raise _refused(image, name, said, values)
-    return said
+    text = str(_properties(image)[name]).lower()
+    if text not in values:
+        raise _refused(image, name, text, values)
+    return text
 
 
-def _refused(image: Image, name: str, said: str, values: list[str]) -> NovaliteError:
-    return NovaliteError(f"image '{image.get('name')}': its property {name} is {said[:40]!r}; use {', '.join(values)}")
+def _refused(image: Image, name: str, text: str, values: list[str]) -> NovaliteError:
+    return NovaliteError(f"image '{image.get('name')}': its property {name} is {text[:40]!r}; use {', '.join(values)}")

@@ -84,15 +84,15 @@ def lines(answers: t.Sequence[JsonMapping], walks: t.Sequence[JsonMapping]) -> l
     return answer_lines
 
 
-def disagreements(answers: t.Sequence[JsonMapping], walks: t.Sequence[JsonMapping], asked: int) -> list[str]:
-    """Sentences about the answers that hosts contradict; `asked` is how many walks there should be."""
+def disagreements(answers: t.Sequence[JsonMapping], walks: t.Sequence[JsonMapping], walk_count: int) -> list[str]:
+    """Sentences about the answers that hosts contradict; `walk_count` is how many walks there should be."""
     problems = []
     for number, answer in enumerate(answers):
         own = [walk for walk in walks if walk["answer"] == number and walk["certain"]]
         refusing = [walk["host"] for walk in own if not walk["accepted"]]
         if answer["allowed"] and refusing:
             problems.append(f"the ledger allows it, and the chains of {', '.join(refusing)} do not: {answer['line']}")
-        elif own and not answer["allowed"] and not refusing and len(walks) == asked:
+        elif own and not answer["allowed"] and not refusing and len(walks) == walk_count:
             hosts = ", ".join(walk["host"] for walk in own)
             problems.append(f"the ledger does not allow it, and the chains of {hosts} do: {answer['line']}")
     return [f"{problem}; run playbooks/firewall.yml" for problem in problems]

@@ -37,9 +37,9 @@ class Candidates:
         # per filter: the names it refused, and why; never changed in place, since explanations hold on to it
         self.removed: list[dict[str, str]] = [{} for _filter in filters]
         self.passed = list(range(len(hosts)))  # which of `hosts` passed, ascending
-        asked = [numbered for numbered in enumerate(filters) if numbered[1].concerns(request, options)]
-        candidates = self._run(asked, list(hosts))
-        self._again = [numbered for numbered in asked if not numbered[1].once]
+        concerned_filters = [numbered for numbered in enumerate(filters) if numbered[1].concerns(request, options)]
+        candidates = self._run(concerned_filters, list(hosts))
+        self._again = [numbered for numbered in concerned_filters if not numbered[1].once]
         self._around = [numbered for numbered in self._again if numbered[1].looks_around]
         self.columns = columns_for(weighers, candidates, request, options) if candidates else []
 

@@ -79,8 +79,8 @@ def without_reasons(message: str) -> str:
 
     What comes before it ("gave up after 3 attempts (...): ") stays.
     """
-    before, said, _reasons = message.partition(f"{NO_HOST} for ")
-    return f"{before}{NO_HOST}. There are not enough hosts available." if said else message
+    before, sentence, _reasons = message.partition(f"{NO_HOST} for ")
+    return f"{before}{NO_HOST}. There are not enough hosts available." if sentence else message
 
 
 def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> JsonObject:

@@ -160,7 +160,7 @@ class Request:
             tuple(self.ignore_hosts),
             # a member that has a host already is asked about with that host in mind: like no other
             (group.id, group.policy, self.uuid if self.uuid in group.members else None) if group else None,
-            *(repr(sorted(said.items())) if said else None for said in _SAID(self)),
+            *(repr(sorted(mapping.items())) if mapping else None for mapping in _MAPPINGS(self)),
         )
 
     def hint(self, name: str) -> Json:
@@ -171,7 +171,7 @@ class Request:
         return value
 
 
-_SAID = operator.attrgetter("image_properties", "extra_specs", "hints")
+_MAPPINGS = operator.attrgetter("image_properties", "extra_specs", "hints")
 _ALIKE = operator.attrgetter(
     *("vcpus", "memory_mb", "disk_gb", "root_gb", "project_id", "flavor_name", "image_id", "availability_zone"),
     *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank"),

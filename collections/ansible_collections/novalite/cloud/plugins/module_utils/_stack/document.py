@@ -244,17 +244,17 @@ def merged(below: Values, above: Values) -> dict[str, t.Any]:
     return result
 
 
-def said(value: t.Any) -> t.Any:
+def without_nulls(value: t.Any) -> t.Any:
     """`value` without the keys whose value is null: they say nothing."""
     if isinstance(value, t.Mapping):
-        return {key: said(item) for key, item in value.items() if item is not None}
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return value
 
 
 def resolved(item: Values, profiles: t.Mapping[str, Values]) -> dict[str, t.Any]:
     """`item` over its profiles (`profile`: one name, or several of which later ones win), and theirs. Raises
     ProfileError."""
-    return t.cast("dict[str, t.Any]", said(_flat(item, profiles, ())))
+    return t.cast("dict[str, t.Any]", without_nulls(_flat(item, profiles, ())))
 
 
 def _flat(item: Values, profiles: t.Mapping[str, Values], path: tuple[str, ...]) -> dict[str, t.Any]:

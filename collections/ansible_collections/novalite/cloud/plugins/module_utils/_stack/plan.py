@@ -42,7 +42,7 @@ class Item:
         return {**dataclasses.asdict(self), "changes": [change._asdict() for change in self.changes]}
 
 
-def record_item(kind: str, name: str, said: Values, before: Values | None, after: Values | None) -> Item | None:
+def record_item(kind: str, name: str, values: Values, before: Values | None, after: Values | None) -> Item | None:
     """The item of a record that was (or would be) `before` and `after`; None where nothing changes. A new record shows
     what the document says of it, another one what changes."""
     if before == after:
@@ -50,7 +50,7 @@ def record_item(kind: str, name: str, said: Values, before: Values | None, after
     if after is None:
         return Item(REMOVE, kind, name)
     if before is None:
-        return Item(ADD, kind, name, tuple(Change(key, None, value) for key, value in said.items()))
+        return Item(ADD, kind, name, tuple(Change(key, None, value) for key, value in values.items()))
     return Item(CHANGE, kind, name, tuple(_changes(before, after)))
 
 

@@ -222,7 +222,7 @@ def _wait_for(process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: 
         pause=0.05,
     )
     if process.poll() is not None:
-        last = " ".join(daemon.said(directory).split())[-300:]
+        last = " ".join(daemon.error_output(directory).split())[-300:]
         raise NovaliteError(f"host {move['to_host']} cannot be reached over ssh at {move['to_address']}: {last}")
 
 

@@ -15,14 +15,14 @@ from ..rows import HostState, Request
 
 def _capacity(name: str, nova: str, amount_of: str, unit: str, ratio: str) -> Filter:
     """The filter of one resource, by its name in requests and hosts. Overcommit is up to the host's `ratio`."""
-    asked_of, room_of = operator.attrgetter(amount_of), operator.attrgetter(f"{amount_of}_room")
+    amount_in, room_of = operator.attrgetter(amount_of), operator.attrgetter(f"{amount_of}_room")
 
     def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
         """Return positions of hosts with `used + amount > (total - reserved) * ratio`, or too small for one instance.
 
         Who asks for none is let in even where too much is used already: so does Placement.
         """
-        amount = asked_of(request)
+        amount = amount_in(request)
         return [at for at, room in enumerate(map(room_of, hosts)) if amount > room] if amount else []
 
     def passes(host: HostState, request: Request, options: Options) -> str | None:
@@ -31,7 +31,7 @@ def _capacity(name: str, nova: str, amount_of: str, unit: str, ratio: str) -> Fi
         Overcommit shares a host between instances; one instance alone never gets more than the machine has, or it would
         compete with itself (Nova's AggregateCoreFilter and its siblings had the same rule).
         """
-        amount, total = asked_of(request), asked_of(host)
+        amount, total = amount_in(request), amount_in(host)
         if not amount or amount <= room_of(host):
             return None
         if amount > total:

@@ -94,5 +94,5 @@ def _mismatch(
         return f"is {host.facts.get('arch') or 'of an unknown architecture'}, the image is {architecture}"
     if hypervisor and not any(hypervisor in combination for combination in supported):
         return f"runs {host.facts.get('hypervisor_type') or 'an unknown hypervisor'}, the image asks for {hypervisor}"
-    asked = ", ".join(value for value in (architecture, hypervisor, mode) if value)
-    return f"does not run guests that are {asked}"
+    guest_type = ", ".join(value for value in (architecture, hypervisor, mode) if value)
+    return f"does not run guests that are {guest_type}"
