@@ -23,8 +23,8 @@ class ActionModule(HostLedgerAction):
         if params["state"] == "absent":
             return self.ask_ledger({"name": name, "state": "absent"}, where)
         # the policy is no business of the hypervisor, either
-        asked = {**{option: params[option] for option in compute_host.FACT_ARGUMENTS}, "name": name}
-        asked["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
+        arguments = {**{option: params[option] for option in compute_host.FACT_ARGUMENTS}, "name": name}
+        arguments["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         tunnel_address = params["tunnel_address"]
         if tunnel_address and _host_expectations.address_or_none(tunnel_address) is None:
             raise AnsibleActionFail(f"tunnel_address {tunnel_address!r} of {name} is no address")
@@ -32,7 +32,7 @@ class ActionModule(HostLedgerAction):
         facts = _host_expectations.controllers_facts(
             params, task_vars.get("ansible_host") or task_vars["inventory_hostname"]
         )
-        result = self.run_on_host("compute_host", asked, task_vars)
+        result = self.run_on_host("compute_host", arguments, task_vars)
         if result.get("failed") or "compute_host" not in result:
             return result
         result["compute_host"].update(facts)

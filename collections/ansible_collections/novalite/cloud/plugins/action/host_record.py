@@ -17,7 +17,7 @@ class ActionModule(HostLedgerAction):
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         params, task_vars = self.options(tmp, task_vars), task_vars or {}
-        asked = {option: params[option] for option in (*HOST_ARGUMENTS, "state")}
+        arguments = {option: params[option] for option in (*HOST_ARGUMENTS, "state")}
         if params["state"] == "present":
             if self._task.check_mode:
                 return {"changed": False, "written": []}  # what is written is a copy of the ledger, and no difference
@@ -25,5 +25,5 @@ class ActionModule(HostLedgerAction):
             kept = self.ask_ledger({"host": host}, self.where(params, task_vars))
             if kept.get("failed"):
                 return kept
-            asked |= kept
-        return self.run_on_host("host_record", asked, task_vars)
+            arguments |= kept
+        return self.run_on_host("host_record", arguments, task_vars)

@@ -11,7 +11,7 @@ import os
 from ..module_utils._json import JsonObject
 from ..module_utils._ssh.config import JUMP_VARIABLES
 from ..modules import ssh_config
-from ..plugin_utils._home import said
+from ..plugin_utils._home import variable_text
 from ..plugin_utils._ledger_action import LedgerAction
 
 
@@ -19,7 +19,7 @@ class ActionModule(LedgerAction):
     module = ssh_config
 
     def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
-        group = params["group"] or said("novalite_compute_group", task_vars, self._templar) or "compute"
+        group = params["group"] or variable_text("novalite_compute_group", task_vars, self._templar) or "compute"
         hypervisors = {}
         for host in task_vars["groups"].get(group, []):
             of_host = task_vars["hostvars"][host]  # once: each look-up puts all variables of the host together
@@ -27,7 +27,8 @@ class ActionModule(LedgerAction):
         return {
             **params,
             "path": params["path"] or os.path.join(params["home"], "ssh_config"),
-            "identity_file": params["identity_file"] or said("novalite_identity_file", task_vars, self._templar),
+            "identity_file": params["identity_file"]
+            or variable_text("novalite_identity_file", task_vars, self._templar),
             "hypervisors": hypervisors,
             "check_mode": self._task.check_mode,
         }

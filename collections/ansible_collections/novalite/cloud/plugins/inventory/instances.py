@@ -199,12 +199,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             None if self.get_option("all_projects") else [str(project) for project in self.get_option("projects")]
         )
         home, states = self._path("home"), sorted(str(status) for status in self.get_option("statuses"))
-        asked = {"home": home, "projects": projects, "statuses": states}
+        query = {"home": home, "projects": projects, "statuses": states}
         key = self.get_cache_key(self.source)
         keeps = self.get_option("cache")
         if keeps and cache:
             kept = self._cache.get(key)
-            if isinstance(kept, dict) and kept.get("asked") == asked:
+            if isinstance(kept, dict) and kept.get("asked") == query:
                 return t.cast(JsonObject, kept["found"])
         try:
             from ..module_utils._ledger.placement.inventory import read_guests
@@ -212,7 +212,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise AnsibleParserError(missing_required_lib(error.name or "SQLAlchemy")) from None
         listed = read_guests(home, self._text("ledger_url"), projects, states)
         if keeps:
-            self._cache[key] = {"asked": asked, "found": listed}
+            self._cache[key] = {"asked": query, "found": listed}
         return listed
 
     def _way(self) -> guests.Way:

@@ -98,8 +98,8 @@ class LookupModule(LookupBase):
         if "novalite_compute_group" in controller:
             extra.setdefault("novalite_compute_group", controller["novalite_compute_group"])
         for host in _limit(name, extra, inventory):
-            said = variables["hostvars"][host]  # its groups' variables, too
-            rules.misspelt(said, [*own, *_own(said)], host)
+            host_variables = variables["hostvars"][host]  # its groups' variables, too
+            rules.misspelt(host_variables, [*own, *_own(host_variables)], host)
 
 
 def _own(variables: JsonMapping) -> list[str]:

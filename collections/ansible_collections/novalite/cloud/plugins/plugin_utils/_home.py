@@ -27,7 +27,7 @@ class Templar(t.Protocol):
     def template(self, variable: Json) -> Json: ...
 
 
-def said(name: str, task_vars: JsonMapping, templar: Templar) -> str | None:
+def variable_text(name: str, task_vars: JsonMapping, templar: Templar) -> str | None:
     """The text of variable `name`: of the task's host, or else of the controller, whose business it is."""
     if name in task_vars:
         value = templar.template(task_vars[name])
@@ -40,7 +40,7 @@ def said(name: str, task_vars: JsonMapping, templar: Templar) -> str | None:
 
 def home(option: str | None, task_vars: JsonMapping, templar: Templar) -> str:
     """The home's absolute path. `option` is what the task says."""
-    path = option or said("novalite_home", task_vars, templar) or os.environ.get("NOVALITE_HOME") or STATE_DIR
+    path = option or variable_text("novalite_home", task_vars, templar) or os.environ.get("NOVALITE_HOME") or STATE_DIR
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -48,5 +48,5 @@ def ledger(params: JsonMapping, task_vars: JsonMapping, templar: Templar) -> Jso
     """`home` and `ledger_url` (None: the file in the home) for a task with these `params`."""
     url = params.get("ledger_url")
     if not url and not params.get("home"):
-        url = said("novalite_ledger_url", task_vars, templar) or os.environ.get("NOVALITE_LEDGER_URL")
+        url = variable_text("novalite_ledger_url", task_vars, templar) or os.environ.get("NOVALITE_LEDGER_URL")
     return {"home": home(params.get("home"), task_vars, templar), "ledger_url": url or None}

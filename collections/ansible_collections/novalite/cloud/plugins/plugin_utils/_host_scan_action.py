@@ -46,12 +46,12 @@ class HostScanAction(HostLedgerAction):
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         params, task_vars = self.options(tmp, task_vars), task_vars or {}
         where = self.where(params, task_vars)
-        asked = {option: params[option] for option in HOST_ARGUMENTS}
-        asked["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
+        arguments = {option: params[option] for option in HOST_ARGUMENTS}
+        arguments["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         since = int(time.time())
-        result = self.run_on_host(self.name(), asked, task_vars)
+        result = self.run_on_host(self.name(), arguments, task_vars)
         if result.get("failed") or "found" not in result:
             return result
         host = params["name"] or task_vars["inventory_hostname"]
-        seen = {**asked, "host": host, "since": since, "found": result["found"]}
+        seen = {**arguments, "host": host, "since": since, "found": result["found"]}
         return {**result, **self.ask_ledger(seen, where)}

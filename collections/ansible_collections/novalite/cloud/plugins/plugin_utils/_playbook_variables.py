@@ -60,11 +60,11 @@ def meant(name: str, extra: JsonMapping, entries: c.Collection[str], foreign: bo
     return values
 
 
-def lacking(name: str, said: c.Container[str]) -> None:
-    """Raises NovaliteError when playbook `name` is not told what it is about by any of the variables `said`."""
+def lacking(name: str, variable_names: c.Container[str]) -> None:
+    """Raises NovaliteError when playbook `name` is not told what it is about by any variable of `variable_names`."""
     variables = PLAYBOOKS[name].variables
     for words in PLAYBOOKS[name].needs:
-        if not any(word in said for word in words):
+        if not any(word in variable_names for word in words):
             others = f" (or {', '.join(words[1:])})" if words[1:] else ""
             raise NovaliteError(f"{name}.yml: say -e {words[0]}=...{others}: {variables[words[0]].help}")
 

@@ -183,27 +183,27 @@ class TripAction(ActionBase):
 
     def _trip(self, steps: list[JsonObject], task_vars: JsonObject) -> list[Result] | None:
         """One process on the host; None if it cannot be had."""
-        asked = ("name", "module", "args", "paths", "may_fail")
+        step_keys = ("name", "module", "args", "paths", "may_fail")
         request = {
-            "steps": [{key: step[key] for key in asked} for step in steps],
+            "steps": [{key: step[key] for key in step_keys} for step in steps],
             "check_mode": self._task.check_mode,
             "diff": self._task.diff or self.diffs,
             "token": "" if self._task.check_mode else secrets.token_hex(16),
             "again": False,
         }
         try:
-            said = self._ask(request, task_vars)
+            reply = self._ask(request, task_vars)
         except SshLost:
-            said = self._ask({**request, "again": True}, task_vars)
-            if said == BEGUN:
+            reply = self._ask({**request, "again": True}, task_vars)
+            if reply == BEGUN:
                 raise
-        return None if said is None else t.cast("list[Result]", json.loads(said))
+        return None if reply is None else t.cast("list[Result]", json.loads(reply))
 
     def _ask(self, request: JsonObject, task_vars: JsonObject) -> str | None:
         """Send a request, and the code where the host has it not; return the host's answer as _send()."""
         text = json.dumps(request).encode()
-        said = self._send(b"", text, task_vars)
-        return self._send(zlib.compress(archive()[0]), text, task_vars) if said == "none" else said
+        reply = self._send(b"", text, task_vars)
+        return self._send(zlib.compress(archive()[0]), text, task_vars) if reply == "none" else reply
 
     def _send(self, code: bytes, request: bytes, task_vars: JsonMapping) -> str | None:
         """Send a request; return the host's answer, or None if there is no Python, or it could not use the code.
@@ -224,9 +224,9 @@ class TripAction(ActionBase):
         command = f"{self._compute_environment_string()} {shlex.join(argv)}".strip()
         done = self._low_level_execute_command(command, in_data=b"%d\n%s%s" % (len(code), code, request))
         for line in done["stdout_lines"]:
-            _before, mark, said = line.partition(MARK)
+            _before, mark, reply = line.partition(MARK)
             if mark:
-                return t.cast(str, said)
+                return t.cast(str, reply)
         if done["rc"] < 0 or done["rc"] == 255:
             kind = SshLost if done["rc"] < 0 else AnsibleConnectionFailure
             raise kind(f"the host was lost during the task: {done['stderr'].strip()}")
