@@ -137,7 +137,7 @@ def issue(proof: Proof, scope: Record | str | None) -> tuple[Token, Caller, Reco
             raise UnauthorizedError(REFUSED)
         _check_methods(user, proof)
         requested_scope = _scope(connection, proof, scope)
-        for place in (requested_scope,) if requested_scope.is_asked_for else (requested_scope, Scope()):
+        for place in (requested_scope,) if requested_scope.is_requested else (requested_scope, Scope()):
             ends = [end for end in (proof.expires_at, place.expires_at) if end is not None]
             token = issue_token(
                 connection,
@@ -313,7 +313,7 @@ class Scope:
 
     project_id: str | None = None
     domain_id: str | None = None
-    is_asked_for: bool = True
+    is_requested: bool = True
     # of a trust
     trust_id: str | None = None
     user_id: str | None = None
@@ -324,7 +324,7 @@ def _scope(connection: Connection, proof: Proof, scope: Record | str | None) -> 
     """Return the scope that was asked for. Raises UnauthorizedError for one that is not there, or out of bounds."""
     only = proof.only_project_id
     if scope is None:
-        return Scope(proof.default_project_id, is_asked_for=only is not None)
+        return Scope(proof.default_project_id, is_requested=only is not None)
     if isinstance(scope, str) and only is None:  # "unscoped"
         return Scope()
     if isinstance(scope, str) or len(scope) != 1:

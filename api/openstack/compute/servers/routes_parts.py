@@ -177,12 +177,12 @@ def list_actions(server_id: str) -> Answer:
     return body, 200
 
 
-@compute.get("/servers/<server_id>/os-instance-actions/<asked_id>", "compute:server-parts:read")
-def show_action(server_id: str, asked_id: str) -> Answer:
+@compute.get("/servers/<server_id>/os-instance-actions/<request_id>", "compute:server-parts:read")
+def show_action(server_id: str, request_id: str) -> Answer:
     version, caller = microversion(), current()
     with reading_ledger() as connection:
         row = server_listing.instance_row(connection, server_id, caller.reach, deleted=version >= (2, 21))
-        action = server_history.action_of(connection, row.uuid, asked_id)
+        action = server_history.action_of(connection, row.uuid, request_id)
         hidden = host_name_mask(connection, caller.reach)
     body = _action(action, row)
     if caller.is_admin or version >= (2, 51):
