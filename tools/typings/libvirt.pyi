@@ -7,6 +7,7 @@ _Parameter = int | str | bool | list[str]
 
 class libvirtError(Exception):
     def get_error_code(self) -> int: ...
+    def get_error_domain(self) -> int: ...
     def get_error_message(self) -> str: ...
 
 class _InterfaceAddress(t.TypedDict):
@@ -116,6 +117,7 @@ VIR_ERR_NO_NWFILTER: int
 VIR_ERR_NO_NWFILTER_BINDING: int
 VIR_ERR_OPERATION_FAILED: int
 VIR_ERR_OPERATION_INVALID: int
+VIR_FROM_FIREWALL: int
 VIR_MIGRATE_AUTO_CONVERGE: int
 VIR_MIGRATE_LIVE: int
 VIR_MIGRATE_NON_SHARED_INC: int

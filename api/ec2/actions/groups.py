@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import (
     EVERYONE,
     PROTOCOLS,
+    canonical_range,
     identity,
     normalised,
 )
@@ -96,7 +97,11 @@ def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule
     for element, address, family in (("IpRanges", "CidrIp", "IPv4"), ("Ipv6Ranges", "CidrIpv6", "IPv6")):
         for ip_range in permission.get(element, []):
             sources.append(
-                {"cidr": ip_range[address], "ethertype": family, "description": ip_range.get("Description", "")}
+                {
+                    "cidr": canonical_range(ip_range[address]),
+                    "ethertype": family,
+                    "description": ip_range.get("Description", ""),
+                }
             )
     for peer in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
         remote = find_group(peer.get("GroupId"), peer.get("GroupName"))

@@ -195,6 +195,13 @@ def test_security_groups(cloud: Cloud, doors: Doors) -> None:
     echo_rule = doors.member.post("/os-security-group-rules", {"security_group_rule": echo}, 200)["security_group_rule"]
     assert (echo_rule["from_port"], echo_rule["to_port"]) == (8, 0)
     doors.member.delete(f"/os-security-group-rules/{echo_rule['id']}", 202)
+    long = {**rule, "cidr": "10.2.3.124/24"}
+    shown = doors.member.post("/os-security-group-rules", {"security_group_rule": long}, 200)["security_group_rule"]
+    assert shown["ip_range"] == {"cidr": "10.2.3.124/24"}  # as Nova shows it; what it means is 10.2.3.0/24
+    (row,) = [row for row in doors.rows(tables.security_group_rule) if row["id"] == shown["id"]]
+    assert (row["cidr"], row["cidr_said"]) == ("10.2.3.0/24", "10.2.3.124/24")
+    doors.member.delete(f"/os-security-group-rules/{shown['id']}", 202)
+    doors.member.post("/os-security-group-rules", {"security_group_rule": {**rule, "cidr": "10.2.3.0/33"}}, 400)
     # for ICMP they are a type and a code, and 65535 is none
     for wrong in ({"from_port": 90, "to_port": 80}, {"ip_protocol": "icmp", "from_port": 1, "to_port": 65535}):
         doors.member.post("/os-security-group-rules", {"security_group_rule": {**rule, **wrong}}, 400)

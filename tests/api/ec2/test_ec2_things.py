@@ -133,6 +133,14 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     assert len(group_rules) == 4 + 2 and len(ingress) == 4
     demo.revoke_security_group_ingress(GroupId=number, SecurityGroupRuleIds=ingress)
     assert rules(demo, "web") == []
+    # Amazon leaves out the bits beyond a prefix
+    long = [{**ssh, "IpRanges": [{"CidrIp": "10.2.3.124/24"}], "Ipv6Ranges": [{"CidrIpv6": "2001:db8::7/64"}]}]
+    demo.authorize_security_group_ingress(GroupId=number, IpPermissions=long)
+    (permission,) = rules(demo, "web")
+    assert permission["IpRanges"] == [{"CidrIp": "10.2.3.0/24"}]
+    assert permission["Ipv6Ranges"] == [{"CidrIpv6": "2001:db8::/64"}]
+    demo.revoke_security_group_ingress(GroupId=number, IpPermissions=long)
+    assert rules(demo, "web") == []
     with refused("InvalidSecurityGroupRuleId.NotFound"):
         demo.revoke_security_group_ingress(GroupId=number, SecurityGroupRuleIds=ingress)
     demo.delete_security_group(GroupName="web")

@@ -10,6 +10,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import export, partition, records
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, replace_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
@@ -26,7 +27,8 @@ pytestmark = needs_qemu_img
 
 def defined(directory: str, monkeypatch: pytest.MonkeyPatch, start: bool = True) -> None:
     """Give the instance's directory to a guest, on a libvirt made of dictionaries."""
-    monkeypatch.setattr(lifecycle, "libvirt", FakeLibvirt, raising=False)
+    for module in (_libvirt, lifecycle):
+        monkeypatch.setattr(module, "libvirt", FakeLibvirt, raising=False)
     xml = (
         f"<domain type='qemu'><name>instance-1</name><uuid>{UUID}</uuid><memory unit='MiB'>64</memory><devices>"
         f"<serial type='pty'><log file='{directory}/console.log'/></serial></devices></domain>"

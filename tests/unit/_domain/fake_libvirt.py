@@ -14,12 +14,15 @@ else:
 
 
 class FakeError(Exception):
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, domain: int = 0) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.domain = code, domain
 
     def get_error_code(self) -> int:
         return self.code
+
+    def get_error_domain(self) -> int:
+        return self.domain
 
     def get_error_message(self) -> str:
         return str(self)
@@ -27,6 +30,8 @@ class FakeError(Exception):
 
 class FakeLibvirt:
     libvirtError = FakeError
+    VIR_FROM_FIREWALL = 59
+    VIR_ERR_INTERNAL_ERROR = 1
     VIR_ERR_NO_DOMAIN = 42
     VIR_ERR_OPERATION_INVALID = 55
     VIR_DOMAIN_START_PAUSED = 1

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import collections
 import pathlib
 import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt, _rule_races
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
@@ -43,6 +45,12 @@ class Domain:
         return self.xml if flags & 2 or self.live is None else self.live
 
     def createWithFlags(self, flags: int) -> None:
+        self.host.attempts[self.title] += 1
+        if self.host.races:
+            self.host.races -= 1
+            raise FakeError(
+                FakeLibvirt.VIR_ERR_INTERNAL_ERROR, "Failed to apply firewall rules", FakeLibvirt.VIR_FROM_FIREWALL
+            )
         if self.title in self.host.unstartable:
             raise FakeError(1, f"Cannot get interface MTU\non 'br-{self.title}'")
         booting = [domain.title for domain in self.host.domains.values() if domain.code == RUNNING]
@@ -72,6 +80,8 @@ class Host(Fake):
         self.domains: dict[str, Domain] = {}
         self.unstartable: set[str] = set()
         self.dying: set[str] = set()
+        self.races = 0  # starts that fail, for another program changes rules at the same moment
+        self.attempts: collections.Counter[str] = collections.Counter()
         self.starts: list[tuple[str, list[str]]] = []  # name, and those whose CPUs ran at that moment
 
     def lookupByUUIDString(self, uuid: str) -> Domain:
@@ -97,7 +107,8 @@ class Host(Fake):
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
-    monkeypatch.setattr(lifecycle, "libvirt", FakeLibvirt, raising=False)
+    for module in (_libvirt, lifecycle):
+        monkeypatch.setattr(module, "libvirt", FakeLibvirt, raising=False)
     return Host()
 
 
@@ -143,6 +154,21 @@ def test_none_has_run_when_one_of_those_started_together_fails(host: Host) -> No
     with pytest.raises(NovaliteError, match="instance-00000003 does not start"):
         lifecycle.ensure_running(host, [spec(1), spec(2), spec(3)], together=True)
     assert (host.domains, [booting for _name, booting in host.starts if booting]) == ({}, [])
+
+
+def test_a_start_is_tried_again_after_a_race_of_filters_alone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rule_races, "PAUSES", (0.0,) * 5)
+    host.races = 5
+    lifecycle.ensure_running(host, [spec(1)])
+    assert host.attempts[spec(1)["name"]] == 6 and list(host.states().values()) == [RUNNING]
+    host.races = 6
+    with pytest.raises(NovaliteError, match="instance-00000002 does not start: Failed to apply firewall rules"):
+        lifecycle.ensure_running(host, [spec(2)])
+    host.races = 0
+    host.unstartable.add(spec(3)["name"])
+    with pytest.raises(NovaliteError, match="does not start: Cannot get interface MTU"):
+        lifecycle.ensure_running(host, [spec(3)])
+    assert host.attempts[spec(3)["name"]] == 1
 
 
 def test_what_was_asked_for_lies_beside_the_disks(host: Host, tmp_path: pathlib.Path) -> None:

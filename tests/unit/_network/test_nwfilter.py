@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
@@ -54,6 +55,7 @@ class FakeLibvirt:
 
     libvirtError = FakeError
     VIR_ERR_OPERATION_INVALID = 55
+    VIR_FROM_FIREWALL = 59
     VIR_ERR_NO_NWFILTER = 62
 
     def __init__(self) -> None:
@@ -97,7 +99,8 @@ class FakeLibvirt:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: t.Any) -> FakeLibvirt:
     fake = FakeLibvirt()
-    monkeypatch.setattr(nwfilter, "libvirt", fake, raising=False)
+    for module in (_libvirt, nwfilter):
+        monkeypatch.setattr(module, "libvirt", fake, raising=False)
     monkeypatch.setattr(nwfilter, "connect", fake.open)
     monkeypatch.setattr(nwfilter.time, "sleep", lambda _seconds: None)
     locked = nwfilter.locked

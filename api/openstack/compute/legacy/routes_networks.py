@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import canonical_range
 
 from ....web import validation
 from ....web.bodies import Answer, Body, Record, same, the_one
@@ -107,10 +108,12 @@ def create_security_group_rule_here() -> Answer:
     protocol = (body.get("ip_protocol") or "any").lower()
     icmp = protocol in ("icmp", "icmpv6", "ipv6-icmp", "1", "58")
     names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
+    cidr = body.get("cidr")
     rule = {
         "direction": "ingress",
         "protocol": protocol,
-        "cidr": body.get("cidr") or None,
+        "cidr": canonical_range(cidr) if cidr else None,
+        "cidr_said": cidr if cidr and "/" in cidr and canonical_range(cidr) != cidr else None,
         "remote_group_uuid": body.get("group_id") or None,
         **dict(zip(names, (low, high))),
     }
@@ -174,7 +177,7 @@ def _rule(rule: Record, row: Record, names: t.Mapping[int, str]) -> Body:
         "ip_protocol": None if rule["protocol"] == "any" else rule["protocol"],
         "from_port": -1 if any_port and rule["port_min"] is None else rule["port_min"],
         "to_port": -1 if any_port and rule["port_max"] is None else rule["port_max"],
-        "ip_range": {} if rule["cidr"] is None else {"cidr": rule["cidr"]},
+        "ip_range": {} if rule["cidr"] is None else {"cidr": rule["cidr_said"] or rule["cidr"]},
         "group": {} if remote is None else {"name": names.get(remote, ""), "tenant_id": row["project_id"]},
     }
 

@@ -9,7 +9,9 @@ import dataclasses
 import os
 import shutil
 import threading
+import typing as t
 
+from . import _rule_races
 from ._errors import NovaliteError
 
 try:
@@ -22,6 +24,8 @@ else:
 
 DEFAULT_URI = "qemu:///system"
 ANSWER_TIMEOUT = 10.0  # seconds; a healthy daemon answers in hundredths
+
+T = t.TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,3 +93,14 @@ def connect(uri: str = DEFAULT_URI) -> libvirt.virConnect:
             f"{name} on this host does not answer at {uri}: {answer}; start it (systemctl start {name}) and run again"
         )
     return answer
+
+
+def with_filters(act: t.Callable[[], T]) -> T:
+    """Return what `act` returns: a call in which libvirt may write the rules of network filters, as a start does. It is
+    called again where they failed in a race with another program's rules. Raises libvirt's errors."""
+    return _rule_races.again(act, _is_race)
+
+
+def _is_race(error: Exception) -> bool:
+    """Tell whether a command for rules failed in libvirt; its other errors come from other parts of it."""
+    return isinstance(error, libvirt.libvirtError) and error.get_error_domain() == libvirt.VIR_FROM_FIREWALL

@@ -16,6 +16,7 @@ from .._disk.records import forget_fresh, keep_definition
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads
 from .._json import JsonObject
+from .._libvirt import with_filters
 from . import compare
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
@@ -232,7 +233,8 @@ def _bring_up(
             undo.append(lambda: destroy(connection, uuid))
         try:
             if outcome.action != _RESUME:
-                domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED if paused else 0)
+                flags = libvirt.VIR_DOMAIN_START_PAUSED if paused else 0
+                with_filters(lambda: domain.createWithFlags(flags))
         except libvirt.libvirtError:
             if not domain.isActive():  # otherwise somebody else started it in between, which is as good
                 raise

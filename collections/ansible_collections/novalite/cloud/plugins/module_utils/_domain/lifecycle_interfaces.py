@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 from .._host import in_threads
+from .._libvirt import with_filters
 from . import lifecycle
 from .compare import attribute
 from .outcome import DomainSpec
@@ -126,7 +128,7 @@ def _carry_out(
     try:
         for scope in scopes:
             for mac in new[scope]:
-                domain.attachDeviceFlags(xml_by_mac[mac], scope)
+                with_filters(functools.partial(domain.attachDeviceFlags, xml_by_mac[mac], scope))
                 plugged.append((scope, mac))
     except libvirt.libvirtError:
         for scope, mac in reversed(plugged):
@@ -136,7 +138,7 @@ def _carry_out(
     done.attached = attached
     for scope in scopes:
         for xml in filtered[scope].values():
-            domain.updateDeviceFlags(xml, scope)
+            with_filters(functools.partial(domain.updateDeviceFlags, xml, scope))
     done.filtered = changing
     for scope in reversed(scopes):  # first what would come back at the next start
         for mac in gone[scope]:

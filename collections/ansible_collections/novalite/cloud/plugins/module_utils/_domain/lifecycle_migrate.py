@@ -11,13 +11,14 @@ unix sockets that ssh leads to the other host: QEMU listens on no port, where an
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
-from .._libvirt import DAEMONS, Daemon
+from .._libvirt import DAEMONS, Daemon, with_filters
 from .._transfer import channel
 from . import lifecycle
 from .compare import Disk, attribute, disk_of
@@ -77,7 +78,7 @@ def migrate(
             memory, disks = (os.path.join(directory, name) for name in names)
             params = _parameters(xml, xml_by_uuid[move["uuid"]], memory, disks, bandwidth, copied)
             flags = _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
-            domain.migrateToURI3(uri, params, flags)
+            with_filters(functools.partial(domain.migrateToURI3, uri, params, flags))
 
     def moved(move: Move) -> Moved:
         began = time.monotonic()

@@ -11,6 +11,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._host import in_threads
+from .._libvirt import with_filters
 from . import lifecycle
 from .outcome import MISSING, Outcome, PowerSpec
 
@@ -163,7 +164,7 @@ def _carry_out(connection: libvirt.virConnect, spec: PowerSpec, outcome: Outcome
         lifecycle.present(connection, uuid).pMWakeup(0)
     elif action == "restore":
         domain = lifecycle.present(connection, uuid)
-        domain.create()
+        with_filters(domain.create)
         lifecycle.wait_until_running(domain, name, lifecycle.START_TIMEOUT)
     elif action == "pause":
         lifecycle.present(connection, uuid).suspend()

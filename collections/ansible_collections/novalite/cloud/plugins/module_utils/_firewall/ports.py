@@ -17,13 +17,15 @@ too, they would be another network's.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import ipaddress
 import os
 import re
 import shutil
 import typing as t
 
-from .._command import run
+from .. import _rule_races
+from .._command import CommandError, run
 from .._errors import NovaliteError
 from .._json import JsonMapping
 from .rules import host
@@ -189,7 +191,11 @@ def restore(texts: t.Iterable[str]) -> None:
             "filters do it (antispoof: nwfilter)"
         )
     for text in texts:
-        run(["ebtables-restore", "--noflush"], stdin=text)
+        _rule_races.again(functools.partial(run, ["ebtables-restore", "--noflush"], stdin=text), _is_race)
+
+
+def _is_race(error: Exception) -> bool:
+    return isinstance(error, CommandError) and "RULE_DELETE failed (No such file or directory)" in error.stderr
 
 
 def _range(instance: int, cidr: str) -> str:

@@ -18,6 +18,7 @@ lets the guests spoof, and nothing tells: a filter that is defined once more, th
 from __future__ import annotations
 
 import contextlib
+import functools
 import ipaddress
 import re
 import time
@@ -31,7 +32,7 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
 from .._host_module import compared
 from .._json import JsonMapping, JsonObject
-from .._libvirt import connect
+from .._libvirt import connect, with_filters
 from .ownership import NO_LEDGER, Mark
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -211,7 +212,7 @@ def _define(
                 before[name] = old_xml
             after[name] = to_xml(filter_, uuid)
             if not check_mode:
-                made = connection.nwfilterDefineXML(after[name])
+                made = with_filters(functools.partial(connection.nwfilterDefineXML, after[name]))
                 if name not in present:
                     added.append(made)
     except BaseException:
@@ -298,7 +299,7 @@ def renew_rules(connection: libvirt.virConnect, devices: t.Iterable[str]) -> Non
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_NWFILTER_BINDING:
                 raise
-        connection.nwfilterBindingCreateXML(nics[device])
+        with_filters(functools.partial(connection.nwfilterBindingCreateXML, nics[device]))
 
 
 def _binding(domain: libvirt.virDomain, device: str, mac: str, reference: ElementTree.Element) -> str:

@@ -97,6 +97,17 @@ def _protocol(text: str) -> str:
     )
 
 
+def canonical_range(text: str) -> str:
+    """Return the address range without bits beyond its prefix, as Nova, Neutron and EC2 understand 10.2.3.124/24.
+
+    What is no range is returned as it is: normalised() refuses it.
+    """
+    try:
+        return str(parse_network(text, strict=False).cidr)
+    except ValueError:
+        return text
+
+
 def _source(rule: JsonMapping, protocol: str) -> tuple[str | None, str]:
     text, ethertype, group = rule.get("cidr"), rule.get("ethertype"), rule.get("remote_group")
     if group is not None and text is not None:
