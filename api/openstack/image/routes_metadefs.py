@@ -37,8 +37,8 @@ _PROPERTY: Schema = {
     "pattern": TEXT,
     "default": {},
 }
-# What a client needs of each kind to make records of a list: by the name of one, its plural and its properties
-KINDS: t.Mapping[str, tuple[str, Schema]] = {
+# What a client needs of each kind to make records of a list: by the schema's name, its plural and its properties
+SCHEMAS: t.Mapping[str, tuple[str, Schema]] = {
     "namespace": (
         "namespaces",
         {
@@ -62,12 +62,14 @@ KINDS: t.Mapping[str, tuple[str, Schema]] = {
         },
     ),
     "property": ("properties", _PROPERTY),
-    "resource_type": (
+    "resource_type_association": (
         "resource_type_associations",
         {**dict.fromkeys(("name", "prefix", "properties_target"), TEXT), **_TIMES},
     ),
     "tag": ("tags", {"name": TEXT, **_TIMES}),
 }
+# Glance's paths for an association name what it is of
+SHORT_NAMES = {"resource_type": "resource_type_association", "resource_types": "resource_type_associations"}
 
 
 @image.get("/metadefs/namespaces", "image:read")
@@ -89,16 +91,17 @@ def show_namespace(namespace: str, **_below: str) -> Answer:
 
 @image.get("/schemas/metadefs/<name>", "image:read")
 def show_metadefs_schema(name: str) -> Answer:
-    for kind, (plural, properties) in KINDS.items():
-        schema: Body = {"name": kind, "properties": properties, "additionalProperties": False}
-        if name == kind:
+    schema_name = SHORT_NAMES.get(name, name)
+    for singular, (plural, properties) in SCHEMAS.items():
+        schema: Body = {"name": singular, "properties": properties, "additionalProperties": False}
+        if schema_name == singular:
             return schema, 200
-        if name in (plural, f"{kind}s"):
+        if schema_name == plural:
             items: Body = {
                 plural: {"type": "array", "items": schema},
                 **dict.fromkeys(("first", "next", "schema"), TEXT),
             }
-            return {"name": name, "properties": items, "links": [{"rel": "describedby", "href": "{schema}"}]}, 200
+            return {"name": plural, "properties": items, "links": [{"rel": "describedby", "href": "{schema}"}]}, 200
     raise NotFoundError(f"there is no schema metadefs/{name[:60]}")
 
 
