@@ -77,7 +77,7 @@ def holders(row: Volume) -> list[str]:
 
 
 def volume(row: Volume) -> Body:
-    state = _STATES.get(row.status, "error")
+    state = _STATES.get(row.shown_status, "error")
     if row.status == "extending":
         state = "in-use" if row.attachments else "available"
     return {
@@ -87,7 +87,7 @@ def volume(row: Volume) -> Body:
         "availabilityZone": row.availability_zone or DEFAULT_ZONE,
         "status": state,
         "createTime": moment(row.created_at),
-        "attachmentSet": [attachment(holder, row.status) for holder in row.attachments],
+        "attachmentSet": [attachment(holder, row.shown_status) for holder in row.attachments],
         "volumeType": row.type,
         "encrypted": False,
         "multiAttachEnabled": row.multiattach,
@@ -101,7 +101,7 @@ def attachment(holder: Attachment, status: str) -> Body:
         "volumeId": ids.of("vol", holder.volume_id),
         "instanceId": ids.of("i", holder.instance_uuid),
         "device": holder.device,
-        "status": _HELD.get(status, "attached" if attached is not None else "attaching"),
+        "status": _HELD.get(status, "attached" if attached is not None or status == "in-use" else "attaching"),
         "attachTime": moment(attached or holder.created_at),
         "deleteOnTermination": holder.delete_on_termination,
     }

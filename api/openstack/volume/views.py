@@ -51,11 +51,11 @@ def new_volume(row: Volume) -> Body:
         **brief_volume(row),
         "description": row.description,
         "size": row.size_gb,
-        "status": row.status,
+        "status": row.shown_status,
         "availability_zone": row.availability_zone or "nova",
         **_times(row),
         "volume_type": row.type,
-        "attachments": [attached(row, record) for record in row.attachments if record.attached_at],
+        "attachments": [attached(row, record) for record in row.shown_attachments],
         "snapshot_id": row.snapshot_id,
         "source_volid": row.source_volume_id,
         "metadata": row.metadata,
@@ -110,7 +110,7 @@ def attached(row: Volume, record: Attachment) -> Body:
         "server_id": record.instance_uuid,
         "host_name": record.host if current().is_admin else None,
         "device": device(record),
-        "attached_at": precise(record.attached_at),
+        "attached_at": precise(record.attached_at or record.created_at),
     }
 
 
@@ -122,7 +122,7 @@ def attachment(row: Volume, record: Attachment) -> Body:
     """An attachment as a resource of its own."""
     return {
         **brief_attachment(row, record),
-        "attached_at": precise(record.attached_at),
+        "attached_at": precise(record.created_at if row.waits_for_unshelve else record.attached_at),
         "detached_at": None,
         "attach_mode": "ro" if record.readonly else "rw",
         "connection_info": {},
@@ -130,7 +130,7 @@ def attachment(row: Volume, record: Attachment) -> Body:
 
 
 def brief_attachment(row: Volume, record: Attachment) -> Body:
-    status = {"in-use": "attached"}.get(row.status, row.status)
+    status = {"in-use": "attached"}.get(row.shown_status, row.status)
     return {"id": record.id, "status": status, "instance": record.instance_uuid, "volume_id": row.id}
 
 

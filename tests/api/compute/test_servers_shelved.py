@@ -132,6 +132,8 @@ def test_volumes_come_to_and_go_from_a_shelved_server(
     assert (tagged.status_code, status(api, volume_id)) == (400, "available")
     assert client.post(url, json=body).status_code == 200
     assert status(api, volume_id) == "reserved"
+    seen = client.get(f"/volume/v3/{api.projects['demo']}/volumes/{volume_id}").get_json()["volume"]
+    assert (seen["status"], [each["server_id"] for each in seen["attachments"]]) == ("in-use", [server])  # as in Nova
     assert [each["volumeId"] for each in client.get(url).get_json()["volumeAttachments"]] == [volume_id]
     assert client.post(url, json=body).status_code in (400, 409)
     assert client.delete(f"{url}/{volume_id}").status_code == 202

@@ -96,11 +96,11 @@ def delete_snapshot_here(connection: Connection, snapshot_id: str) -> Answer:
 def _volume(row: Volume) -> Body:
     attached = [
         {"id": row.id, "volumeId": row.id, "serverId": attachment.instance_uuid, "device": cinders.device(attachment)}
-        for attachment in row.attachments
-        if attachment.attached_at
+        for attachment in row.shown_attachments
     ]
     return {
-        **same(row, "id", "status"),
+        "id": row.id,
+        "status": row.shown_status,
         "size": row.size_gb,
         "availabilityZone": row.availability_zone or "nova",
         "createdAt": precise(row.created_at),

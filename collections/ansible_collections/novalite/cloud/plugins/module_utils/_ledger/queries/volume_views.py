@@ -88,6 +88,22 @@ class Volume(Stored):
     made_at: int | None  # when its data came to be; None: on no host yet
     attachments: list[Attachment]  # the oldest first
 
+    @property
+    def waits_for_unshelve(self) -> bool:
+        """Tell whether an instance that is shelved has it: the guest gets the disk when that is unshelved."""
+        return self.status == "reserved" and bool(self.attachments)
+
+    @property
+    def shown_status(self) -> str:
+        """The status that users see: Nova completes the attachment to a shelved instance (attachment_complete in
+        API._attach_volume_shelved_offloaded), so that the volume is in use."""
+        return "in-use" if self.waits_for_unshelve else self.status
+
+    @property
+    def shown_attachments(self) -> list[Attachment]:
+        """The attachments that users see: those that are not under way."""
+        return [record for record in self.attachments if record.attached_at or self.waits_for_unshelve]
+
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot(Stored):
