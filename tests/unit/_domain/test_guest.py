@@ -248,3 +248,14 @@ def test_one_that_starts_from_a_volume_is_rescued_with_that_as_its_second_disk()
     (second,) = rescued.volumes
     assert rescued.root_volume is None and rescued.disk.endswith("/disk.rescue")
     assert (second.target, second.file, second.serial) == ("vdb", own.root_volume.file, volumes[0]["volume_id"])
+
+
+@pytest.mark.parametrize(
+    ("vm_state", "has_it"), [("building", True), ("shelved_offloaded", True), ("active", False), ("shelved", False)]
+)
+def test_a_volume_that_nobody_has_yet_comes_with_the_build(vm_state: str, has_it: bool) -> None:
+    """Also with that of an unshelve: it was attached while the server was on no host."""
+    volume = {"backend": "file", "options": {}, "format": "qcow2", "readonly": False, "attached_at": None}
+    volume |= {"volume_id": "11111111-1111-4111-8111-111111111111", "device": "/dev/vdb", "boot_index": None}
+    guest = guest_of(instance(volumes=[volume], vm_state=vm_state), FACTS)
+    assert [disk.target for disk in guest.volumes] == ["vdb"] * has_it

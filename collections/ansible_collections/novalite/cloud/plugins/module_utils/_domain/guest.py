@@ -160,10 +160,13 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
     return guest
 
 
+_BUILT_NEXT = ("building", "shelved_offloaded")  # vm_states of an instance that has no guest yet, or none any more
+
+
 def plugged(instance: Instance) -> list[AttachedVolume]:
     """The volumes that the instance's guest has; of one that is being built, all. What is being attached to a guest
     that is there comes by itself."""
-    building = instance.get("vm_state") == "building"
+    building = instance.get("vm_state") in _BUILT_NEXT
     return [volume for volume in instance.get("volumes") or () if building or volume["attached_at"] is not None]
 
 
