@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 
 from ...web.bodies import Answer, Record
 from ...web.context import current
+from ...web.errors import BadRequestError
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import Schema, an_object
 from ...web.services import reads, takes, writes_checked
@@ -66,6 +67,8 @@ def delete_type(connection: Connection, type_id: str) -> Answer:
     return "", 202
 
 
+ENCRYPTION = an_object({"encryption": {"type": "object"}}, ["encryption"])
+
 # --- Extra specs ----------------------------------------------------------------------------------------------------
 
 
@@ -95,6 +98,12 @@ def show_encryption(connection: Connection, type_id: str) -> Answer:
     """No type encrypts its volumes: as in Cinder, an empty body says so."""
     _seen(connection, type_id)
     return {}, 200
+
+
+@volume.post("/<project>/types/<type_id>/encryption", "volume:admin", takes(ENCRYPTION), reads)
+def create_encryption(connection: Connection, _body: Record, type_id: str) -> Answer:
+    _seen(connection, type_id)
+    raise BadRequestError("Volumes are not encrypted here: a type cannot have an encryption.")
 
 
 # --- Access ---------------------------------------------------------------------------------------------------------

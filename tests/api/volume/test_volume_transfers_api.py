@@ -131,6 +131,10 @@ def test_what_administrators_look_at(doors: Doors) -> None:
     assert admin.put("/os-services/get-log", {"binary": "*"}) == {"log_levels": []}
     (of_type,) = admin.get("/types")["volume_types"]
     assert admin.get(f"/types/{of_type['id']}/encryption") == {}
+    luks = {"encryption": {"provider": "luks", "control_location": "front-end"}}
+    assert "not encrypted" in str(admin.post(f"/types/{of_type['id']}/encryption", luks, 400))
+    admin.post(f"/types/{NOWHERE}/encryption", luks, 404)
+    doors.member.post(f"/types/{of_type['id']}/encryption", luks, 403)
     assert admin.get("/os-quota-class-sets/gold")["quota_class_set"]["id"] == "gold"
 
 
