@@ -75,7 +75,7 @@ def test_by_name_it_begins_and_a_second_time_there_is_nothing_to_do(cloud: t.Any
     rows = {"hv1": [{"uuid": web, "state": "shutoff"}], "hv2": [{"uuid": db, "state": "shutoff"}]}
     outcomes = [{"host": host, "results": results} for host, results in rows.items()]
     recorded = ask(cloud, "stop", outcomes=outcomes, plans=begun["hosts"])
-    assert recorded["changed"] and not recorded["errors"] and not recorded["skipped"]
+    assert recorded["changed"] and not recorded["errors"] and not recorded["nothing_to_do"]
     assert states(cloud) == {"web": ("stopped", None, 4), "db": ("stopped", None, 4)}
 
     before = cloud.dump()
@@ -121,7 +121,7 @@ def test_by_uuid_it_goes_on_with_what_was_begun(cloud: t.Any) -> None:
     assert cloud.dump() == before and not going["changed"]
     assert [instance["uuid"] for instance in going["instances"]] == [web]
     assert going["hosts"]["hv1"]["domains"][0]["hard"]
-    assert {instance["uuid"]: instance["reason"] for instance in going["skipped"]} == {
+    assert {instance["uuid"]: instance["reason"] for instance in going["nothing_to_do"]} == {
         "gone": "there is no such instance any more",
         db: "'reboot' is not under way: it is in vm_state active",
         old: "'reboot' is not under way: it is in vm_state active and task_state pausing",
@@ -176,7 +176,7 @@ def test_a_deletion_meanwhile_wins(cloud: t.Any) -> None:
     cloud.server({"name": "web"}, state="absent")
     outcomes = [{"host": "hv1", "results": [{"uuid": uuid, "state": "missing", "error": "no domain"}]}]
     result = ask(cloud, "stop", outcomes=outcomes, plans=begun["hosts"])
-    assert not result["changed"] and not result["errors"] and result["skipped"][0]["uuid"] == uuid
+    assert not result["changed"] and not result["errors"] and result["nothing_to_do"][0]["uuid"] == uuid
     assert states(cloud)["web"] == ("active", "deleting", 1)
     with pytest.raises(ConflictError, match="task_state deleting"):
         ask(cloud, "stop", "web")

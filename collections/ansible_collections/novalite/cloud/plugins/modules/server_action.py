@@ -58,7 +58,7 @@ options:
   uuids:
     description:
       - Instances of any project, whose action was begun before, by the REST API. It goes on with those that are still
-        in the task state of O(action); the others are in RV(skipped).
+        in the task state of O(action); the others are in RV(nothing_to_do).
       - For V(lock), V(unlock) and V(console) nothing needs to have begun.
     type: list
     elements: str
@@ -180,7 +180,7 @@ settled:
   returned: success
   type: list
   elements: dict
-skipped:
+nothing_to_do:
   description: Those of O(uuids) on which the action is not under way, and outcomes that came too late.
   returned: success
   type: list

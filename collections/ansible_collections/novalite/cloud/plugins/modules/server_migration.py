@@ -172,7 +172,7 @@ settled:
   returned: with O(state=begin)
   type: list
   elements: dict
-skipped:
+nothing_to_do:
   description: Those of O(uuids) on which O(action) is not under way, each with the C(reason).
   returned: with O(state=begin)
   type: list

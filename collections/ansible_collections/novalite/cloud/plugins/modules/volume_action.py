@@ -96,7 +96,7 @@ targets:
   returned: when O(outcomes) is not given
   type: dict
   sample: {"hosts": ["hv1"], "controller": ["localhost"]}
-skipped:
+nothing_to_do:
   description: What there is nothing to do for, with C(id) and C(reason).
   returned: success
   type: list

@@ -43,11 +43,11 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for the first server that is unknown, or of which it cannot be asked; nothing was written then."""
     if params.get("outcomes") is not None:
         return _record(connection, params)
-    result: JsonObject = {"changed": False, "instances": [], "settled": [], "skipped": []}
+    result: JsonObject = {"changed": False, "instances": [], "settled": [], "nothing_to_do": []}
     result |= {"hosts": {}, "looks": {}, "targets": {}}
     name = params["action"]
     if params.get("uuids") is not None and name in server_actions.NAMES:
-        going, result["skipped"] = under_way(connection, name, params["uuids"])
+        going, result["nothing_to_do"] = under_way(connection, name, params["uuids"])
         return _planned(connection, params, going, result)
     servers = _requested_servers(connection, params)
     if name in LOCKS:
@@ -212,7 +212,7 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "changed": bool(changed),
         "instances": after,
         "settled": [],
-        "skipped": [
+        "nothing_to_do": [
             {"uuid": uuid, "reason": "it was being deleted, or its action had ended"}
             for uuid in row_by_uuid
             if uuid not in changed

@@ -46,9 +46,9 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if seen:
         record(connection, seen, now)
     alive = {server["name"] for server in seen if server["up"]} if action == "evacuate" else set()
-    result: JsonObject = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
+    result: JsonObject = {"changed": False, "moves": [], "settled": [], "nothing_to_do": [], "errors": [], "hosts": {}}
     if params.get("uuids") is not None:
-        going, result["skipped"] = under_way(connection, action, params["uuids"])
+        going, result["nothing_to_do"] = under_way(connection, action, params["uuids"])
     else:
         going = _begun_here(connection, params, result)
     before = _states(going)

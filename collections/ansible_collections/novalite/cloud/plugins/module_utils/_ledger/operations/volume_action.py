@@ -30,7 +30,8 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     absent = (params.get("state") or "present") == "absent"
     owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
     ids = list(params.get("volumes") or [])
-    attached, changed, skipped = [], False, []
+    attached, changed, idle = [], False, []
+    done_here: set[str] = set()  # of a shelved server, which is on no host: it was done with the record
     for item in params.get("attachments") or []:
         if isinstance(item, str):
             attached.append(item)
@@ -39,9 +40,10 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         attachment_id = begin(connection, owner, item, bool(params.get("takeover")))
         changed = changed or attachment_id is not None
         if attachment_id is None:
-            skipped.append({"id": str(item.get("volume")), "reason": "it is so already"})
+            idle.append({"id": str(item.get("volume")), "reason": "it is so already"})
         else:
             attached.append(attachment_id)
+            done_here.add(attachment_id)
     copied = []
     for item in params.get("snapshots") or []:
         if isinstance(item, str):
@@ -53,7 +55,7 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for item in params.get("uploads") or []:
         volume_id = volume_uploads.upload_named(connection, owner, item)
         changed = changed or volume_id is not None
-        skipped += [{"id": str(item.get("volume")), "reason": "its image is there"}] if volume_id is None else []
+        idle += [{"id": str(item.get("volume")), "reason": "its image is there"}] if volume_id is None else []
         ids += [volume_id] if volume_id is not None else []
     hosts, nowhere = volume_plans.plan(
         connection,
@@ -66,9 +68,9 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for entry in nowhere:
         changed = _FINISH[entry["does"]](connection, entry["id"], error=None) or changed
     under_way = {entry["id"] for plan in hosts.values() for entry in plan["work"]} | {entry["id"] for entry in nowhere}
-    still = [number for number in [*ids, *attached, *copied] if number not in under_way]
-    skipped += [{"id": entry, "reason": "nothing of it is under way"} for entry in still]
-    result: JsonObject = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
+    still = [number for number in [*ids, *attached, *copied] if number not in under_way | done_here]
+    idle += [{"id": entry, "reason": "nothing of it is under way"} for entry in still]
+    result: JsonObject = {"changed": changed, "hosts": hosts, "nothing_to_do": idle, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
     done = {entry["id"]: entry["does"] for plan in hosts.values() for entry in plan["work"]}
     return with_diff(result, {}, done)
@@ -168,4 +170,4 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             changed = _FINISH[work["does"]](connection, work["id"], error=error, **more) or changed
             if error is not None:
                 errors.append({"id": work["id"], "message": f"{work['does']} {work['id']}: {error}"})
-    return {"changed": changed, "hosts": {}, "skipped": [], "errors": errors}
+    return {"changed": changed, "hosts": {}, "nothing_to_do": [], "errors": errors}
