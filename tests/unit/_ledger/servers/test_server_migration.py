@@ -103,6 +103,32 @@ def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> No
     assert ask(cloud, "resize", "web", flavor="m1.tiny")["changed"] is False
 
 
+@pytest.mark.parametrize("launched", [False, True])
+def test_what_a_host_is_to_lose_is_what_nothing_uses_in_the_end(cloud: t.Any, launched: bool) -> None:
+    """Somebody launched an instance there while the disks were on their way."""
+    server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    before = begun["hosts"]["hv1"]["leave"]
+    assert [bridge["name"] for bridge in before["last_bridges"]] == ["br-private"]
+    if launched:
+        server(cloud, "late")
+    ask(cloud, "resize", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    ended = ask(cloud, "resize", state="end", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    now = ended["unused"]["hv1"]["leave"]
+    assert set(ended["unused"]) == {"hv1"} and set(ended["unused"]["hv1"]) == {"leave"}
+    assert now == {field: before[field] for field in now} if not launched else now["last_bridges"] == []
+
+
+def test_what_a_host_is_to_lose_of_a_guest_that_did_not_come_up_is_what_nothing_uses(cloud: t.Any) -> None:
+    server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    ask(cloud, "resize", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    failed = [{"host": "hv1"}, {"host": "hv2", "error": "no such device"}]
+    server(cloud, "late", host="hv2")
+    ended = ask(cloud, "resize", state="end", moves=begun["moves"], outcomes=failed)
+    assert set(ended["unused"]) == {"hv2"} and ended["unused"]["hv2"]["build"]["last_bridges"] == []
+
+
 def test_a_host_keeps_its_address_in_the_network_of_a_guest_that_is_on_its_way(cloud: t.Any) -> None:
     server(cloud)
     before_it = server(cloud, "db", host="hv2")

@@ -210,6 +210,12 @@ lost_here:
   returned: with O(state=commit) and O(state=end)
   type: list
   elements: str
+unused:
+  description:
+    - What of networks no other instance uses on each host now, by its name. C(leave) is of those that are gone from
+      there, C(build) of those that did not arrive. It takes the place of the same in RV(hosts), which is older.
+  returned: with O(state=end)
+  type: dict
 errors:
   description: Why, for each that failed, C(uuid), C(name) and C(message).
   returned: success

@@ -16,6 +16,10 @@ from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
+from ..queries.views import instances_by
+
+# Fields of a host's plan that depend on its other instances
+UNUSED = ("last_bridges", "last_routers", "last_metadata_networks", "staying_routers")
 
 
 def plans(
@@ -83,6 +87,30 @@ def plans(
         if params["action"] == "live-migration":
             plan["domains_there"] = targets.domains_there(plan, hosts)
     return hosts
+
+
+def unused(
+    connection: sa.Connection, state_dir: str, arrived: t.Sequence[Move], lost: t.Sequence[Move]
+) -> dict[str, Plan]:
+    """Return what of networks goes with these moves on each host, as of now: `{host: {"leave": plan, "build": plan}}`,
+    with the fields of UNUSED alone. `leave` is of those that `arrived` elsewhere, `build` of those `lost` on their way.
+
+    A move of large disks takes hours, and what its plan said at its begin may be in use again: another instance was
+    launched there meanwhile, and would lose its bridge, metadata proxy and way out.
+    """
+    moves = [*arrived, *lost]
+    instances = {server["uuid"]: server for server in instances_by(connection, uuids=[move["uuid"] for move in moves])}
+    unused_by_host: dict[str, Plan] = {}
+    sources = [(move["uuid"], move["from_host"]) for move in arrived if not move["same_host"]]
+    destinations = [(move["uuid"], move["to_host"]) for move in lost if not move["same_host"]]
+    for part, places in (("leave", sources), ("build", destinations)):
+        there: list[Instance] = [{**instances[uuid], "host": host} for uuid, host in places if uuid in instances]
+        leaving = _addressed(connection, there)
+        plans_by_host = plan_hosts(connection, state_dir, leaving=leaving, moving=True).hosts if leaving else {}
+        for host, plan in plans_by_host.items():
+            if "remove" in plan:
+                unused_by_host.setdefault(host, {})[part] = {field: plan["remove"][field] for field in UNUSED}
+    return unused_by_host
 
 
 def _addressed(connection: sa.Connection, instances: list[Instance]) -> list[Instance]:

@@ -19,6 +19,7 @@ from ..compute import migrations, power_states, server_actions
 from ..db.tables import instance
 from ..queries.instance_rows import instance_row, instance_rows, swap
 from ..queries.views import instances_by
+from . import host_plans
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")
 _GONE = "missing"
@@ -29,7 +30,10 @@ def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     before = params.get("before") or {}
     going = _knowing(params, before.get("moves") or params.get("moves") or [])
     step = _commit if params["state"] == "commit" else _end
-    return _so_far(before, step(connection, params, going))
+    result = _so_far(before, step(connection, params, going))
+    if step is _end:
+        result["unused"] = host_plans.unused(connection, params["state_dir"], result["moves"], result["lost"])
+    return result
 
 
 def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
