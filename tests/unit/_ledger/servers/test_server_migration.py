@@ -114,6 +114,8 @@ def test_what_a_host_is_to_lose_is_what_nothing_uses_in_the_end(cloud: t.Any, la
         server(cloud, "late")
     ask(cloud, "resize", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
     ended = ask(cloud, "resize", state="end", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    of_host = sa.select(tables.fixed_ip.c.ip).where(tables.fixed_ip.c.owner == f"{OF_HOST}hv1")
+    assert bool(cloud.rows(of_host)) == launched  # it was not taken again for the plan
     now = ended["unused"]["hv1"]["leave"]
     assert set(ended["unused"]) == {"hv1"} and set(ended["unused"]["hv1"]) == {"leave"}
     assert now == {field: before[field] for field in now} if not launched else now["last_bridges"] == []
