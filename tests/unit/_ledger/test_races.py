@@ -237,7 +237,7 @@ def test_two_operations_that_wait_for_each_other_both_succeed(ledger: sa.Engine,
 
 
 def rows_of_default(engine: sa.Engine) -> tuple[int, int]:
-    """How many groups `default`, and rules in them, there are."""
+    """Count the groups `default`, and the rules of all groups."""
     with transaction(engine) as connection:
         groups = connection.execute(sa.select(security_group.c.id).where(security_group.c.name == "default")).all()
         return len(groups), len(connection.execute(sa.select(security_group_rule.c.id)).all())

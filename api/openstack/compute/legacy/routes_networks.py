@@ -108,12 +108,13 @@ def create_security_group_rule_here() -> Answer:
     protocol = (body.get("ip_protocol") or "any").lower()
     icmp = protocol in ("icmp", "icmpv6", "ipv6-icmp", "1", "58")
     names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
-    cidr = body.get("cidr")
+    cidr = body.get("cidr") or None
+    canonical = cidr and canonical_range(cidr)
     rule = {
         "direction": "ingress",
         "protocol": protocol,
-        "cidr": canonical_range(cidr) if cidr else None,
-        "cidr_said": cidr if cidr and "/" in cidr and canonical_range(cidr) != cidr else None,
+        "cidr": canonical,
+        "cidr_said": cidr if cidr and "/" in cidr and canonical != cidr else None,
         "remote_group_uuid": body.get("group_id") or None,
         **dict(zip(names, (low, high))),
     }

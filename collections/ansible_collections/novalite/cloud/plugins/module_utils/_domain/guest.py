@@ -32,6 +32,7 @@ FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 ROOT = "vda"
 SECOND = "vdb"
 NAMES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)  # a guest has no more PCI slots than these need
+_BUILT_NEXT = ("building", "shelved_offloaded")  # vm_states of an instance that has no guest yet, or none any more
 _NAME = re.compile(r"(?:/dev/)?([a-z]{1,8})")
 
 # XML 1.0 has no way to write these, not even as an entity; CR, TAB and LF would come back changed from an attribute.
@@ -158,9 +159,6 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
     )
     _refuse_unwritable(guest)
     return guest
-
-
-_BUILT_NEXT = ("building", "shelved_offloaded")  # vm_states of an instance that has no guest yet, or none any more
 
 
 def plugged(instance: Instance) -> list[AttachedVolume]:

@@ -43,7 +43,7 @@ def update_port(connection: sa.Connection, row: Network, seen: Port, changes: Js
 
 
 def _update(connection: sa.Connection, row: Network, seen: Port, changes: JsonMapping) -> PortChange:
-    """What update_port() does, for a port that is locked where `changes` have addresses."""
+    """Change a port as update_port() does; it is locked already where `changes` have addresses."""
     attached = seen.instance_uuid if "fixed_ips" in changes else None
     floating = attached is not None and _is_led_to(connection, seen)
     for_host = ports.update_port(connection, seen.project_id, row, seen, changes)

@@ -105,8 +105,11 @@ def unused(
     destinations = [(move["uuid"], move["to_host"]) for move in lost if not move["same_host"]]
     for part, places in (("leave", sources), ("build", destinations)):
         there: list[Instance] = [{**instances[uuid], "host": host} for uuid, host in places if uuid in instances]
-        leaving = _addressed(connection, there)
-        plans_by_host = plan_hosts(connection, state_dir, leaving=leaving, moving=True).hosts if leaving else {}
+        # a plan has the address of its host, which was given back just now: it is taken for the plan alone
+        with connection.begin_nested() as rehearsal:
+            leaving = _addressed(connection, there)
+            plans_by_host = plan_hosts(connection, state_dir, leaving=leaving, moving=True).hosts if leaving else {}
+            rehearsal.rollback()
         for host, plan in plans_by_host.items():
             if "remove" in plan:
                 unused_by_host.setdefault(host, {})[part] = {field: plan["remove"][field] for field in UNUSED}

@@ -32,10 +32,7 @@ def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     step = _commit if params["state"] == "commit" else _end
     result = _so_far(before, step(connection, params, going))
     if step is _end:
-        # a plan has the address of its host, which was given back just now: it is taken for the plan alone
-        with connection.begin_nested() as rehearsal:
-            result["unused"] = host_plans.unused(connection, params["state_dir"], result["moves"], result["lost"])
-            rehearsal.rollback()
+        result["unused"] = host_plans.unused(connection, params["state_dir"], result["moves"], result["lost"])
     return result
 
 

@@ -37,7 +37,7 @@ def merged_options(
 
 
 def merged_binding(there: JsonMapping | None, attributes: JsonMapping, by_admin: bool) -> JsonObject | None:
-    """What was said of a port's binding, with what the `attributes` have of it ("binding:profile", ...).
+    """The binding of a port as it was asked for, with what the `attributes` have of it ("binding:profile", ...).
 
     Raises ForbiddenError where somebody else than an administrator changes the profile or the host, NovaliteError for a
     profile that is too long.

@@ -19,7 +19,7 @@ from ..._plan import targets
 from ..._rules.records import with_diff
 from ..db.tables import instance
 from ..queries import lookups
-from ..queries.volume_views import snapshots_by, volumes_by
+from ..queries.volume_views import RESERVED, snapshots_by, volumes_by
 from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volume_uploads, volumes
 
 
@@ -31,7 +31,7 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
     ids = list(params.get("volumes") or [])
     attached, changed, idle = [], False, []
-    done_here: set[str] = set()  # of a shelved server, which is on no host: it was done with the record
+    begun_here: set[str] = set()  # for a shelved server, which is on no host, that is all there is to do
     for item in params.get("attachments") or []:
         if isinstance(item, str):
             attached.append(item)
@@ -43,7 +43,7 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             idle.append({"id": str(item.get("volume")), "reason": "it is so already"})
         else:
             attached.append(attachment_id)
-            done_here.add(attachment_id)
+            begun_here.add(attachment_id)
     copied = []
     for item in params.get("snapshots") or []:
         if isinstance(item, str):
@@ -68,7 +68,7 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for entry in nowhere:
         changed = _FINISH[entry["does"]](connection, entry["id"], error=None) or changed
     under_way = {entry["id"] for plan in hosts.values() for entry in plan["work"]} | {entry["id"] for entry in nowhere}
-    still = [number for number in [*ids, *attached, *copied] if number not in under_way | done_here]
+    still = [number for number in [*ids, *attached, *copied] if number not in under_way | begun_here]
     idle += [{"id": entry, "reason": "nothing of it is under way"} for entry in still]
     result: JsonObject = {"changed": changed, "hosts": hosts, "nothing_to_do": idle, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
@@ -95,7 +95,7 @@ def _attach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: 
             continue
         if volume.status == "attaching" and takeover:
             return str(there.id)
-        if volume.status in ("in-use", "extending", volume_attachments.RESERVED):
+        if volume.status in ("in-use", "extending", RESERVED):
             return None
     attachment = volume_attachments.begin_attach(
         connection,

@@ -32,6 +32,9 @@ class Fault(t.TypedDict):
     created: int
 
 
+RESERVED = "reserved"  # the status of a volume for an instance that gets it when it is unshelved
+
+
 @dataclasses.dataclass(frozen=True)
 class Attachment:
     """A volume is an instance's, or is about to be. Times are in seconds since the epoch."""
@@ -91,7 +94,7 @@ class Volume(Stored):
     @property
     def waits_for_unshelve(self) -> bool:
         """Tell whether an instance that is shelved has it: the guest gets the disk when that is unshelved."""
-        return self.status == "reserved" and bool(self.attachments)
+        return self.status == RESERVED and bool(self.attachments)
 
     @property
     def shown_status(self) -> str:

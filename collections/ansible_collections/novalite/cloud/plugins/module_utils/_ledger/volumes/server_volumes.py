@@ -19,12 +19,12 @@ from ..catalog.volume_types import LOCAL_BACKENDS, type_usable, types_by
 from ..db.tables_volumes import volume, volume_attachment
 from ..queries.lookups import PRIVATE
 from ..queries.views import image_of
-from ..queries.volume_views import attachments_by, volumes_by
+from ..queries.volume_views import RESERVED, attachments_by, volumes_by
 from . import volume_attachments, volume_plans, volume_sources, volumes
 
 LAUNCHED_FROM = f"{PRIVATE}image"  # property of an instance's image: the id of the one that named its volumes
 
-_BEFORE = ("creating", "attaching", volume_attachments.RESERVED)  # statuses of volumes that a build gives to its guest
+_BEFORE = ("creating", "attaching", RESERVED)  # statuses of volumes that a build gives to its guest
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
 NO_IMAGE: Image = {
     "id": "",

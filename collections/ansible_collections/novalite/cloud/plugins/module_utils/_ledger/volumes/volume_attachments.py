@@ -23,12 +23,11 @@ from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
 from ..queries import actions, adopted
-from ..queries.volume_views import Attachment, Volume, attachments_by, volumes_by
+from ..queries.volume_views import RESERVED, Attachment, Volume, attachments_by, volumes_by
 from .volumes import begin, one_volume, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
 ALLOWED = ("active", "paused", "stopped", "suspended", "resized")  # vm_states
-RESERVED = "reserved"  # for an instance that gets it when it is unshelved
 _HELD = (RESERVED, "attaching", "in-use", "detaching", "error_attaching", "error_detaching")
 
 
