@@ -111,12 +111,13 @@ def test_the_revisions_are_those_of_the_migrations() -> None:
     assert tuple(reversed([script.revision for script in scripts])) == rooms.REVISIONS
 
 
-def test_a_current_ledger_opens_without_alembic(home: pathlib.Path) -> None:
+@pytest.mark.parametrize("module", ["alembic", "sqlalchemy.dialects.postgresql"])
+def test_a_current_ledger_opens_without_what_it_does_not_need(home: pathlib.Path, module: str) -> None:
     code = (
         "import sys\n"
         f"from {rooms.__name__} import open_ledger\n"
         f"open_ledger({str(home)!r})\n"
-        "sys.exit('alembic' in sys.modules)"
+        f"sys.exit({module!r} in sys.modules)"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=env)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import numbered, table
+from .schema import numbered, partial_index, table
 
 DEFAULT_DOMAIN = "default"
 
@@ -67,8 +67,7 @@ role = table(  # admin, manager, member and reader have their names as ids, and 
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.UniqueConstraint("domain_id", "name"),
 )
-_GLOBAL = sa.text("domain_id IS NULL")
-sa.Index("uq_role_name", role.c.name, unique=True, sqlite_where=_GLOBAL, postgresql_where=_GLOBAL)
+partial_index("uq_role_name", sa.text("domain_id IS NULL"), role.c.name, unique=True)
 
 role_assignment = numbered(  # of a user or a group, in a project or a domain
     "role_assignment",

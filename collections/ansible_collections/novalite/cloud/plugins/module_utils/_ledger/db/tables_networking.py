@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import table
+from .schema import partial_index, table
 
 MOST_RANGES = 16  # subnets of IPv4 that a network may have
 
@@ -45,13 +45,7 @@ subnet_pool = table(  # prefixes of which subnets get theirs
         "min_prefixlen <= default_prefixlen AND default_prefixlen <= max_prefixlen", name="prefixlen_order"
     ),
 )
-sa.Index(
-    "uq_subnet_pool_default",
-    subnet_pool.c.ip_version,
-    unique=True,
-    sqlite_where=subnet_pool.c.is_default,
-    postgresql_where=subnet_pool.c.is_default,
-)
+partial_index("uq_subnet_pool_default", subnet_pool.c.is_default, subnet_pool.c.ip_version, unique=True)
 
 subnet = table(  # of networks that projects made; an operator's network has what its own row says
     "subnet",
