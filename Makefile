@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 # Many an image for containers sets the last one: each playbook and each test process would then compile all modules again
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help bootstrap launch api lab lab-down test checks lint lint-code lint-playbooks unit sanity molecule versions docs bench lock conformance
+.PHONY: help bootstrap launch api lab lab-down test launches lint lint-code lint-playbooks unit sanity molecule versions docs bench lock conformance
 .NOTPARALLEL:
 
 help:
@@ -43,11 +43,12 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-# The checks beside molecule: they leave a processor idle, and molecule's guests leave time
-test: lint-code unit
-	@$(MAKE) checks & checks=$$!; $(MAKE) molecule; molecule=$$?; wait $$checks && exit $$molecule
+# Unit tests and scenarios also wait, for processes and for guests; what only computes takes the time that they leave
+test: lint-code
+	@nice $(MAKE) lint-playbooks sanity & computing=$$!; $(MAKE) unit && $(MAKE) launches; verdict=$$?; wait $$computing && exit $$verdict
 
-checks: lint-playbooks sanity versions
+launches:
+	@$(MAKE) versions & versions=$$!; $(MAKE) molecule; verdict=$$?; wait $$versions && exit $$verdict
 
 lint: lint-code lint-playbooks
 
