@@ -115,6 +115,7 @@ def test_the_revisions_are_those_of_the_migrations() -> None:
 def test_a_current_ledger_opens_without_what_it_does_not_need(home: pathlib.Path, module: str) -> None:
     code = (
         "import sys\n"
+        f"import {tables.__name__}\n"
         f"from {rooms.__name__} import open_ledger\n"
         f"open_ledger({str(home)!r})\n"
         f"sys.exit({module!r} in sys.modules)"
