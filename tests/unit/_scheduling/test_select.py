@@ -128,6 +128,14 @@ def test_a_refused_host_is_explained_as_what_was_claimed_since_left_it() -> None
     ]
 
 
+def test_refused_hosts_are_told_by_name_whenever_each_was_refused() -> None:
+    """The first host passes, until the first request has taken its vCPU."""
+    hosts = [host("hv1", vcpus=1, cpu_ratio=1.0), host("hv2", vcpus=0, cpu_ratio=1.0)]
+    _, refused = select(hosts, [request("first"), request("second")])
+    assert [list(step.removed) for step in refused.filters if step.removed] == [["hv1", "hv2"]]
+    assert refused.message.index("hv1") < refused.message.index("hv2")
+
+
 @given(hosts_of_any_kind, requests_of_any_kind, st.sampled_from(CHOICES), st.randoms(use_true_random=False))
 def test_the_order_of_the_hosts_does_not_matter(
     hosts: list[HostState], requests: list[Request], choice: str, shuffler: random.Random

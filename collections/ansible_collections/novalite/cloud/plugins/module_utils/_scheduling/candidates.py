@@ -58,8 +58,7 @@ class Candidates:
                     continue
                 refused = {at: reason for at, reason in enumerate(reasons) if reason is not None}
             if refused:
-                named = {hosts[at].name: str(reason) for at, reason in refused.items()}
-                self.removed[position] = {**self.removed[position], **named}
+                self._refuse(position, {hosts[at].name: str(reason) for at, reason in refused.items()})
                 stay = bytearray(b"\1") * len(hosts)
                 for at in refused:
                     stay[at] = 0
@@ -91,7 +90,7 @@ class Candidates:
         for position, filter_ in self._again:
             reason = filter_.passes(host, self.request, self.options)
             if reason is not None:
-                self.removed[position] = {**self.removed[position], host.name: reason}
+                self._refuse(position, {host.name: str(reason)})
                 if passed:
                     del self.passed[at]
                     for column in self.columns:
@@ -99,6 +98,10 @@ class Candidates:
                 return
         for column in self.columns:
             column.weigh_again(at, host, self.request, self.options)
+
+    def _refuse(self, position: int, reasons: t.Mapping[str, str]) -> None:
+        """Add to what a filter refused, in the order of the hosts' names, whenever each of them was refused."""
+        self.removed[position] = dict(sorted({**self.removed[position], **reasons}.items()))
 
     def _forget_refusal(self, name: str) -> bool:
         """True when a filter that is asked again had refused this host.
