@@ -43,7 +43,7 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-# Unit tests and scenarios also wait, for processes and for guests; what only computes takes the time that they leave
+# Unit tests and scenarios often wait for processes and guests; linters, which only compute, use the time that they leave
 test: lint-code
 	@nice $(MAKE) lint-playbooks sanity & computing=$$!; $(MAKE) unit && $(MAKE) launches; verdict=$$?; wait $$computing && exit $$verdict
 

@@ -90,7 +90,7 @@ class Candidates:
         for position, filter_ in self._again:
             reason = filter_.passes(host, self.request, self.options)
             if reason is not None:
-                self._refuse(position, {host.name: str(reason)})
+                self._refuse(position, {host.name: reason})
                 if passed:
                     del self.passed[at]
                     for column in self.columns:

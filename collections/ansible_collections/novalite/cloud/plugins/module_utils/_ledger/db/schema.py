@@ -48,6 +48,7 @@ def partial_index(
 
 @sa.event.listens_for(metadata, "before_create")
 def _set_conditions(_metadata: sa.MetaData, connection: sa.Connection, **_options: object) -> None:
-    for index in (index for table in metadata.tables.values() for index in table.indexes):
-        if "where" in index.info:
-            index.dialect_options[connection.dialect.name]["where"] = index.info["where"]
+    for declared in metadata.tables.values():
+        for index in declared.indexes:
+            if "where" in index.info:
+                index.dialect_options[connection.dialect.name]["where"] = index.info["where"]
