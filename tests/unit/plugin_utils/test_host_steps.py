@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The differences of a trip's steps, as `--diff` shows them, and what is said of a step that may fail."""
+"""What is made of the results of a trip's steps: differences, as `--diff` shows them, warnings, and the outcome."""
 
 from __future__ import annotations
 
@@ -29,3 +29,13 @@ def test_a_failure_that_may_be_is_a_warning() -> None:
     result = host_steps._sum([failed, step({})], [failed])
     assert not result["changed"] and result["warnings"] == ["Tell it: no dnsmasq"]
     assert "warnings" not in host_steps._sum([step({}), failed], [step({})])
+
+
+def test_what_the_steps_saw_of_the_host_and_of_silent_guests_is_kept() -> None:
+    seen = {"module": "compute_host", "result": {"compute_host": {"name": "hv1", "vcpus": 8}}}
+    waited = {"module": "server_wait", "result": {"failed": True, "silent": [{"name": "web"}]}}
+    assert host_steps._seen([seen, step({}), waited]) == {
+        "facts": {"name": "hv1", "vcpus": 8},
+        "silent": [{"name": "web"}],
+    }
+    assert host_steps._seen([step({})]) == {"silent": []}

@@ -134,16 +134,8 @@ def test_what_was_built_and_what_was_not_is_carried_to_the_end(cloud: Cloud) -> 
     launch = planned(cloud, asked(cloud))
     (server,) = launch["instances"]
     so_far = {"built": [{"name": "before"}], "failures": ["no room"], "silent": [{"name": "before"}]}
-    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active"}
-    ended = called(
-        cloud,
-        launch_record,
-        record_module,
-        launch=so_far,
-        plans=launch["hosts"],
-        outcomes=[outcome],
-        silent=[{"name": "web"}],
-    )
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "silent": [{"name": "web"}]}
+    ended = called(cloud, launch_record, record_module, launch=so_far, plans=launch["hosts"], outcomes=[outcome])
     assert [instance["name"] for instance in ended["launch"]["built"]] == ["before", "web"]
     assert ended["launch"]["failures"] == ["no room"]
     assert [guest["name"] for guest in ended["launch"]["silent"]] == ["before", "web"]
@@ -152,10 +144,22 @@ def test_what_was_built_and_what_was_not_is_carried_to_the_end(cloud: Cloud) -> 
 
 def test_a_guest_that_a_host_names_twice_is_reported_once(cloud: Cloud) -> None:
     launch = planned(cloud, asked(cloud))
+    (server,) = launch["instances"]
     silent = [{"name": "web", "message": "no answer"}]
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "silent": silent}
     for _attempt in range(2):
-        launch = called(cloud, launch_record, record_module, launch=launch["launch"], silent=silent)
+        launch = called(cloud, launch_record, record_module, launch=launch["launch"], outcomes=[outcome])
     assert launch["launch"]["silent"] == silent
+
+
+def test_what_hosts_said_of_themselves_while_they_built_is_recorded(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud))
+    (server,) = launch["instances"]
+    facts = {**next(host for host in HOSTS if host["name"] == server["host"]), "memory_mb": 8192}
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "facts": facts}
+    called(cloud, launch_record, record_module, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome])
+    host = tables.compute_host
+    assert cloud.rows(sa.select(host.c.memory_mb).where(host.c.name == server["host"])) == [(8192,)]
 
 
 def test_a_launch_keeps_its_calls_with_their_times(cloud: Cloud) -> None:

@@ -52,7 +52,10 @@ class ActionModule(ImageAction):
                 last["result"] = self.bring(step["args"], last["result"], task_vars)
             if last["result"].get("failed") and not step["may_fail"]:
                 return {**_sum(done, done[:-1]), **_failure(last), **_trip(at, began, done)}
-        return {**_sum(done, done), **_trip(at, began, done)}
+        result = {**_sum(done, done), **_trip(at, began, done)}
+        if params["outcome"] is not None:  # not left to a second task, which would be one more process for each host
+            result["outcome"] = {**params["outcome"], "trip": result["trip"], **_seen(done)}
+        return result
 
 
 def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> JsonObject:
@@ -80,6 +83,13 @@ def _trip(at: float, began: float, done: c.Iterable[JsonMapping]) -> JsonObject:
         for step in done
     ]
     return {"trip": {"at": round(at, 3), "seconds": round(time.monotonic() - began, 3), "steps": steps}}
+
+
+def _seen(done: c.Iterable[JsonMapping]) -> JsonObject:
+    """What the steps have seen of the host (`facts`), and the guests that did not answer (`silent`)."""
+    results = {step["module"]: step["result"] for step in done}
+    facts = results.get("compute_host", {}).get("compute_host")
+    return {"silent": results.get("server_wait", {}).get("silent") or [], **({"facts": facts} if facts else {})}
 
 
 def _failure(step: JsonMapping) -> JsonObject:

@@ -47,6 +47,15 @@ options:
           - RV(novalite.cloud.host_steps#module:trip) of the trip that it comes from. The action of a launch keeps it
             for M(novalite.cloud.call_diagram).
         type: dict
+      facts:
+        description:
+          - What the host said of itself meanwhile, as M(novalite.cloud.compute_host) returns it on it. It is recorded.
+        type: dict
+      silent:
+        description: Guests that run and did not answer, as M(novalite.cloud.server_wait) returns them.
+        type: list
+        elements: dict
+        default: []
   plans:
     description:
       - The plans that the hosts were given, as M(novalite.cloud.server_plan) returns them. A server that was to be

@@ -44,6 +44,8 @@ OUTCOME_ARGUMENTS: dict[str, t.Any] = {
             "reason": {"type": "str"},
             "power_state": {"type": "int"},
             "trip": {"type": "dict"},
+            "facts": {"type": "dict"},
+            "silent": {"type": "list", "elements": "dict", "default": []},
         },
     },
     "plans": {"type": "dict", "default": {}},

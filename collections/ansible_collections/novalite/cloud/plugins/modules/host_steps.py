@@ -50,6 +50,9 @@ options:
         description: Whether the steps after it are run, and the task succeeds, even if it fails.
         type: bool
         default: false
+  outcome:
+    description: What is returned as RV(outcome) if no step fails.
+    type: dict
   diffs:
     description:
       - Whether each step's result has its diff without C(--diff), too. The task's own has it with C(--diff) only.
@@ -101,6 +104,12 @@ trip:
   returned: always
   type: dict
   sample: {"at": 1795593936.9, "seconds": 2.41, "steps": [{"module": "bridge", "seconds": 0.07}]}
+outcome:
+  description:
+    - O(outcome) with what M(novalite.cloud.launch_record) keeps of the steps. RV(trip), C(facts) of the host, if
+      M(novalite.cloud.compute_host) was among them, and the C(silent) guests of M(novalite.cloud.server_wait).
+  returned: when O(outcome) is given and no step failed
+  type: dict
 failed_step:
   description: The name of the step that failed.
   returned: when one failed
@@ -122,6 +131,7 @@ ARGUMENT_SPEC = {
             "may_fail": {"type": "bool", "default": False},
         },
     },
+    "outcome": {"type": "dict"},
     "diffs": {"type": "bool", "default": False},
 }
 

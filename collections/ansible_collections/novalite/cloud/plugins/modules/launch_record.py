@@ -26,16 +26,6 @@ options:
     description: What the same launch has come to so far, RV(launch) of the call before.
     type: dict
     required: true
-  reported:
-    description: What hosts said of themselves while they built, as M(novalite.cloud.compute_host) returns it on them.
-    type: list
-    elements: dict
-    default: []
-  silent:
-    description: Guests that run and did not answer, as M(novalite.cloud.server_wait) returns them.
-    type: list
-    elements: dict
-    default: []
 seealso:
   - module: novalite.cloud.launch_plan
   - module: novalite.cloud.server_state
@@ -46,7 +36,7 @@ EXAMPLES = r"""
   novalite.cloud.launch_record:
     launch: "{{ launch.launch }}"
     plans: "{{ launch.hosts }}"
-    outcomes: "{{ launch.targets.build | novalite.cloud.from_hosts(hostvars, 'spawn_outcome') }}"
+    outcomes: "{{ launch.targets.build | novalite.cloud.from_hosts(hostvars, 'spawn_built.outcome') }}"
   register: launch
 """
 
@@ -93,8 +83,6 @@ from ..module_utils._scheduling.arguments import CHOICE_ARGUMENTS, SCHEDULING_AR
 
 ARGUMENT_SPEC: dict = {
     "launch": {"type": "dict", "required": True},
-    "reported": {"type": "list", "elements": "dict", "default": []},
-    "silent": {"type": "list", "elements": "dict", "default": []},
     "state_dir": {"type": "path", "default": STATE_DIR},
     **OUTCOME_ARGUMENTS,
     **CHOICE_ARGUMENTS,

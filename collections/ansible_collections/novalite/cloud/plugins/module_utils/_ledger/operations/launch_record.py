@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import time
-
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
-from ..placement.fresh_facts import record_reported
 from ..queries import launch_calls
 from .launch_plan import changes, launch_plan
 from .server_state import server_state
@@ -20,14 +17,15 @@ from .server_state import server_state
 def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """See the module's documentation for `params` and what is returned."""
     so_far, calls = params["launch"], list(params["launch"].get("calls") or ())
+    outcomes = params.get("outcomes") or ()
+    silent = [guest for outcome in outcomes for guest in outcome.get("silent") or ()]
     with launch_calls.timed(calls, "launch_record"):
-        record_reported(connection, params.get("reported") or (), int(time.time()))
         recorded = server_state(connection, params)
     launch_calls.add(
         connection,
         {
             uuid: [*calls[:-1], *launch_calls.of_trip(outcome.get("host"), outcome.get("trip") or {}), calls[-1]]
-            for outcome in params.get("outcomes") or ()
+            for outcome in outcomes
             for uuid in outcome["uuids"]
         },
     )
@@ -36,7 +34,7 @@ def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "built": [*so_far["built"], *(server for server in recorded["instances"] if server["vm_state"] == "active")],
         "failures": [*so_far["failures"], *recorded["failures"]],
         # a host that takes part in two attempts, and fails in the second, repeats what it said after the first
-        "silent": [*so_far["silent"], *(guest for guest in params["silent"] if guest not in so_far["silent"])],
+        "silent": [*so_far["silent"], *(guest for guest in silent if guest not in so_far["silent"])],
         "calls": [],
     }
     planned: JsonObject = {"changed": False, "hosts": {}, "targets": of_plan({}), "instances": [], "launch": launch}
