@@ -39,3 +39,9 @@ def test_what_the_steps_saw_of_the_host_and_of_silent_guests_is_kept() -> None:
         "silent": [{"name": "web"}],
     }
     assert host_steps._seen([step({})]) == {"silent": []}
+
+
+def test_differences_that_nobody_asked_for_are_not_returned() -> None:
+    steps = [step({"before": {}, "after": {"br100": "there"}}), step([])]
+    host_steps._drop_diffs(steps)
+    assert [done["result"] for done in steps] == [{"changed": True}, {"changed": False}]

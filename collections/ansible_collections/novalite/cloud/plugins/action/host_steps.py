@@ -50,12 +50,21 @@ class ActionModule(ImageAction):
             step, last = steps[len(done) - 1], done[-1]
             if step["module"] == IMAGE_CACHE:
                 last["result"] = self.bring(step["args"], last["result"], task_vars)
+            if not (self._task.diff or self.diffs):
+                _drop_diffs(done)
             if last["result"].get("failed") and not step["may_fail"]:
                 return {**_sum(done, done[:-1]), **_failure(last), **_trip(at, began, done)}
         result = {**_sum(done, done), **_trip(at, began, done)}
         if params["outcome"] is not None:  # not left to a second task, which would be one more process for each host
             result["outcome"] = {**params["outcome"], "trip": result["trip"], **_seen(done)}
         return result
+
+
+def _drop_diffs(done: c.Iterable[JsonMapping]) -> None:
+    """Take out of each result what nobody asked for. Ansible copies a result half a dozen times, and half of what a
+    host with many guests returns are the rules before and after."""
+    for step in done:
+        step["result"].pop("diff", None)
 
 
 def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> JsonObject:
