@@ -33,7 +33,7 @@ def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         **so_far,
         "built": [*so_far["built"], *(server for server in recorded["instances"] if server["vm_state"] == "active")],
         "failures": [*so_far["failures"], *recorded["failures"]],
-        # a host that takes part in two attempts, and fails in the second, repeats what it said after the first
+        # a host that falls out of the run after the first attempt still says in the second what it said then
         "silent": [*so_far["silent"], *(guest for guest in silent if guest not in so_far["silent"])],
         "calls": [],
     }
