@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import queue
@@ -22,9 +23,10 @@ ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PGPAS
 
 
 class Child:
-    """One supervisor process. The pipe to it is its life line: it ends its run when this process ends."""
+    """One supervisor process, whose playbook waits for a run. The pipe to it is its life line: it ends its run when
+    this process ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, ahead: supervisor.Ahead) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-s", supervisor.__file__],
             stdin=subprocess.PIPE,
@@ -36,6 +38,7 @@ class Child:
         self._messages: queue.SimpleQueue[JsonObject | None] = queue.SimpleQueue()
         self._sending = threading.Lock()
         threading.Thread(target=self._listen, daemon=True, name="supervisor").start()
+        self.send({"ahead": dataclasses.asdict(ahead)})
 
     def send(self, message: JsonObject) -> None:
         """Nothing happens when it is gone: that is noticed by who listens."""
@@ -79,19 +82,20 @@ class Child:
 class Supervisors:
     """Keeps one supervisor waiting, so that a run does not wait for one to start."""
 
-    def __init__(self) -> None:
+    def __init__(self, ahead: supervisor.Ahead) -> None:
+        self._ahead = ahead
         self._lock = threading.Lock()
         self._waiting: Child | None = None
 
     def take(self) -> Child:
         with self._lock:
             child, self._waiting = self._waiting, None
-        return child if child is not None and child.alive() else Child()
+        return child if child is not None and child.alive() else Child(self._ahead)
 
     def refill(self) -> None:
         with self._lock:
             if self._waiting is None or not self._waiting.alive():
-                self._waiting = Child()
+                self._waiting = Child(self._ahead)
 
     def close(self) -> None:
         with self._lock:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Periodic work of the workers: every so often, ledger and hypervisors are brought together again, and what is
-old is thrown away: outputs and events of runs, jobs, locks, DBOS's records of workflows that ended, uploads of images
+old is thrown away: events of runs, jobs, locks, DBOS's records of workflows that ended, uploads of images
 that died, and files of images that nothing needs any more."""
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import time
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
@@ -59,8 +58,7 @@ def keep_house(engine: Engine, options: Options) -> None:
             workers.forget(connection, options)
         with transaction(engine) as connection:
             image_states.sweep(connection, options.home)
-        for kind in ("runs", "locks"):
-            _remove_old(os.path.join(options.directory, kind), running, options.keep_runs, then)
+        _remove_old(os.path.join(options.directory, "locks"), running, options.keep_runs, then)
         durable.forget(then)
     except (NovaliteError, OSError) as error:
         log.warning("old runs could not be cleared: %s", error)
@@ -75,8 +73,5 @@ def _remove_old(directory: str, running: set[str], count: int, then: float) -> N
     for number, (at, path, name) in enumerate(sorted(entries, reverse=True)):
         if name in running or (number < count and at > then) or at > time.time() - 60:
             continue
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        with contextlib.suppress(OSError):
+            os.unlink(path)

@@ -42,8 +42,8 @@ class Options:
     runs_per_host: int = 4
     take_ups: int = 3  # how often a run is begun again after its worker died, before it ends as failed; not deletions
     lost_after: int = 20  # seconds without a sign of life, after which a worker of another machine counts as dead
-    keep_runs: int = 200  # outputs of runs that are kept as files
-    keep_days: int = 7  # days that they and the events are kept
+    keep_runs: int = 200  # files that lock runs, of which the newest are kept
+    keep_days: int = 7  # days that they and the events of runs are kept
     keep_job_days: int = 90  # days that jobs themselves are kept after their end
     gather_ms: int = 50  # how long a first job waits for others to go with it
     reconcile_seconds: int = 0  # $NOVALITE_API_RECONCILE_SECONDS: how often all hosts are reconciled; 0 for never

@@ -1,7 +1,12 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`ansible-playbook`, as a run starts it: it and its workers end with the process that started them."""
+"""`ansible-playbook`, started before there is a run: it has imported what it needs when it is told what to play.
+
+Its argument is a FIFO, into which its supervisor writes one line of JSON: `marker` and `run`, the name and the value of
+the variable that the run's processes are found by, and `command`, the arguments of ansible-playbook. It and its workers
+end with the process that started them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,10 @@ if __name__ == "__main__":
     here = str(pathlib.Path(__file__).resolve().parent)
     sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != here]
 
+import contextlib
 import ctypes
 import gc
+import json
 import signal
 
 PR_SET_PDEATHSIG = 1
@@ -26,6 +33,31 @@ def die_with_parent() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
 
 
+def mark(name: str, value: str) -> None:
+    """Set a variable for the processes that this one starts, and in what /proc says of this one and its forks.
+
+    The kernel shows the memory in which a process found its variables at its start (proc(5), `environ`). They were told
+    of a value of the same length, at least: raises ValueError for a longer one.
+    """
+    with open("/proc/self/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    start, end = int(fields[47]), int(fields[48])  # env_start and env_end, fields 50 and 51 of proc(5)
+    before, after = f"{name}={os.environ[name]}".encode(), f"{name}={value}".encode()
+    if len(after) > len(before):
+        raise ValueError(f"{value} is longer than the value of {name} that this process was started with")
+    block = b"\0" + ctypes.string_at(start, end - start)
+    place = start + block.index(b"\0" + before + b"\0")
+    os.environ[name] = value
+    ctypes.memmove(place, after.ljust(len(before), b"\0"), len(before))
+
+
+def changed_at(path: str | None) -> int | None:
+    """When a file was changed, in nanoseconds; None where there is none."""
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_mtime_ns if path else None
+    return None
+
+
 def main() -> None:
     parent = os.getppid()
     die_with_parent()
@@ -34,9 +66,21 @@ def main() -> None:
     os.register_at_fork(after_in_child=die_with_parent)
     # What Ansible loads stays until the end; by Python's own numbers, all of it is gone through for 700 new objects
     gc.set_threshold(50_000, 20, 50)
-    from ansible.cli.playbook import main as ansible_playbook
+    with open(sys.argv[1]) as fifo:
+        # Half a second of each run, had it to wait for them
+        import sqlalchemy  # noqa: F401  # of the ledger's modules, which Ansible finds when it knows its collections
+        from ansible.cli.playbook import main as ansible_playbook
+        from ansible.constants import CONFIG_FILE
 
-    sys.argv[0] = "ansible-playbook"
+        read_at = changed_at(CONFIG_FILE)
+        line = sys.argv[2] if len(sys.argv) > 2 else fifo.readline()
+    if not line:  # the supervisor is gone
+        os._exit(1)
+    if changed_at(CONFIG_FILE) != read_at:  # Ansible reads it once, when it is imported
+        os.execv(sys.executable, [sys.executable, sys.argv[0], sys.argv[1], line])
+    order = json.loads(line)
+    mark(order["marker"], order["run"])
+    sys.argv = ["ansible-playbook", *order["command"]]
     ansible_playbook()
 
 

@@ -5,9 +5,11 @@
 
 It holds the run's lock as long as one of the run's processes lives, hands events on, and ends all of them when its
 worker dies, asks for it, or takes too long. It runs as a script and imports none of ours, so that it is quick to start;
-a worker has one waiting. What worker and supervisor say to each other are lines of JSON:
+a worker has one waiting, whose playbook waits, too, with Ansible imported. What worker and supervisor say to each other
+are lines of JSON:
 
-    <- {"ready": true}            -> {"run": {...}}        what to run, see `Run`
+    <- {"ready": true}            -> {"ahead": {...}}      what all runs of the worker share, see `Ahead`
+                                  -> {"run": {...}}        what to run, see `Run`
     <- {"locked": true}           -> {"go": true}          the worker looked once more: it is still to be run
     <- {"event": {...}} ...       -> {"cancel": true}      at any time; so does the end of the worker
     <- {"ended": {...}}
@@ -33,23 +35,37 @@ import json
 import shlex
 import shutil
 import signal
+import tempfile
 import threading
 import time
 import typing as t
 
 if t.TYPE_CHECKING:
+    import ansible_runner
     import psycopg
 
 MARKER = "NOVALITE_RUN_ID"  # in the environment of every process of a run
+UNKNOWN = "-" * 36  # its value until there is a run, whose id is a UUID
 REAP_PATIENCE = 30.0  # seconds; what was sent SIGKILL and stays is in the kernel's hands
 LOCK_INTERVAL = 0.1  # seconds between two tries
 PING_INTERVAL = 2.0  # seconds between two looks at the connection that holds a lock in PostgreSQL
 # Seconds. PostgreSQL gives up a silent client after 20 + 4 * 5; this side must have ended its run before.
 KEEPALIVE = {"tcp_keepalives_idle": 20, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 4}
 SILENCE = 12  # seconds without an answer from PostgreSQL, after which this side ends its run
+OWNER = "owner"  # file in a run's directory, locked by its supervisor
+JUST_NOW = 60.0  # seconds for which a directory may be without that file
 SUSPENDED = 20  # seconds for which this process did not get to run, after which the lock cannot be trusted
 
 Event = dict[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ahead:
+    """What is known before there is a run."""
+
+    directory: str  # in which each run gets one of its own, which is removed at its end
+    project: str  # working directory
+    environment: dict[str, str]  # the playbook's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,13 +73,10 @@ class Run:
     """The worker's request."""
 
     id: str
-    directory: str  # private to this run; removed at its end
     lock: str  # path of a file
     command: list[str]  # of ansible-playbook, without the extra variables
     variables: str  # YAML; goes into a file, never into a command line
-    project: str  # working directory
     timeout: float  # seconds
-    environment: dict[str, str]
     lock_url: str | None = None  # PostgreSQL, when workers are on several machines
     lock_number: int = 0
     trace: str | None = None  # file that notes when the lock was taken and given back
@@ -112,6 +125,95 @@ def reap(run_id: str, patience: float = REAP_PATIENCE) -> int:
     return len(ended)
 
 
+# --- The playbook ---------------------------------------------------------------------------------------------------
+
+
+class Playbook:
+    """ansible-playbook under ansible-runner, in a directory of its own, started before it knows what it is to play."""
+
+    def __init__(self, ahead: Ahead, event: t.Callable[[Event], bool], is_cancelled: t.Callable[[], bool]) -> None:
+        os.makedirs(ahead.directory, mode=0o700, exist_ok=True)
+        for path in left_in(ahead.directory):
+            shutil.rmtree(path, ignore_errors=True)
+        self._directory = tempfile.mkdtemp(dir=ahead.directory)
+        self._owner = open(f"{self._directory}/{OWNER}.new", "w")  # noqa: SIM115  # as long as this process lives
+        fcntl.flock(self._owner, fcntl.LOCK_EX)
+        os.rename(f"{self._directory}/{OWNER}.new", f"{self._directory}/{OWNER}")
+        os.makedirs(f"{self._directory}/env", mode=0o700)
+        os.mkfifo(f"{self._directory}/order", mode=0o600)
+        self._order = os.open(f"{self._directory}/order", os.O_RDWR)  # waits for no reader
+        self._done: ansible_runner.Runner | None = None
+        started = threading.Event()
+        arguments = {
+            "private_data_dir": self._directory,
+            "ident": "run",
+            "binary": sys.executable,
+            "cmdline": shlex.join([str(pathlib.Path(__file__).with_name("playbook.py")), f"{self._directory}/order"]),
+            "project_dir": ahead.project,
+            "fact_cache_type": "",  # facts of hosts are nothing to keep on a disk
+            "quiet": True,
+            "suppress_env_files": True,
+            "event_handler": event,
+            # what was asked for just before there was a process to end
+            "cancel_callback": is_cancelled,
+            "status_handler": lambda *_status, **_config: started.set(),
+            # an answer within a moment when the playbook is ended from outside
+            "settings": {"pexpect_timeout": 1, "suppress_output_file": False},
+        }
+        own = dict(os.environ)  # libpq reads some of it
+        os.environ.clear()
+        os.environ.update({**ahead.environment, MARKER: UNKNOWN})
+        # where no run comes, nobody waits for it; and the kernel ends the playbook with this thread, at the latest
+        self._thread = threading.Thread(target=self._run, args=(arguments, started), daemon=True)
+        self._thread.start()
+        started.wait()  # ansible-runner has copied the environment
+        os.environ.clear()
+        os.environ.update(own)
+
+    def play(self, run: Run) -> Event:
+        """Tell it what to play, and wait for its end."""
+        variables = f"{self._directory}/env/variables.yml"
+        with open(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(run.variables)
+        order = {"marker": MARKER, "run": run.id, "command": [*run.command, "-e", f"@{variables}"]}
+        os.write(self._order, f"{json.dumps(order)}\n".encode())
+        self._thread.join()
+        if self._done is None:
+            return {"rc": None, "output": "ansible-runner failed"}
+        output = pathlib.Path(self._directory, "artifacts/run/stdout")
+        tail = output.read_text(errors="replace")[-4000:] if output.exists() and self._done.rc else ""
+        return {"rc": self._done.rc, "status": self._done.status, "output": tail}
+
+    def is_waiting(self) -> bool:
+        return self._thread.is_alive()
+
+    def remove(self) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _run(self, arguments: dict[str, t.Any], started: threading.Event) -> None:
+        import ansible_runner
+
+        try:
+            self._done = ansible_runner.run(**arguments)
+        finally:
+            started.set()
+
+
+def left_in(directory: str) -> list[str]:
+    """The directories of supervisors that were killed: a living one holds a lock in its own."""
+    left = []
+    for entry in os.scandir(directory):
+        with contextlib.suppress(OSError):
+            if not os.path.exists(f"{entry.path}/{OWNER}"):
+                if entry.stat().st_mtime > time.time() - JUST_NOW:
+                    continue
+            else:
+                with open(f"{entry.path}/{OWNER}") as owner:
+                    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.append(entry.path)
+    return left
+
+
 # --- The supervisor -------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +232,15 @@ class Supervisor:
         line = self._read.readline()
         if not line:
             return 0
+        ahead = Ahead(**json.loads(line)["ahead"])
+        playbook = self._start(ahead)
+        line = self._read.readline()
+        if not line:
+            playbook.remove()
+            os._exit(0)  # and the playbook with this process
+        if not playbook.is_waiting():  # it was killed meanwhile
+            playbook.remove()
+            playbook = self._start(ahead)
         run = self._run = Run(**json.loads(line)["run"])
         threading.Thread(target=self._listen, daemon=True).start()
         with open(run.lock, "w") as lock:
@@ -140,9 +251,11 @@ class Supervisor:
             threading.Thread(target=self._watch, args=(run,), daemon=True).start()
             self._say({"locked": True, "left": left})
             self._go.wait()
-            ended = {"stopped": self._stopping, "rc": None} if self._stopping else self._play(run)
+            ended = {"stopped": self._stopping, "rc": None}
+            if not self._stopping:
+                ended = {**playbook.play(run), "stopped": self._stopping}
             reap(run.id)
-            shutil.rmtree(run.directory, ignore_errors=True)
+            playbook.remove()
             self._note(run, "end", 0)
             self._say({"ended": ended})
             # not by closing: a process that is gone has given back every lock, whatever its threads are doing
@@ -228,36 +341,8 @@ class Supervisor:
 
     # - The playbook
 
-    def _play(self, run: Run) -> Event:
-        import ansible_runner
-
-        os.environ.clear()
-        os.environ.update(run.environment)
-        os.environ[MARKER] = run.id
-        shutil.rmtree(run.directory, ignore_errors=True)  # of a supervisor that was killed
-        os.makedirs(f"{run.directory}/env", mode=0o700)
-        variables = f"{run.directory}/env/variables.yml"
-        with open(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(run.variables)
-        playbook = str(pathlib.Path(__file__).with_name("playbook.py"))
-        done = ansible_runner.run(
-            private_data_dir=run.directory,
-            ident="run",
-            binary=sys.executable,
-            cmdline=shlex.join([playbook, *run.command, "-e", f"@{variables}"]),
-            project_dir=run.project,
-            fact_cache_type="",  # facts of hosts are nothing to keep on a disk
-            quiet=True,
-            suppress_env_files=True,
-            event_handler=self._event,
-            # what was asked for just before there was a process to end
-            cancel_callback=lambda: self._stopping is not None,
-            # an answer within a moment when the playbook is ended from outside
-            settings={"pexpect_timeout": 1, "suppress_output_file": False},
-        )
-        output = pathlib.Path(run.directory, "artifacts/run/stdout")
-        tail = output.read_text(errors="replace")[-4000:] if output.exists() and done.rc else ""
-        return {"stopped": self._stopping, "rc": done.rc, "status": done.status, "output": tail}
+    def _start(self, ahead: Ahead) -> Playbook:
+        return Playbook(ahead, self._event, lambda: self._stopping is not None)
 
     def _event(self, event: Event) -> bool:
         self._say({"event": {name: event.get(name) for name in ("event", "created", "event_data")}})

@@ -49,9 +49,11 @@ class Worker:
         self._registration = workers.Registration(options)
         self.id = self._registration.id
         self._bell = workers.Bell(options.place.home, self.id, self._url)
-        self._supervisors = Supervisors()
-        self._environment = options.environment()
-        self._secrets = events.secrets_of(self._environment)
+        environment = options.environment()
+        self._supervisors = Supervisors(
+            supervisor.Ahead(os.path.join(options.directory, "runs"), options.project, environment)
+        )
+        self._secrets = events.secrets_of(environment)
         self._lock = threading.Lock()
         self._active: dict[str, Child | None] = {}  # the runs at work here
         self._ours: dict[str, float] = {}  # runs that were to begin here, and when
@@ -300,13 +302,10 @@ class Worker:
         inventory = ["-i", options.inventory] if options.inventory else []
         return supervisor.Run(
             id=plan.run_id,
-            directory=os.path.join(options.directory, "runs", plan.run_id),
             lock=os.path.join(options.directory, "locks", plan.run_id),
             command=[*inventory, *plan.arguments, playbook],
             variables=runs.variables_file(plan.variables),
-            project=options.project,
             timeout=plan.timeout,
-            environment=self._environment,
             lock_url=self._url,
             lock_number=zlib.crc32(plan.run_id.encode()) | (0x6E6F76 << 32),
             trace=options.trace,

@@ -68,7 +68,7 @@ def at_rest(cloud: JobCloud) -> list[str]:
         if left := supervisor.processes_of(row.id):
             wrong.append(f"processes {left} of run {row.id} are left")
     wrong += cloud.leaks()
-    return wrong + [f"{path} is left" for path in (cloud.home / "jobs").glob("runs/*")]
+    return wrong + [f"{path} is left" for path in supervisor.left_in(str(cloud.home / "jobs/runs"))]
 
 
 def nothing_left(cloud: JobCloud) -> list[str]:

@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
+import pathlib
 import subprocess
 import sys
+import time
 import typing as t
 
 import pytest
@@ -18,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
-from api.jobs import events, queue, runs, supervisor
+from api.jobs import events, playbook, queue, runs, supervisor
 from api.jobs.kinds import KINDS
 from tests.api.jobs.clouds import ROOT, JobCloud
 from tests.api.jobs.test_jobs_queue import build, claim, end, set_states
@@ -206,6 +211,63 @@ def test_processes_are_found_by_their_marker() -> None:
         assert supervisor.reap("r-1") == 1
         assert process.wait() == -9
         assert supervisor.processes_of("r-1") == []
+
+
+def test_a_process_is_found_by_a_marker_that_it_gets_later() -> None:
+    """So are its forks, and what it starts."""
+    code = "import os, subprocess, sys; from api.jobs.playbook import mark; mark(*sys.argv[1:]); os.fork(); input()"
+    command = [sys.executable, "-c", code, supervisor.MARKER, "r-1"]
+    env = {"A": "1", f"NOT_{supervisor.MARKER}": supervisor.UNKNOWN, supervisor.MARKER: supervisor.UNKNOWN, "Z": "26"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=env, cwd=ROOT) as process:
+        while len(supervisor.processes_of("r-1")) < 2:
+            assert process.poll() is None
+        variables = pathlib.Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        assert [variable for variable in variables if variable] == [
+            f"{name}={value}".encode() for name, value in {**env, supervisor.MARKER: "r-1"}.items()
+        ]
+        assert supervisor.reap("r-1") == 2
+
+
+def test_a_marker_that_is_longer_than_its_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "-")
+    with pytest.raises(ValueError, match="longer"):
+        playbook.mark("PLACE", "r-1")
+
+
+def test_a_playbook_that_waits_takes_up_what_is_configured_meanwhile(tmp_path: pathlib.Path) -> None:
+    config, book = tmp_path / "ansible.cfg", tmp_path / "show.yml"
+    config.write_text("[defaults]\nforks = 3\n")
+    book.write_text(
+        "- hosts: localhost\n  gather_facts: false\n  tasks:\n"
+        "    - ansible.builtin.debug: {msg: \"forks {{ lookup('ansible.builtin.config', 'DEFAULT_FORKS') }}\"}\n"
+    )
+    os.mkfifo(tmp_path / "order")
+    order = os.open(tmp_path / "order", os.O_RDWR)
+    command = [sys.executable, playbook.__file__, str(tmp_path / "order")]
+    env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", supervisor.MARKER: supervisor.UNKNOWN}
+    with subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        deadline, sleeps = time.monotonic() + 120, 0
+        while sleeps < 25:  # it has imported Ansible, and reads
+            assert process.poll() is None and time.monotonic() < deadline
+            state = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            sleeps = sleeps + 1 if state == "S" else 0
+            time.sleep(0.02)
+        config.write_text("[defaults]\nforks = 7\n")
+        line = {"marker": supervisor.MARKER, "run": "r-1", "command": ["-i", "localhost,", str(book)]}
+        os.write(order, f"{json.dumps(line)}\n".encode())
+        said, _nothing = process.communicate(timeout=120)
+    os.close(order)
+    assert process.returncode == 0 and "forks 7" in said, said
+
+
+def test_what_a_killed_supervisor_left_is_told_from_what_is_anothers(tmp_path: pathlib.Path) -> None:
+    for name in ("living", "killed", "just-made", "half-made"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "killed/owner").touch()
+    with open(tmp_path / "living/owner", "w") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        os.utime(tmp_path / "half-made", (0, 0))
+        assert sorted(supervisor.left_in(str(tmp_path))) == [str(tmp_path / "half-made"), str(tmp_path / "killed")]
 
 
 def test_every_kind_has_its_playbook() -> None:
