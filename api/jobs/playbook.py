@@ -36,8 +36,8 @@ def die_with_parent() -> None:
 def mark(name: str, value: str) -> None:
     """Set a variable for the processes that this one starts, and in what /proc says of this one and its forks.
 
-    The kernel shows the memory in which a process found its variables at its start (proc(5), `environ`). They were told
-    of a value of the same length, at least: raises ValueError for a longer one.
+    The kernel shows the memory in which a process found its variables at its start (proc(5), `environ`), so the new
+    value takes the old one's place there. Raises ValueError where it is longer.
     """
     with open("/proc/self/stat") as file:
         fields = file.read().rpartition(")")[2].split()
