@@ -67,8 +67,7 @@ def main() -> None:
     # What Ansible loads stays until the end; by Python's own numbers, all of it is gone through for 700 new objects
     gc.set_threshold(50_000, 20, 50)
     with open(sys.argv[1]) as fifo:
-        # Half a second of each run, had it to wait for them
-        import sqlalchemy  # noqa: F401  # of the ledger's modules, which Ansible finds when it knows its collections
+        # A third of a second of each run, had it to wait for it
         from ansible.cli.playbook import main as ansible_playbook
         from ansible.constants import CONFIG_FILE
 
