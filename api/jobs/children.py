@@ -73,8 +73,8 @@ class Child:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        with contextlib.suppress(ValueError):  # cut off in the middle of a line
-            for line in self._process.stdout:
+        with self._process.stdout as lines, contextlib.suppress(ValueError):  # cut off in the middle of a line
+            for line in lines:
                 self._messages.put(json.loads(line))
         self._messages.put(None)
 

@@ -61,7 +61,7 @@ Event = dict[str, t.Any]
 
 @dataclasses.dataclass(frozen=True)
 class Ahead:
-    """What is known before there is a run."""
+    """The part of a request that is known before there is a run."""
 
     directory: str  # in which each run gets one of its own, which is removed at its end
     project: str  # working directory
@@ -209,7 +209,8 @@ def left_in(directory: str) -> list[str]:
                     continue
             else:
                 with open(f"{entry.path}/{OWNER}") as owner:
-                    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if not _is_locked(owner):
+                        continue
             left.append(entry.path)
     return left
 
@@ -225,6 +226,7 @@ class Supervisor:
         self._go = threading.Event()
         self._stopping: str | None = None  # why
         self._run: Run | None = None
+        self._playbook: Playbook | None = None
         self._held: psycopg.Connection | None = None  # the one that holds the lock in PostgreSQL
 
     def main(self) -> int:
@@ -233,14 +235,13 @@ class Supervisor:
         if not line:
             return 0
         ahead = Ahead(**json.loads(line)["ahead"])
-        playbook = self._start(ahead)
+        playbook = self._playbook = self._start(ahead)
         line = self._read.readline()
         if not line:
-            playbook.remove()
-            os._exit(0)  # and the playbook with this process
+            self._leave()
         if not playbook.is_waiting():  # it was killed meanwhile
             playbook.remove()
-            playbook = self._start(ahead)
+            playbook = self._playbook = self._start(ahead)
         run = self._run = Run(**json.loads(line)["run"])
         threading.Thread(target=self._listen, daemon=True).start()
         with open(run.lock, "w") as lock:
@@ -255,11 +256,17 @@ class Supervisor:
             if not self._stopping:
                 ended = {**playbook.play(run), "stopped": self._stopping}
             reap(run.id)
-            playbook.remove()
             self._note(run, "end", 0)
+            self._leave(ended)
+
+    def _leave(self, ended: Event | None = None) -> t.NoReturn:
+        """End this process, and with it a playbook that still waits, and leave nothing of them; say how a run ended."""
+        if self._playbook is not None:
+            self._playbook.remove()
+        if ended is not None:
             self._say({"ended": ended})
-            # not by closing: a process that is gone has given back every lock, whatever its threads are doing
-            os._exit(0)
+        # not by closing: a process that is gone has given back every lock, whatever its threads are doing
+        os._exit(0)
 
     # - Talking to the worker
 
@@ -307,8 +314,7 @@ class Supervisor:
     def _wait_until(self, taken: t.Callable[[], bool]) -> None:
         while not taken():
             if self._stopping:
-                self._say({"ended": {"stopped": self._stopping, "rc": None}})
-                os._exit(0)
+                self._leave({"stopped": self._stopping, "rc": None})
             time.sleep(LOCK_INTERVAL)
 
     def _watch(self, run: Run) -> None:

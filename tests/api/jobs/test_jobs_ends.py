@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
 from api.jobs import events, playbook, queue, runs, supervisor
+from api.jobs.children import Child
 from api.jobs.kinds import KINDS
 from tests.api.jobs.clouds import ROOT, JobCloud
 from tests.api.jobs.test_jobs_queue import build, claim, end, set_states
@@ -215,17 +216,20 @@ def test_processes_are_found_by_their_marker() -> None:
 
 def test_a_process_is_found_by_a_marker_that_it_gets_later() -> None:
     """So are its forks, and what it starts."""
-    code = "import os, subprocess, sys; from api.jobs.playbook import mark; mark(*sys.argv[1:]); os.fork(); input()"
+    code = (
+        "import os, subprocess, sys; from api.jobs.playbook import mark; mark(*sys.argv[1:])\n"
+        "os.fork() or subprocess.call(['/bin/cat']); input()"
+    )
     command = [sys.executable, "-c", code, supervisor.MARKER, "r-1"]
     env = {"A": "1", f"NOT_{supervisor.MARKER}": supervisor.UNKNOWN, supervisor.MARKER: supervisor.UNKNOWN, "Z": "26"}
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=env, cwd=ROOT) as process:
-        while len(supervisor.processes_of("r-1")) < 2:
+        while len(supervisor.processes_of("r-1")) < 3:
             assert process.poll() is None
         variables = pathlib.Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
         assert [variable for variable in variables if variable] == [
             f"{name}={value}".encode() for name, value in {**env, supervisor.MARKER: "r-1"}.items()
         ]
-        assert supervisor.reap("r-1") == 2
+        assert supervisor.reap("r-1") == 3
 
 
 def test_a_marker_that_is_longer_than_its_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,6 +272,20 @@ def test_what_a_killed_supervisor_left_is_told_from_what_is_anothers(tmp_path: p
         fcntl.flock(owner, fcntl.LOCK_EX)
         os.utime(tmp_path / "half-made", (0, 0))
         assert sorted(supervisor.left_in(str(tmp_path))) == [str(tmp_path / "half-made"), str(tmp_path / "killed")]
+
+
+def test_a_run_that_is_cancelled_while_it_waits_for_its_lock_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    directory = tmp_path / "runs"
+    child = Child(supervisor.Ahead(str(directory), str(tmp_path), {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}))
+    with open(tmp_path / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run = supervisor.Run(id="r-1", lock=lock.name, command=["none.yml"], variables="{}", timeout=60)
+        child.send({"run": run.__dict__})
+        child.cancel()
+        messages = [child.receive(60), child.receive(60)]
+    child.close()
+    assert messages == [{"ready": True}, {"ended": {"stopped": "cancelled", "rc": None}}]
+    assert list(directory.iterdir()) == []
 
 
 def test_every_kind_has_its_playbook() -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is made of the results of a trip's steps: differences, as `--diff` shows them, warnings, and the outcome."""
+"""Results of a trip's steps, put together: differences, as `--diff` shows them, warnings, and the outcome."""
 
 from __future__ import annotations
 

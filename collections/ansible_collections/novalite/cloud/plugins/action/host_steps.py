@@ -95,7 +95,7 @@ def _trip(at: float, began: float, done: c.Iterable[JsonMapping]) -> JsonObject:
 
 
 def _seen(done: c.Iterable[JsonMapping]) -> JsonObject:
-    """What the steps have seen of the host (`facts`), and the guests that did not answer (`silent`)."""
+    """The host's `facts` and its `silent` guests, which did not answer, out of the results of the steps."""
     results = {step["module"]: step["result"] for step in done}
     facts = results.get("compute_host", {}).get("compute_host")
     return {"silent": results.get("server_wait", {}).get("silent") or [], **({"facts": facts} if facts else {})}
