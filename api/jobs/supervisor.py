@@ -201,7 +201,9 @@ class Playbook:
 
 def left_in(directory: str) -> list[str]:
     """The directories of supervisors that were killed: a living one holds a lock in its own."""
-    left = []
+    left: list[str] = []
+    if not os.path.isdir(directory):  # before the first supervisor
+        return left
     for entry in os.scandir(directory):
         with contextlib.suppress(OSError):
             if not os.path.exists(f"{entry.path}/{OWNER}"):

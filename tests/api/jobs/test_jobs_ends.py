@@ -272,6 +272,7 @@ def test_what_a_killed_supervisor_left_is_told_from_what_is_anothers(tmp_path: p
         fcntl.flock(owner, fcntl.LOCK_EX)
         os.utime(tmp_path / "half-made", (0, 0))
         assert sorted(supervisor.left_in(str(tmp_path))) == [str(tmp_path / "half-made"), str(tmp_path / "killed")]
+        assert supervisor.left_in(str(tmp_path / "before-the-first")) == []
 
 
 def test_a_run_that_is_cancelled_while_it_waits_for_its_lock_leaves_nothing(tmp_path: pathlib.Path) -> None:
