@@ -200,6 +200,15 @@ def test_what_modules_of_hosts_import_comes_along() -> None:
     assert not missing
 
 
+def test_a_launch_whose_images_are_there_imports_no_http_client() -> None:
+    """It takes longer to import than half of the steps to do."""
+    steps = "compute_host image_cache disk nbd_inject bridge dhcp router nwfilter firewall domain".split()
+    imports = "; ".join(f"import {_trip.NAME}.modules.{name}" for name in steps)
+    root = str(_trip.PLUGINS.parents[3])
+    code = f"import sys; sys.path.insert(0, {root!r}); {imports}; print({{'ssl', 'http.client'}} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True) == "set()\n"
+
+
 def test_files_are_where_the_inventory_says_unless_the_task_says_it() -> None:
     step = {"name": "Look", "module": "console_output", "args": {"uuids": [UUID]}}
     assert _trip._checked(step, "/srv/nv")["args"]["state_dir"] == "/srv/nv"

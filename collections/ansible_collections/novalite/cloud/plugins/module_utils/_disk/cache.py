@@ -24,7 +24,7 @@ from .._errors import ImageRefusedError, NovaliteError
 from .._host import in_threads, locked, make_private, remove_file, remove_stale, sync
 from .._json import JsonObject
 from . import layout
-from .download import Report, Source, Transfer, download, remove_part
+from .download_request import Report, Source, Transfer, remove_part
 from .inspect import DEFAULT_LIMIT, inspect_image
 
 KINDS = ("disk", "kernel", "ramdisk")
@@ -216,6 +216,8 @@ def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
 def fetch_verified(image: Image, part: str, rules: Rules) -> Transfer:
     """Download `image` into the file `part`, from where the last run stopped. Raises NovaliteError, also for a wrong
     checksum, and OSError."""
+    from .download import download  # an HTTP client costs more than a look at images that are there
+
     while True:
         transfer = download(rules.source_of(image), part, rules.report)
         try:

@@ -9,7 +9,6 @@ came is the right thing is decided by the caller, by its checksum.
 
 from __future__ import annotations
 
-import dataclasses
 import email.message
 import http.client
 import json
@@ -25,6 +24,7 @@ import urllib.request
 
 from .._errors import ImageRefusedError, NovaliteError
 from .._host import remove_file, write_atomically
+from .download_request import Report, Source, Transfer, remove_part
 
 CHUNK = 1 << 20
 STALL_TIMEOUT = 30.0  # seconds without a byte
@@ -35,27 +35,6 @@ MAX_REDIRECTS = 5
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})  # HTTP statuses that may be others a little later
 NUMBER = re.compile("[0-9]{1,18}")
 CONTENT_RANGE = re.compile("bytes (?:([0-9]{1,18})-[0-9]{1,18}|[*])/([0-9]{1,18}|[*])")
-
-Report = t.Callable[[str], None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Transfer:
-    """Result of a download: `size` in bytes of the whole file, of which the first `resumed_from` were there already."""
-
-    size: int
-    resumed_from: int
-    seconds: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """`name` is what messages call `url`; `limit` (bytes) the most that is read, `timeout` (seconds) how long."""
-
-    url: str
-    name: str
-    limit: int
-    timeout: float
 
 
 def download(source: Source, part: str, report: Report) -> Transfer:
@@ -87,12 +66,6 @@ def download(source: Source, part: str, report: Report) -> Transfer:
     remove_file(f"{part}.json")
     report(f"{source.name}: {state.size} bytes in {seconds:.1f} s")
     return Transfer(state.size, resumed_from, seconds)
-
-
-def remove_part(part: str) -> None:
-    """Throw away what a download left."""
-    for path in (part, f"{part}.json"):
-        remove_file(path)
 
 
 class _PassingError(Exception):

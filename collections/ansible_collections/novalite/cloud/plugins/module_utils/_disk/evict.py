@@ -19,7 +19,7 @@ from .._host import locked, remove_file
 from .._json import JsonObject
 from . import layout
 from .cache import STAGING_PREFIX
-from .download import remove_part
+from .download_request import remove_part
 from .overlay import LOCK, LOCK_TIMEOUT
 from .records import read_records
 
