@@ -202,7 +202,18 @@ def test_what_modules_of_hosts_import_comes_along() -> None:
 
 def test_a_launch_whose_images_are_there_imports_no_http_client() -> None:
     """It takes longer to import than half of the steps to do."""
-    steps = "compute_host image_cache disk nbd_inject bridge dhcp router nwfilter firewall domain".split()
+    steps = [
+        "compute_host",
+        "image_cache",
+        "disk",
+        "nbd_inject",
+        "bridge",
+        "dhcp",
+        "router",
+        "nwfilter",
+        "firewall",
+        "domain",
+    ]
     imports = "; ".join(f"import {_trip.NAME}.modules.{name}" for name in steps)
     root = str(_trip.PLUGINS.parents[3])
     code = f"import sys; sys.path.insert(0, {root!r}); {imports}; print({{'ssl', 'http.client'}} & set(sys.modules))"

@@ -274,7 +274,9 @@ def _convert(image: Image, part: str, converted: str) -> None:
     # Our own reader has refused these already; QEMU's opinion is asked because QEMU will open the file.
     data_file = info.get("format-specific", {}).get("data", {}).get("data-file")
     if info.get("backing-filename") or info.get("full-backing-filename") or data_file:
-        raise ImageRefusedError(f"{image} refers to another file; flatten it first (qemu-img convert)")
+        raise ImageRefusedError(
+            f"{image} refers to another file; flatten it first (qemu-img convert -f {disk_format} -O qcow2)"
+        )
     if info["virtual-size"] != virtual_size:
         raise ImageRefusedError(
             f"{image} has a virtual size of {info['virtual-size']} bytes for QEMU but {virtual_size} in its header"

@@ -207,7 +207,7 @@ class _Qcow2:
         if self.crypt_method:
             raise self._bad(f"is encrypted (method {self.crypt_method})")
         if self.incompatible & INCOMPATIBLE_DATA_FILE:
-            raise self._bad("keeps its data in an external file; flatten it first (qemu-img convert)")
+            raise self._bad("keeps its data in an external file; flatten it first (qemu-img convert -f qcow2 -O qcow2)")
         if self.incompatible & INCOMPATIBLE_CORRUPT:
             raise self._bad("is marked as corrupt; repair it first (qemu-img check -f qcow2 -r all)")
         if self.incompatible & ~INCOMPATIBLE_KNOWN:
@@ -265,7 +265,7 @@ class _Qcow2:
             if kind == EXTENSION_END:
                 return
             if kind == EXTENSION_DATA_FILE:
-                raise self._bad("names an external data file; flatten it first (qemu-img convert)")
+                raise self._bad("names an external data file; flatten it first (qemu-img convert -f qcow2 -O qcow2)")
             if kind == EXTENSION_ENCRYPTION:
                 raise self._bad("is encrypted (it carries an encryption header)")
             if length > end - position - 8:
