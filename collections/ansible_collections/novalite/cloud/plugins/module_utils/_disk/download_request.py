@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a download is asked for, and what it came to.
+"""Data of a download: its source, its result, and the part of a file that it keeps.
 
 A file of its own: an HTTP client costs a launch whose images are in the cache more than its look at them.
 """
