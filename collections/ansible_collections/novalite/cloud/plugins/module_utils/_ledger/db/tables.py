@@ -204,6 +204,11 @@ compute_host = numbered(
     sa.Column("state_dir", sa.String(4096), nullable=False, server_default="/var/lib/novalite"),
     sa.Column("looked_at", sa.BigInteger),  # when reconcile.yml last went over it, and
     sa.Column("differences", sa.Integer),  # how many things it put right there
+    # the machine that has this name: machine_id, product_uuid; null: not asked yet
+    sa.Column("identity", sa.JSON(none_as_null=True)),
+    # the mark that the last trip is known to have left there, and those sent since whose arrival is not known
+    sa.Column("mark", sa.String(32)),
+    sa.Column("marks_sent", sa.JSON, nullable=False, server_default="[]"),
     # hypervisor_type, hypervisor_version, arch, cpu_model, domain_type, machine, disk_cache, address, ...
     sa.Column("facts", sa.JSON, nullable=False),
 )
@@ -342,5 +347,9 @@ ledger_identity = table(  # one row, written when the ledger is made
     "ledger_identity",
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("uuid", sa.String(36), nullable=False),
+    # why nothing may be changed until ledger_rebuild.yml has asked all hosts, and since when: the ledger was restored,
+    # or a host has met a newer copy of it
+    sa.Column("behind", sa.Text),
+    sa.Column("behind_since", sa.BigInteger),
     sa.CheckConstraint("id = 1", name="single"),
 )

@@ -1,13 +1,14 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ledger's table of moves: resizes, migrations and evacuations; part of tables.py's metadata."""
+"""The ledger's table of moves: resizes, migrations and evacuations; part of tables.py's metadata.
+Beside it, the hosts that instances have left."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import numbered
+from .schema import numbered, table
 
 # the statuses of a move whose instance may have something on either host
 OPEN = ("queued", "preparing", "migrating", "post-migrating", "finished", "confirming", "reverting", "running")
@@ -34,4 +35,14 @@ migration = numbered(  # Nova's name for a move; not a revision of this schema
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.CheckConstraint("type IN ('resize', 'migration', 'live-migration', 'evacuation')", name="type"),
+)
+
+# Written in the transaction by which an instance leaves a host, and removed by the one by which it comes there again:
+# what a host still has of it afterwards is a leftover. No key to instance: it outlives the instance's row.
+departure = table(
+    "departure",
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("host", sa.String(255), primary_key=True),
+    sa.Column("reason", sa.String(32), nullable=False),  # deleted evacuated moved reverted retried shelved
+    sa.Column("left_at", sa.BigInteger, nullable=False),
 )
