@@ -14,6 +14,7 @@ import typing as t
 
 import click
 
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
 from .looking import Record, age
@@ -146,6 +147,4 @@ def _table(head: t.Sequence[str], rows: t.Sequence[t.Sequence[object]]) -> None:
 
 def _printable(text: str) -> str:
     # what tenants wrote is nothing that a terminal shall obey
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return without_controls(text)

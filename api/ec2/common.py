@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 
 from ..openstack.identity.catalog import REGION
 from . import ids
@@ -55,11 +56,11 @@ def tags_in(items: t.Sequence[Body]) -> Tags:
     tags: Tags = {}
     for tag in items:
         key, value = tag["Key"], tag.get("Value", "")
-        if not key or key.lower().startswith(RESERVED) or not key.isprintable():
+        if not key or key.lower().startswith(RESERVED) or not is_plain(key):
             raise invalid("tag key", key, f"it must be text that does not begin with {RESERVED}")
         if key in tags:
             raise invalid("tag key", key, "it was given twice")
-        if len(value) > LONGEST_VALUE or not value.isprintable():
+        if len(value) > LONGEST_VALUE or not is_plain(value):
             raise invalid("tag value", value, f"it must be a line of at most {LONGEST_VALUE} characters")
         tags[key] = value
     return tags

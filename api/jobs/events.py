@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonOb
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import spawning
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
 
 from .kinds import KINDS
 from .runs import Plan
@@ -84,7 +85,7 @@ class Reducer:
         line = str(text)[: 10 * MAX_TEXT]
         for secret in self._secrets:
             line = line.replace(secret, "***")
-        line = "".join(c if c.isprintable() else " " for c in line)
+        line = without_controls(line, " ")
         line = actions.without_secrets(" ".join(line.split()))
         return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 3] + "..."
 

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 
 from ...openstack.compute.routes_keypairs import new_rsa_key
 from ...web import policy
@@ -119,7 +120,7 @@ def import_key_pair(connection: Connection, caller: Caller, parameters: Paramete
 
 def _add(connection: Connection, caller: Caller, parameters: Parameters, public: str) -> Body:
     name, tags = parameters["KeyName"], tags_for(parameters, KIND)[KIND]
-    if not name.isprintable() or name != name.strip():
+    if not is_plain(name) or name != name.strip():
         raise invalid("KeyName", name)
     with as_codes(REFUSED, "InvalidKey.Format"):
         if ec2_records.has_keypair(connection, caller.project, name):
@@ -179,7 +180,7 @@ def public_line(material: bytes, name: str) -> str:
     try:
         if text.lstrip().startswith("-----BEGIN PUBLIC KEY-----"):
             return _line(serialization.load_pem_public_key(text.strip().encode()), name)
-        if not text.strip().isprintable() or not text:
+        if not is_plain(text.strip(), allowed="\t") or not text:
             return _line(serialization.load_der_public_key(material), name)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise NovaliteError("Key is not in valid OpenSSH public key format") from None

@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 from ...openstack.compute.tasks import tell
@@ -175,7 +176,7 @@ def _create_request(
             "instance", {"user_data": base64.b64encode(user_data).decode() if user_data else None}
         )
     return new_servers.CreateRequest(
-        name=name if name and name.isprintable() else f"ec2-{secrets.token_hex(4)}",
+        name=name if name and is_plain(name) else f"ec2-{secrets.token_hex(4)}",
         min_count=parameters["MinCount"],
         max_count=parameters["MaxCount"],
         flavor=flavor["flavorid"],

@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.cre
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import CreateRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
@@ -89,7 +90,7 @@ def parse(body: Record) -> ServerRequest:
 def shown_name(name: str) -> str:
     """A name that people are shown. Raises BadRequestError for one of blanks, or with control characters."""
     name = name.strip()
-    if not name or not name.isprintable():
+    if not name or not is_plain(name):
         raise BadRequestError(
             "Invalid input for field/attribute name. A name is 1 to 255 characters that can be printed, "
             "and not all of them blanks."
@@ -98,7 +99,7 @@ def shown_name(name: str) -> str:
 
 
 def text(value: str | None, what: str) -> str | None:
-    if value is not None and any(not char.isprintable() and char not in "\n\t\r" for char in value):
+    if value is not None and not is_plain(value, allowed="\n\t\r"):
         raise BadRequestError(f"Invalid input for field/attribute {what}. It holds characters that cannot be printed.")
     return value
 

@@ -15,6 +15,7 @@ import socket
 import typing as t
 
 from ..module_utils._json import JsonMapping
+from ..module_utils._model.plain_text import without_controls
 
 SOCKET = "/dev/log"
 PRIORITY = "<30>"  # facility daemon, severity info (RFC 3164)
@@ -72,7 +73,7 @@ def write(lines: t.Iterable[str]) -> None:
         log.connect(SOCKET)
         for line in lines:
             # names and messages hold what tenants wrote: a line of theirs must not become two lines of ours
-            text = "".join(character if character.isprintable() else "?" for character in line)
+            text = without_controls(line)
             log.send(f"{PRIORITY}novalite: {text}".encode()[:LONGEST])
 
 

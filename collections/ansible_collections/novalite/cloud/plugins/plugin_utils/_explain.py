@@ -15,6 +15,7 @@ import json
 
 from ..module_utils._graph.launch_steps import BY_OPERATION, REQUEST, LaunchStep
 from ..module_utils._json import Json, JsonMapping, JsonObject
+from ..module_utils._model.plain_text import without_controls
 
 SHOWN = 4  # instances, hosts or entries that are named; more of them are counted
 WIDEST = 400  # characters of a value
@@ -187,7 +188,7 @@ def _once(instances: c.Sequence[JsonMapping], line: c.Callable[[JsonMapping], st
 
 
 def _cut(value: object) -> str:
-    text = "".join(character if character.isprintable() else " " for character in str(value))
+    text = without_controls(str(value), " ")
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 

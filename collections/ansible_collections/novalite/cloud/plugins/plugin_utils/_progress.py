@@ -13,6 +13,7 @@ import dataclasses
 import typing as t
 
 from ..module_utils._json import JsonMapping
+from ..module_utils._model.plain_text import without_controls
 
 # what the controller's modules return, and under which keys the instances that the run is about are in it
 _LISTS = ("to_build", "to_delete", "instances")
@@ -201,7 +202,7 @@ def _kind(row: Row) -> str:
 
 def _cut(text: str, width: int) -> str:
     # a name or a fault may hold anything, and must not move the terminal's cursor
-    text = "".join(character if character.isprintable() else "?" for character in text)
+    text = without_controls(text)
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 

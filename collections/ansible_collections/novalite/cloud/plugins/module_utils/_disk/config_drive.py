@@ -15,6 +15,7 @@ from .._command import run
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked, make_private, remove_file, sync, write_atomically
 from .._json import JsonObject
+from .._model.plain_text import is_plain
 from . import layout
 
 LABELS = {"config-2": "config-2", "nocloud": "cidata"}
@@ -55,7 +56,7 @@ class ConfigDrive:
             )
         for path in self.files:
             parts = path.split("/")
-            if not path or not path.isprintable() or any(part in ("", ".", "..") for part in parts):
+            if not path or not is_plain(path) or any(part in ("", ".", "..") for part in parts):
                 raise NovaliteError(f"instance {self.uuid}: {path[:80]!r} is no path on a config drive")
         size = sum(len(content) for content in self.files.values())
         if size > MAX_SIZE:

@@ -14,6 +14,7 @@ import html
 import typing as t
 
 from .._json import JsonMapping
+from .._model.plain_text import without_controls
 from .launch_steps import (
     API,
     BY_OPERATION,
@@ -227,4 +228,4 @@ def _cut(text: str, length: int) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape("".join(character if character.isprintable() else "?" for character in text))
+    return html.escape(without_controls(text))

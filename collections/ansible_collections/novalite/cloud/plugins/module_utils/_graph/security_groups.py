@@ -10,6 +10,7 @@ import typing as t
 
 from .._firewall.rules import Rule, parse_rule
 from .._json import JsonMapping
+from .._model.plain_text import without_controls
 from .._plan.reach import subject
 
 SHOWN = 8  # members of a group that are named; more of them are counted
@@ -103,4 +104,4 @@ def quoted(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    return html.escape("".join(character if character.isprintable() else "?" for character in text))
+    return html.escape(without_controls(text))

@@ -22,6 +22,7 @@ from .._errors import NovaliteError, QuotaError
 from .._guest.image_properties import config_drive_is_mandatory, host_mount
 from .._json import Json, JsonMapping, JsonObject
 from .._model.instance import File
+from .._model.plain_text import is_plain
 from .._model.rows import InstanceRow
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
@@ -150,7 +151,7 @@ def _file(name: str, item: Json) -> tuple[str, str]:
     if not isinstance(path, str) or not isinstance(content, str):
         raise NovaliteError(f"files of '{name}': give each a path and a content")
     # CVE-2012-3360; the host resolves the path inside of the guest once more
-    if not path.startswith("/") or not path.isprintable() or ".." in path.split("/") or not path.strip("/"):
+    if not path.startswith("/") or not is_plain(path) or ".." in path.split("/") or not path.strip("/"):
         raise NovaliteError(f"files of '{name}': a path must be absolute, without '..' and control characters")
     if item.get("encoding") == "base64":
         try:
@@ -165,7 +166,7 @@ def _file(name: str, item: Json) -> tuple[str, str]:
 def hashed(name: str, password: Json, generated: bool = False) -> str:
     """The crypt(5) hash of the administrator's password of the server `name`; one that was `generated` is random enough
     to need no more rounds than the least. Raises NovaliteError."""
-    if not isinstance(password, str) or not password or not password.isprintable():
+    if not isinstance(password, str) or not password or not is_plain(password):
         raise NovaliteError(f"admin_password of '{name}': give a text without control characters")
     if len(password.encode()) > MAX_PASSWORD:
         raise NovaliteError(f"admin_password of '{name}': at most {MAX_PASSWORD} bytes")

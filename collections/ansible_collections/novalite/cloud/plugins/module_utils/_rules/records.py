@@ -10,6 +10,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import Json, JsonMapping, JsonObject
+from .._model.plain_text import is_plain
 
 NAME_LENGTH = 255
 LARGEST = 2**31 - 1  # Nova's bound for sizes and quotas
@@ -64,7 +65,7 @@ def check_text(what: str, text: str, length: int = NAME_LENGTH) -> str:
     """`text` itself, if it is one line of at most `length` printable characters. Raises NovaliteError."""
     if len(text) > length:
         raise NovaliteError(f"{what} {text[:20]!r}... has {len(text)} characters: {length} is the limit")
-    if not text.isprintable():
+    if not is_plain(text):
         raise NovaliteError(f"{what} {text[:60]!r} holds a control character: use one line of plain text")
     return text
 

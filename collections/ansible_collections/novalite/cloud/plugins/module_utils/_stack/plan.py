@@ -12,6 +12,8 @@ import dataclasses
 import json
 import typing as t
 
+from .._model.plain_text import is_plain
+
 ADD, CHANGE, REPLACE, REMOVE = "+", "~", "-/+", "-"
 WORDS = {ADD: "to add", CHANGE: "to change", REPLACE: "to replace", REMOVE: "to remove"}
 IN_PLACE = ("security_groups", "metadata")  # what a server that runs takes; the rest needs a new instance
@@ -176,7 +178,7 @@ def _shown(value: t.Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, str):
-        text = value if value and value.isprintable() else json.dumps(value)
+        text = value if value and is_plain(value) else json.dumps(value)
     elif isinstance(value, t.Mapping) and "protocol" in value:
         return _rule(value)
     elif isinstance(value, t.Mapping):

@@ -13,6 +13,7 @@ from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import Flavor, Image, Instance
+from ..._model.plain_text import is_plain
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.server_options import MAX_GROUPS, MAX_NICS, MAX_SERVERS, MAX_TEXT
@@ -277,7 +278,7 @@ def _metadata_of(name: str, value: Json) -> dict[str, str]:
 def _text(name: str, what: str, value: Json) -> str | None:
     if value is None:
         return None
-    if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not value.isprintable():
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not is_plain(value):
         raise NovaliteError(f"{what} {_shown(value)} of '{name}': give a name of 1 to {MAX_TEXT} printable characters")
     return value
 

@@ -16,6 +16,7 @@ import typing as t
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError
 from ..._json import Json, JsonMapping, JsonObject
+from ..._model.plain_text import is_plain
 from ..._rules.server_options import MAX_EXPRESSION, MAX_HINTS
 from ..._scheduling import expressions
 
@@ -102,7 +103,7 @@ def _one_text(name: str, key: str, value: Json) -> str:
 def _texts(name: str, key: str, value: Json) -> list[str]:
     # the API's clients send a list when a hint comes twice, and a text when it comes once
     texts = value if isinstance(value, list) else [value]
-    if not texts or not all(isinstance(text, str) and 0 < len(text) <= 255 and text.isprintable() for text in texts):
+    if not texts or not all(isinstance(text, str) and 0 < len(text) <= 255 and is_plain(text) for text in texts):
         raise NovaliteError(f"hint {key} of '{name}': give names or UUIDs")
     return list(dict.fromkeys(texts))
 

@@ -14,6 +14,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._model.plain_text import without_controls
 from ..db.tables import instance_action, instance_action_event
 
 _ACTION_FIELDS = ("action", "request_id", "started_at", "finished_at", "message", "details")
@@ -28,7 +29,7 @@ _SECRET = re.compile(r"(?i)\b([a-z_-]*(?:passw(?:or)?d|secret|token|passphrase|a
 
 def one_line(message: str | None) -> str:
     """`message` as one printable line of at most 255 characters, without passwords and the like."""
-    line = without_secrets(" ".join("".join(c if c.isprintable() else " " for c in message or "").split()))
+    line = without_secrets(" ".join(without_controls(message or "", " ").split()))
     return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
 
 
