@@ -121,10 +121,14 @@ def console_command(record: Record) -> list[str]:
     """The command that attaches this terminal to the server's console. Raises click.ClickException for one that is on
     no host."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import console_command as command
+    from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import local_line
 
     if record["host"] is None:
         raise click.ClickException(f"server {record['name']!r} is on no host, so it has no console")
-    return shlex.split(command(record["host"], record["domain_name"], ssh_config()))
+    path = ssh_config()
+    with open(path, encoding="utf-8") as handle:
+        local = local_line(record["host"]) in handle.read().splitlines()
+    return shlex.split(command(record["host"], record["domain_name"], path, local))
 
 
 def age(since: int | None) -> str:

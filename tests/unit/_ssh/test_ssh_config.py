@@ -14,24 +14,28 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _ssh
 from ansible_collections.novalite.cloud.plugins.module_utils._relay import TO_ADDRESS
-from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import REACH, jump_options, render
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import REACH, console_command, render
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WayIn, way_in
 
 REACH_FILE = pathlib.Path(next(iter(_ssh.__path__))).parents[2] / "roles/compute_node/files/novalite-reach"
 
 HYPERVISORS = {
-    "hv1": {
-        "ansible_host": "192.0.2.11",
-        "ansible_port": 2222,
-        "ansible_user": "root",
-        "ansible_ssh_private_key_file": "/keys/lab",
-        "ansible_ssh_common_args": "-o UserKnownHostsFile=/lab/known -oStrictHostKeyChecking=yes -o ControlPath=/run/x",
-    }
+    "hv1": way_in(
+        {
+            "ansible_host": "192.0.2.11",
+            "ansible_port": 2222,
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": "/keys/lab",
+            "ansible_ssh_common_args": "-o UserKnownHostsFile=/lab/known -oStrictHostKeyChecking=yes -o ControlPath=/x",
+        }
+    )
 }
 
 
-def guest(name: str, uuid: str, ip: str = "10.20.0.5") -> t.Any:
+def guest(name: str, uuid: str, ip: str = "10.20.0.5", project: str = "demo") -> t.Any:
     nic = {"ip": ip, "network": {"bridge": "br100", "isolated": False}}
-    return {"name": name, "uuid": uuid, "host": "hv1", "nics": [nic], "image": {"properties": {}}}
+    about = {"id": int(uuid.partition("-")[2]), "project": {"name": project}, "image": {"properties": {}}}
+    return {"name": name, "uuid": uuid, "host": "hv1", "nics": [nic], **about}
 
 
 def effective(path: pathlib.Path, host: str) -> dict[str, str]:
@@ -40,18 +44,7 @@ def effective(path: pathlib.Path, host: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 
-def test_jump_options_follow_the_inventory() -> None:
-    assert jump_options(HYPERVISORS["hv1"]) == {
-        "HostName": "192.0.2.11",
-        "Port": "2222",
-        "User": "root",
-        "IdentityFile": "/keys/lab",
-        "UserKnownHostsFile": "/lab/known",
-        "StrictHostKeyChecking": "yes",
-    }
-
-
-@pytest.mark.parametrize("alias", ["web", "u-1", "10.20.0.5"])
+@pytest.mark.parametrize("alias", ["web", "web.demo", "u-1", "10.20.0.5"])
 def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path: pathlib.Path, alias: str) -> None:
     path = tmp_path / "ssh_config"
     path.write_text(render([guest("web", "u-1")], HYPERVISORS, "/home with space/known_hosts", "/keys/test", str(path)))
@@ -73,11 +66,28 @@ def test_one_tenants_user_name_leaves_the_others_their_ways_in(tmp_path: pathlib
     assert "evil" not in path.read_text()
 
 
-def test_a_name_that_two_projects_use_is_no_alias() -> None:
-    text = render([guest("web", "u-1"), guest("web", "u-2", "10.20.0.6")], HYPERVISORS, "/k", None, "/c")
-    assert "Host u-1 10.20.0.5\n" in text
-    assert "Host u-2 10.20.0.6\n" in text
-    assert "IdentityFile" not in text.split("Host u-1")[1]
+def test_a_name_is_the_alias_of_the_server_that_had_it_first(tmp_path: pathlib.Path) -> None:
+    """Another project takes no name away by calling its own servers the same, in full or not."""
+    path = tmp_path / "ssh_config"
+    first, twin = guest("web", "u-1"), guest("web", "u-2", "10.20.0.6", "alt")
+    in_full = guest("web.demo", "u-3", "10.20.0.7", "alt")
+    host = guest("hv1", "u-4", "10.20.0.8", "alt")
+    path.write_text(render([in_full, twin, host, first], HYPERVISORS, "/k", None, str(path)))
+    for alias, address in (
+        ("web", "10.20.0.5"),
+        ("web.demo", "10.20.0.5"),
+        ("web.alt", "10.20.0.6"),
+        ("web.demo.alt", "10.20.0.7"),
+        ("hv1", "192.0.2.11"),
+        ("hv1.alt", "10.20.0.8"),
+    ):
+        assert effective(path, alias)["hostname"] == address
+
+
+@pytest.mark.parametrize("project", ["*", "!demo", "a b", "a\nb", "?", '"', "\u6771"])
+def test_a_projects_name_is_no_pattern_of_hosts(project: str) -> None:
+    text = render([guest("web", "u-1", project=project)], HYPERVISORS, "/k", None, "/c")
+    assert "Host web u-1 10.20.0.5\n" in text and f"web.{project}" not in text
 
 
 def test_an_instance_without_host_or_address_is_left_out() -> None:
@@ -153,5 +163,56 @@ def test_what_sudo_may_run_enters_nothing_but_guests_networks(arguments: list[st
 
 def test_an_address_that_two_networks_use_is_no_alias() -> None:
     text = render([guest("a", "u-1"), guest("b", "u-2")], HYPERVISORS, "/k", None, "/c")
-    assert "Host a u-1\n" in text
-    assert "Host b u-2\n" in text
+    assert "Host a a.demo u-1\n" in text
+    assert "Host b b.demo u-2\n" in text
+
+
+@pytest.mark.parametrize(
+    "directory", ["ws/feature%2Fvpn", "a b", 'say "hi"', "back\\slash", "100%", "%h", "#1", "it's"]
+)
+def test_ssh_finds_files_whatever_their_directory_is_called(tmp_path: pathlib.Path, directory: str) -> None:
+    home = tmp_path / directory
+    home.mkdir(parents=True)
+    path = home / "ssh_config"
+    path.write_text(render([guest("web", "u-1")], HYPERVISORS, str(home / "known_hosts"), str(home / "key"), str(path)))
+    options = effective(path, "web")  # as ssh reads the file, before it fills in its tokens
+    assert options["userknownhostsfile"].replace("%%", "%") == str(home / "known_hosts")
+    assert options["identityfile"].replace("%%", "%") == str(home / "key")
+    # what ssh makes of them: a token that it does not know ends it
+    done = subprocess.run(
+        ["ssh", "-v", "-F", path, "-o", "ProxyJump=none", "-o", "ProxyCommand=false", "web"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    shown = str(home / "key").replace("\\", "\\\\")  # in ssh's own log
+    assert f"identity file {shown} type" in done.stderr and "unknown key" not in done.stderr
+
+
+def test_a_host_without_ssh_is_no_jump(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "ssh_config"
+    path.write_text(render([guest("web", "u-1")], {"hv1": WayIn(local=True)}, "/k", None, str(path)))
+    assert "proxyjump" not in effective(path, "web") and "proxycommand" not in effective(path, "web")
+    assert "Host hv1" not in path.read_text()
+    assert console_command("hv1", "instance-00000001", str(path), local=True).startswith("sh -c ")
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize(
+    "domain", ["db$(touch${IFS}pwned)", "a b", "--help", "`id`", "x;y", "it's", 'say "hi"', "\u6771"]
+)
+def test_the_name_of_an_adopted_domain_is_a_word_and_no_program(
+    tmp_path: pathlib.Path, domain: str, local: bool
+) -> None:
+    for name, text in (
+        ("virsh", 'printf "%s\\n" "$@" >"$LOG"'),
+        ("sudo", 'exec "$@"'),
+        ("ssh", 'for last; do :; done; exec sh -c "$last"'),  # as sshd has the login's shell run it
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(tmp_path / "log")}
+    command = console_command("hv1", domain, "/home/ssh_config", local)
+    subprocess.run(["sh", "-c", command], env=environment, cwd=tmp_path, check=True)
+    assert (tmp_path / "log").read_text().splitlines()[-2:] == ["--", domain]
+    assert not (tmp_path / "pwned").exists()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.callback.progress import CallbackModule
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.plugin_utils._progress import Progress
 
 SERVER, SCHEDULER, STATE = (f"novalite.cloud.{name}" for name in ("server", "scheduler", "server_state"))
@@ -97,7 +98,7 @@ def test_a_table_fits_whatever_it_holds(count: int, width: int, height: int, ste
         progress.started(host, step, 3)
     lines = text(progress, 5, width, height)
     assert len(lines) <= height
-    assert all(len(line) <= width and line.isprintable() for line in lines)
+    assert all(len(line) <= width and is_plain(line) for line in lines)
 
 
 def test_the_summary_tells_each_steps_time_and_the_slowest_host() -> None:

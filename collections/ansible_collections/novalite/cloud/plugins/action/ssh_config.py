@@ -6,13 +6,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
+from ansible import constants as C
+
 from ..module_utils._json import JsonObject
-from ..module_utils._ssh.config import JUMP_VARIABLES
+from ..module_utils._ssh.way_in import VARIABLES, way_in
 from ..modules import ssh_config
 from ..plugin_utils._home import variable_text
 from ..plugin_utils._ledger_action import LedgerAction
+
+# The options of Ansible's connection by ssh that ansible.cfg, its environment or its command line may set for all hosts
+CONFIGURED = {
+    "port": "ansible_port",
+    "remote_user": "ansible_user",
+    "private_key_file": "ansible_private_key_file",
+    "host_key_checking": "ansible_host_key_checking",
+    "ssh_args": "ansible_ssh_args",
+    "ssh_common_args": "ansible_ssh_common_args",
+    "ssh_extra_args": "ansible_ssh_extra_args",
+}
+
+
+def _configured() -> JsonObject:
+    """The variables by which a host would say what the configuration says of all."""
+    settings = {
+        variable: C.config.get_config_value(option, plugin_type="connection", plugin_name="ssh")
+        for option, variable in CONFIGURED.items()
+    }
+    return {variable: value for variable, value in settings.items() if value not in (None, "")}
 
 
 class ActionModule(LedgerAction):
@@ -20,15 +43,21 @@ class ActionModule(LedgerAction):
 
     def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         group = params["group"] or variable_text("novalite_compute_group", task_vars, self._templar) or "compute"
-        hypervisors = {}
+        ways = {}
+        configured = _configured()
         for host in task_vars["groups"].get(group, []):
             of_host = task_vars["hostvars"][host]  # once: each look-up puts all variables of the host together
-            hypervisors[host] = {name: of_host[name] for name in JUMP_VARIABLES if name in of_host}
+            way = way_in({**configured, **{name: of_host[name] for name in VARIABLES if name in of_host}})
+            ways[host] = dataclasses.asdict(way)
+            if way.dropped:
+                self._display.warning(
+                    f"{host}: ssh's {', '.join(way.dropped)} is not part of the ssh_config for guests"
+                )
         return {
             **params,
             "path": params["path"] or os.path.join(params["home"], "ssh_config"),
             "identity_file": params["identity_file"]
             or variable_text("novalite_identity_file", task_vars, self._templar),
-            "hypervisors": hypervisors,
+            "ways": ways,
             "check_mode": self._task.check_mode,
         }

@@ -11,57 +11,27 @@ has one program to enter it by, which sudo may run without a password.
 from __future__ import annotations
 
 import collections
+import re
 import shlex
 import typing as t
 
 from .._errors import NovaliteError
 from .._guest import image_properties
-from .._json import JsonMapping
 from .._model.instance import Instance
 from .._network.namespaces import namespace_of
 from .._relay import TO_ADDRESS
-
-JUMP_VARIABLES = (
-    "ansible_host",
-    "ansible_port",
-    "ansible_user",
-    "ansible_ssh_private_key_file",
-    "ansible_ssh_common_args",
-)
+from .way_in import WayIn, own_path
 
 REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and the rule by which sudo runs it
-
-
-def jump_options(hostvars: JsonMapping) -> dict[str, str]:
-    """ssh_config options to reach a compute host, from the variables by which Ansible does: JUMP_VARIABLES; of
-    `ansible_ssh_common_args` the `-o` options."""
-    options = {"HostName": str(hostvars["ansible_host"])} if hostvars.get("ansible_host") else {}
-    for name, variable in (
-        ("Port", "ansible_port"),
-        ("User", "ansible_user"),
-        ("IdentityFile", "ansible_ssh_private_key_file"),
-    ):
-        if hostvars.get(variable):
-            options[name] = str(hostvars[variable])
-    words = iter(shlex.split(str(hostvars.get("ansible_ssh_common_args") or "")))
-    for word in words:
-        if word.startswith("-o"):
-            name, _equals, value = (word[2:] or next(words, "")).partition("=")
-            # Ansible's own connection sharing belongs to Ansible's runs
-            if value and not name.lower().startswith("control"):
-                options[name] = value
-    return options
+_ALIAS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # any other character means something in a Host pattern
 
 
 def render(
-    instances: t.Iterable[Instance],
-    hypervisors: t.Mapping[str, JsonMapping],
-    known_hosts: str,
-    identity_file: str | None,
-    path: str,
+    instances: t.Iterable[Instance], ways: t.Mapping[str, WayIn], known_hosts: str, identity_file: str | None, path: str
 ) -> str:
-    """The whole ssh_config, to be at `path`: a block for each compute host in use and one for each active instance with
-    an address. A guest is known by its UUID: the next one at its address has another host key."""
+    """The whole ssh_config, to be at `path`: a block for each compute host in use, by the way in which Ansible reaches
+    it (`ways`), and one for each active instance with an address. A guest is known by its UUID: the next one at its
+    address has another host key."""
     reachable = [
         (instance, host, ip)
         for instance in instances
@@ -69,55 +39,75 @@ def render(
     ]
     lines = ["# Written by novalite at every launch and termination."]
     for host in sorted({host for _instance, host, _ip in reachable}):
-        lines += ["", f"Host {host}", *_options(jump_options(hypervisors.get(host, {})))]
-    names = collections.Counter(instance["name"] for instance, _host, _ip in reachable)
+        way = ways.get(host, WayIn())
+        lines += ["", local_line(host)] if way.local else ["", f"Host {host}", *_options(way.options)]
+    aliases = _aliases([instance for instance, _host, _ip in reachable], ways)
     addresses = collections.Counter(ip for _instance, _host, ip in reachable)
     for instance, host, ip in sorted(reachable, key=lambda guest: (guest[0]["name"], guest[0]["uuid"])):
         try:
             user = image_properties.login_user(instance["image"])
         except NovaliteError:
             continue  # it was registered before such names were refused: the others keep their ways in
-        aliases = [instance["uuid"]]
+        names = [*aliases[instance["uuid"]], instance["uuid"]]
         if addresses[ip] == 1:  # isolated networks may use the same
-            aliases.append(ip)
-        if names[instance["name"]] == 1 and instance["name"] not in hypervisors:
-            aliases.insert(0, instance["name"])
-        options = {
-            "HostName": ip,
-            "User": user,
-            **_way(host, namespace_of(instance["nics"][0]["network"]), path),
-            "HostKeyAlias": instance["uuid"],
-            "UserKnownHostsFile": known_hosts,
-            "StrictHostKeyChecking": "accept-new",
-            "LogLevel": "ERROR",  # the first login is no warning
-        }
+            names.append(ip)
+        namespace = namespace_of(instance["nics"][0]["network"])
+        options = [
+            ("HostName", ip),
+            ("User", user),
+            *_way(host, namespace, path, ways.get(host, WayIn()).local),
+            ("HostKeyAlias", instance["uuid"]),
+            ("UserKnownHostsFile", own_path(known_hosts)),
+            ("StrictHostKeyChecking", "accept-new"),
+            ("LogLevel", "ERROR"),  # the first login is no warning
+        ]
         if identity_file:
-            options |= {"IdentityFile": identity_file, "IdentitiesOnly": "yes"}
-        lines += ["", f"Host {' '.join(aliases)}", *_options(options)]
+            options += [("IdentityFile", own_path(identity_file)), ("IdentitiesOnly", "yes")]
+        lines += ["", f"Host {' '.join(names)}", *_options(options)]
     return "\n".join(lines) + "\n"
 
 
-def _way(host: str, namespace: str | None, path: str) -> dict[str, str]:
+def local_line(host: str) -> str:
+    """The line of an ssh_config that says that no ssh leads to this compute host: it is the controller itself."""
+    return f"# {host} is this machine"
+
+
+def _aliases(instances: t.Sequence[Instance], hosts: t.Container[str]) -> dict[str, list[str]]:
+    """UUID -> the names by which a person logs in: `<name>.<project>`, and the name alone for the first that had it.
+
+    A tenant's server of the same name takes no name from anybody: neither one of before, nor one that names another
+    project's server in full.
+    """
+    names: dict[str, list[str]] = {instance["uuid"]: [] for instance in instances}
+    in_order = sorted(instances, key=lambda instance: instance["id"])
+    taken: set[str] = set()
+    in_full = [(instance, f"{instance['name']}.{instance['project']['name']}") for instance in in_order]
+    for instance, name in [*in_full, *((instance, instance["name"]) for instance in in_order)]:
+        if _ALIAS.fullmatch(name) and name not in taken and name not in hosts:
+            taken.add(name)
+            names[instance["uuid"]].insert(0, name)
+    return names
+
+
+def _way(host: str, namespace: str | None, path: str, local: bool) -> list[tuple[str, str]]:
     if namespace is None:
-        return {"ProxyJump": host}
+        return [] if local else [("ProxyJump", host)]
     relay = shlex.join(["ip", "netns", "exec", namespace, "python3", "-c", TO_ADDRESS])
     # The shell of whoever logs in there knows whether it may enter a namespace itself.
     remote = f'[ "$(id -u)" = 0 ] && exec {relay} "$@"; exec sudo -n {shlex.join([REACH, namespace])} "$@"'
-    # %h and %p are ssh's to fill in; any other percent sign is itself.
-    words = [word.replace("%", "%%") for word in ("ssh", "-F", path, host, remote)]
-    return {"ProxyCommand": shlex.join([*words[:-1], f"set -- %h %p; {words[-1]}"])}
+    # %h and %p are ssh's to fill in; any other percent sign is itself. A command is taken to the end of its line.
+    script = "set -- %h %p; " + remote.replace("%", "%%")
+    way = ["sh", "-c"] if local else [word.replace("%", "%%") for word in ("ssh", "-F", path, host)]
+    return [("ProxyCommand", shlex.join([*way, script]))]
 
 
-def console_command(host: str, domain: str, path: str) -> str:
+def console_command(host: str, domain: str, path: str, local: bool = False) -> str:
     """The command that attaches this terminal to a guest's console, by the ssh_config at `path`; ^] leaves it. Where
-    the login is not root, sudo may ask for its password, on this terminal."""
-    remote = f'[ "$(id -u)" = 0 ] || s=sudo; exec $s virsh -c qemu:///system console --force {domain}'
-    return shlex.join(["ssh", "-t", "-F", path, host, remote])
+    the login is not root, sudo may ask for its password, on this terminal. An adopted domain may have any name."""
+    attach = shlex.join(["virsh", "-c", "qemu:///system", "console", "--force", "--", domain])
+    script = f'[ "$(id -u)" = 0 ] || s=sudo; exec $s {attach}'
+    return shlex.join(["sh", "-c", script] if local else ["ssh", "-t", "-F", path, host, script])
 
 
-def _options(options: t.Mapping[str, str]) -> list[str]:
-    return [
-        # a command is taken to the end of its line as it is
-        f'    {name} "{value}"' if " " in value and name != "ProxyCommand" else f"    {name} {value}"
-        for name, value in options.items()
-    ]
+def _options(options: t.Iterable[tuple[str, str]]) -> list[str]:
+    return [f"    {name} {value}" for name, value in options]

@@ -15,22 +15,27 @@ from ..._errors import NovaliteError
 from ..._host import write_atomically
 from ..._json import JsonMapping, JsonObject
 from ..._ssh.config import console_command, render
+from ..._ssh.way_in import WayIn
 from ..queries.views import instances_by
 
 
 def ssh_config(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Write `path` from the ledger; returns `access`: how to log in (`ssh`) and attach to the `console` of each of
-    `servers`. `hypervisors` (how Ansible reaches each compute host) and `check_mode` are the action plug-in's to add:
+    `servers`. `ways` (WayIn of each compute host) and `check_mode` are the action plug-in's to add:
     what is written here is a file, which no rollback takes back."""
     path = params["path"]
     known_hosts = os.path.join(os.path.dirname(path), "known_hosts")
+    ways = {
+        host: WayIn(tuple((name, value) for name, value in way["options"]), bool(way["local"]))
+        for host, way in (params.get("ways") or {}).items()
+    }
     text = render(
         [
             instance
             for instance in instances_by(connection)
             if instance["launched_at"] is not None and instance["host"] is not None
         ],
-        params.get("hypervisors") or {},
+        ways,
         known_hosts=known_hosts,
         identity_file=params["identity_file"],
         path=os.path.abspath(path),
@@ -54,7 +59,7 @@ def ssh_config(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             "host": server["host"],
             "ip": server["nics"][0]["ip"] if server["nics"] else None,
             "ssh": f"{command} {server['uuid']}",
-            "console": console_command(server["host"], server["domain_name"], path) if server["host"] else None,
+            "console": _console(server, path, ways),
         }
         for server in params["servers"] or []
     ]
@@ -62,6 +67,12 @@ def ssh_config(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if text != before:
         result["diff"] = {"before_header": path, "after_header": path, "before": before, "after": text}
     return result
+
+
+def _console(server: JsonMapping, path: str, ways: t.Mapping[str, WayIn]) -> str | None:
+    if server["host"] is None:
+        return None
+    return console_command(server["host"], server["domain_name"], path, ways.get(server["host"], WayIn()).local)
 
 
 def _forget(path: str, uuids: t.Sequence[str], check_mode: bool) -> bool:

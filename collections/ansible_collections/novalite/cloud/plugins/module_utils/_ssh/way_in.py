@@ -1,0 +1,130 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The way by which Ansible reaches a compute host, read once from its variables, in all their spellings.
+
+The variables are those of ansible.builtin.ssh (`ansible-doc -t connection ssh`, ansible-core 2.19 to 2.21); of several
+spellings of one option the last that is set counts, as for Ansible.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import typing as t
+from dataclasses import dataclass
+
+from .._json import JsonMapping
+
+ADDRESS = ("ansible_host", "ansible_ssh_host")
+PORT = ("ansible_port", "ansible_ssh_port")
+USER = ("ansible_user", "ansible_ssh_user")
+IDENTITY = ("ansible_private_key_file", "ansible_ssh_private_key_file")
+KEY_CHECKING = ("ansible_host_key_checking", "ansible_ssh_host_key_checking")
+ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")  # in the order that ssh gets them
+VARIABLES = ("ansible_connection", *ADDRESS, *PORT, *USER, *IDENTITY, *KEY_CHECKING, *ARGUMENTS)
+
+# ssh(1)'s flags that take a value, and the options of ssh_config(5) that say the same
+_WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
+_AS_OPTION = {
+    "b": "BindAddress", "B": "BindInterface", "c": "Ciphers", "F": "Include", "I": "PKCS11Provider",
+    "i": "IdentityFile", "J": "ProxyJump", "l": "User", "m": "MACs", "P": "Tag", "p": "Port",
+}  # fmt: skip
+_FLAGS = {
+    "4": ("AddressFamily", "inet"), "6": ("AddressFamily", "inet6"), "A": ("ForwardAgent", "yes"),
+    "a": ("ForwardAgent", "no"), "C": ("Compression", "yes"), "K": ("GSSAPIAuthentication", "yes"),
+    "k": ("GSSAPIDelegateCredentials", "no"),
+}  # fmt: skip
+_SILENT = "fGgMNnqsTtVvXxYy"  # about one call of ssh, its output or its terminal: nothing that a way consists of
+BOOLEANS_FALSE = ("n", "no", "false", "f", "0", "off")  # what Ansible takes for false
+_SEVERAL = ("certificatefile", "identityfile", "sendenv", "setenv")  # each line of these adds something
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%~[]")
+
+
+@dataclass(frozen=True)
+class WayIn:
+    """Options of ssh_config(5), in order and as its lines have them; for a host that Ansible works on without ssh
+    (`local`) there are none. `dropped` are arguments of ssh that have no such option."""
+
+    options: tuple[tuple[str, str], ...] = ()
+    local: bool = False
+    dropped: tuple[str, ...] = ()
+
+
+def way_in(variables: JsonMapping) -> WayIn:
+    """The way of a host with these `variables`, of which VARIABLES count. The values of ssh's own options are taken as
+    they are, quotes and percent signs included: ssh reads both places by the same rules."""
+    if variables.get("ansible_connection") == "local":
+        return WayIn(local=True)
+    options: list[tuple[str, str]] = []
+    dropped: list[str] = []
+
+    def add(name: str, value: str) -> None:
+        # of most, the first that says it counts; sharing of Ansible's connections belongs to its own runs
+        known = name.lower() in {option.lower() for option, _value in options} and name.lower() not in _SEVERAL
+        if value and not known and not name.lower().startswith("control"):
+            options.append((name, value))
+
+    def add_arguments(name: str) -> None:
+        for flag, value in _flags(shlex.split(str(variables.get(name) or ""))):
+            if flag == "o":
+                add(*_assignment(value))
+            elif flag == "F":
+                add(_AS_OPTION[flag], quoted(os.path.abspath(os.path.expanduser(value))))
+            elif flag in _AS_OPTION:
+                add(_AS_OPTION[flag], quoted(value))
+            elif flag in _FLAGS:
+                add(*_FLAGS[flag])
+            elif flag not in _SILENT:
+                dropped.append(f"-{flag} {value}".strip())
+
+    address = _last(variables, ADDRESS)
+    add("HostName", quoted(address))
+    add_arguments(ARGUMENTS[0])
+    if _last(variables, KEY_CHECKING).lower() in BOOLEANS_FALSE:
+        add("StrictHostKeyChecking", "no")
+    add("Port", _last(variables, PORT))
+    add("IdentityFile", quoted(os.path.expanduser(_last(variables, IDENTITY))))
+    add("User", quoted(_last(variables, USER)))
+    for name in ARGUMENTS[1:]:
+        add_arguments(name)
+    return WayIn(tuple(options), dropped=tuple(dropped))
+
+
+def quoted(value: str) -> str:
+    """`value` as one word of a line of ssh_config(5)."""
+    if set(value) <= _PLAIN:
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def own_path(path: str) -> str:
+    """A path that is no template of ssh's, as one word of ssh_config(5): it has tokens that begin with a percent sign,
+    and workspaces are called `feature%2Fvpn`."""
+    return quoted(path.replace("%", "%%"))
+
+
+def _last(variables: JsonMapping, spellings: t.Sequence[str]) -> str:
+    values = [str(variables[name]) for name in spellings if variables.get(name) not in (None, "")]
+    return values[-1] if values else ""
+
+
+def _flags(words: t.Sequence[str]) -> t.Iterator[tuple[str, str]]:
+    """Each flag of ssh(1) with its value; empty for one that takes none."""
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-") or word == "--":
+            continue
+        letters = word[1:]
+        for position, letter in enumerate(letters):
+            if letter in _WITH_VALUE:
+                yield letter, letters[position + 1 :] or next(rest, "")
+                break
+            yield letter, ""
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    """The name and the value of `Name=value`, `Name = value` or `Name value`."""
+    name = text.lstrip().partition("=")[0].split(None, 1)[0] if text.strip(" =") else ""
+    value = text.lstrip()[len(name) :].lstrip()
+    return name, value[1:].strip() if value.startswith("=") else value.strip()

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The way in to a compute host is the one that Ansible takes: ssh itself is asked what it makes of both."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+from ansible.playbook.play_context import PlayContext
+from ansible.plugins.loader import connection_loader
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WayIn, way_in
+
+# What Ansible adds for its own runs, or shares between them
+ITS_OWN = (
+    "control",
+    "kbdinteractive",
+    "preferredauthentications",
+    "passwordauthentication",
+    "numberofpassword",
+    "connecttimeout",
+)
+ARGUMENTS = st.lists(
+    st.sampled_from(
+        [
+            "-J jump",
+            "-o ProxyJump=jump:2200",
+            "-oProxyJump=user@jump",
+            "-o 'ProxyJump jump'",
+            "-o 'ProxyCommand=ssh -W %h:%p -q jump'",
+            '-o ProxyCommand="nc -X connect -x proxy:3128 %h %p"',
+            "-o StrictHostKeyChecking=no",
+            "-o UserKnownHostsFile=/dev/null",
+            "-o 'UserKnownHostsFile /lab/a /lab/b'",
+            "-C",
+            "-4",
+            "-6C",
+            "-i /etc/hostname",  # ssh leaves out a file that is not there
+            "-l deploy",
+            "-p2222",
+            "-p 2223",
+            "-q",
+            "-vvv",
+            "-A",
+            "-b 127.0.0.1",
+            "-o ServerAliveInterval=15",
+            "-o ControlPath=/run/x -o ControlMaster=auto",
+            "-o SendEnv=LANG",
+        ]
+    ),
+    max_size=4,
+).map(" ".join)
+PATHS = st.sampled_from(["/keys/lab", "/a b/key", "~/key", "/ws/feature%%2Fvpn/key", "/it's/key"])
+VARIABLES = st.fixed_dictionaries(
+    {"ansible_host": st.sampled_from(["192.0.2.11", "2001:db8::11", "kvm.example.com"])},
+    optional={
+        "ansible_port": st.sampled_from([22, 2222, "2201"]),
+        "ansible_ssh_port": st.just(2202),
+        "ansible_user": st.sampled_from(["root", "deploy", "domain\\\\user"]),
+        "ansible_ssh_user": st.just("other"),
+        "ansible_private_key_file": PATHS,
+        "ansible_ssh_private_key_file": PATHS,
+        "ansible_host_key_checking": st.sampled_from([True, False, "no"]),
+        "ansible_ssh_args": ARGUMENTS,
+        "ansible_ssh_common_args": ARGUMENTS,
+        "ansible_ssh_extra_args": ARGUMENTS,
+    },
+)
+
+
+def read_by_ssh(argv: list[str]) -> list[str]:
+    done = subprocess.run(["ssh", "-G", *argv], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    return sorted(line for line in done.stdout.splitlines() if not line.startswith((*ITS_OWN, "host ", "loglevel ")))
+
+
+def as_ansible(variables: JsonObject) -> list[str]:
+    connection = connection_loader.get("ssh", PlayContext())
+    connection.set_options(var_options=variables)
+    words = [os.fsdecode(word) for word in connection._build_command("ssh", "ssh")]
+    return read_by_ssh(["-F", "/dev/null", *words[1:], str(variables["ansible_host"])])
+
+
+def as_config(way: WayIn, path: pathlib.Path) -> list[str]:
+    path.write_text("\n".join(["Host hv1", *(f"    {name} {value}" for name, value in way.options)]) + "\n")
+    return read_by_ssh(["-F", str(path), "hv1"])
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(VARIABLES)
+def test_ssh_reads_the_file_as_ansibles_command(tmp_path: pathlib.Path, variables: JsonObject) -> None:
+    variables.setdefault("ansible_ssh_args", "-C")  # the configuration's, which the action adds
+    try:
+        expected = as_ansible(variables)
+    except subprocess.CalledProcessError:
+        assume(False)  # ssh itself refuses two ways at once, and neither does Ansible get in
+    assert as_config(way_in(variables), tmp_path / "config") == expected
+
+
+def test_a_file_that_ansible_names_is_included(tmp_path: pathlib.Path) -> None:
+    site = tmp_path / "site config"
+    site.write_text("Host 192.0.2.*\n    User site\nHost *\n    Port 2244\n")
+    way = way_in({"ansible_host": "192.0.2.11", "ansible_ssh_common_args": f"-F '{site}'"})
+    assert "port 2244" in as_config(way, tmp_path / "config")
+
+
+@pytest.mark.parametrize("flag", ["-L 1:h:2", "-D 1080", "-R 1:h:2", "-W h:1", "-S /run/x", "-E /log", "-w 0"])
+def test_what_cannot_be_carried_over_is_named(flag: str) -> None:
+    assert way_in({"ansible_ssh_common_args": f"-4 {flag}"}).dropped == (flag,)
+
+
+def test_a_local_host_has_no_options() -> None:
+    assert way_in({"ansible_connection": "local", "ansible_host": "192.0.2.1"}) == WayIn(local=True)
