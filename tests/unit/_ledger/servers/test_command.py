@@ -172,7 +172,7 @@ def test_ssh_goes_by_the_ssh_config_of_launches(
     # what stands behind the server is not ours to read
     assert called("ssh", "web", "-v", "ps", "-p", "1")["argv"][1:] == ["-F", str(path), uuid, "-v", "ps", "-p", "1"]
     console = called("console", "web")["argv"]
-    assert console[1:5] == ["-t", "-F", str(path), "hv1"] and "console --force instance-00000001" in console[5]
+    assert console[1:5] == ["-t", "-F", str(path), "hv1"] and "console --force -- instance-00000001" in console[5]
 
 
 def test_what_is_done_is_done_by_playbooks(
