@@ -71,6 +71,11 @@ def _complete_server(context: click.Context, _parameter: click.Parameter, incomp
 _server = click.argument("server", metavar="SERVER", shell_complete=_complete_server)
 
 
+def _inventory() -> tuple[str, ...]:
+    path = os.environ.get("NOVALITE_INVENTORY")
+    return (path,) if path else ()
+
+
 def _playbook_options(command: t.Callable[..., None]) -> t.Callable[..., None]:
     """Give the command its playbook's options, as its parameter `options`."""
 
@@ -89,8 +94,8 @@ def _playbook_options(command: t.Callable[..., None]) -> t.Callable[..., None]:
         click.option(
             "-i",
             "--inventory",
-            envvar="NOVALITE_INVENTORY",
             multiple=True,
+            default=_inventory,  # not an envvar of click's, which takes a blank in the path for the end of one
             help="The compute hosts. [default: $NOVALITE_INVENTORY, or as ansible.cfg says]",
         ),
     ):

@@ -194,3 +194,15 @@ def test_what_is_done_is_done_by_playbooks(
     assert "ANSIBLE_PIPELINING" not in delete["environment"]  # what the user's own says is not overruled
     log = called("console", "--lines", "5", "web")
     assert log["argv"][4:] == ["novalite.cloud.console", "-e", json.dumps({"uuids": [uuid], "lines": 5})]
+
+
+@pytest.mark.usefixtures("cloud")
+@pytest.mark.parametrize("path", ["/srv/my cloud/inv", "/srv/a:b/inv", "hv1,hv2,", "/srv/it's/inv", "relative inv"])
+def test_an_inventory_of_the_environment_is_one_path(
+    called: t.Callable[..., dict[str, t.Any]], monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setenv("NOVALITE_INVENTORY", path)
+    by_environment = called("launch", "-e", "server=web")["argv"]
+    monkeypatch.delenv("NOVALITE_INVENTORY")
+    assert by_environment == called("launch", "-e", "server=web", "-i", path)["argv"]
+    assert path in by_environment
