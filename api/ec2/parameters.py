@@ -92,15 +92,16 @@ class Text(Shape):
 class Number(Shape):
     takes_empty = True  # to refuse it
 
-    def __init__(self, least: int = 0, most: int = 2**31 - 1) -> None:
-        self._least, self._most = least, most
+    def __init__(self, least: int = 0, most: int = 2**31 - 1, why: str = "") -> None:
+        """`why` says in a message what sets the bounds, where they are not Amazon's."""
+        self._least, self._most, self._why = least, most, why
 
     def parse(self, raw: Raw, name: str) -> int:
         value = self._value(raw, name)
         if re.fullmatch(r"-?[0-9]{1,12}", value, re.ASCII) is None:
             raise invalid(name, value, "it is no number")
         if not self._least <= int(value) <= self._most:
-            raise invalid(name, value, f"it must lie between {self._least} and {self._most}")
+            raise invalid(name, value, self._why or f"it must lie between {self._least} and {self._most}")
         return int(value)
 
 
@@ -201,11 +202,14 @@ FILTERS = ListOf(Group({"Name": Text(), "Value": ListOf(Text(), 200)}, ["Name"])
 TAGS = ListOf(Group({"Key": Text(128), "Value": Text(256, takes_empty=True)}, ["Key"]), 200)
 TAG_SPECIFICATIONS = ListOf(Group({"ResourceType": Text(64), "Tag": TAGS}, ["ResourceType"]), 20)
 LISTING: t.Mapping[str, Shape] = {"Filter": FILTERS, "MaxResults": Number(1, 1000), "NextToken": Text(1024)}
+METADATA_HOPS = 64  # Linux' own limit (ip_default_ttl): nothing on a host shortens it for one guest
 # What a guest needs for its metadata. But for HttpTokens, things are as they are, which may be said
 METADATA_OPTIONS: t.Mapping[str, Shape] = {
     "HttpTokens": Text(choices=("optional", "required")),
     "HttpEndpoint": Text(choices=("enabled",)),
-    "HttpPutResponseHopLimit": Number(1, 64),
+    "HttpPutResponseHopLimit": Number(
+        METADATA_HOPS, METADATA_HOPS, f"answers of the metadata service travel {METADATA_HOPS} hops: leave it out"
+    ),
     "HttpProtocolIpv6": Text(choices=("disabled",)),
     "InstanceMetadataTags": Text(choices=("disabled",)),
 }

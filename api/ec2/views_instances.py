@@ -11,6 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 
 from . import ids
 from .common import DEFAULT_ZONE, Body, Record, moment, tag_set, vpc_id
+from .parameters import METADATA_HOPS
 
 PENDING, RUNNING, SHUTTING_DOWN = (0, "pending"), (16, "running"), (32, "shutting-down")
 TERMINATED, STOPPING, STOPPED = (48, "terminated"), (64, "stopping"), (80, "stopped")
@@ -125,7 +126,7 @@ def instance(record: Record) -> Body:
         "metadataOptions": {
             "state": "applied",
             "httpTokens": record["ec2"]["http_tokens"],
-            "httpPutResponseHopLimit": 1,
+            "httpPutResponseHopLimit": METADATA_HOPS,
             "httpEndpoint": "enabled",
             "httpProtocolIpv6": "disabled",
             "instanceMetadataTags": "disabled",

@@ -12,6 +12,7 @@ import typing as t
 
 import pytest
 import sqlalchemy as sa
+from botocore.exceptions import ClientError
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -73,6 +74,10 @@ def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
     assert first["InstanceId"].startswith("i-") and len(first["InstanceId"]) == 19
     assert first["MetadataOptions"]["HttpTokens"] == "required"
     demo.modify_instance_metadata_options(InstanceId=first["InstanceId"], HttpTokens="optional")
+    assert first["MetadataOptions"]["HttpPutResponseHopLimit"] == 64
+    for hops in (1, 2, 63):  # nothing on a host would hold it to them
+        with pytest.raises(ClientError, match="answers of the metadata service travel 64 hops"):
+            demo.modify_instance_metadata_options(InstanceId=first["InstanceId"], HttpPutResponseHopLimit=hops)
     assert described(demo, first["InstanceId"])["MetadataOptions"]["HttpTokens"] == "optional"
     assert first["State"] == {"Code": 0, "Name": "pending"}
     assert (first["InstanceType"], first["KeyName"]) == ("m1.nano", "test")
