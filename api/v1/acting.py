@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     api_created,
     reimage,
     server_actions,
     server_choices,
+    server_requests,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import is_locked
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 from ..jobs import kinds, queue
 from ..openstack.compute.tasks import asker
-from ..web import policy
+from ..web import policy, server_values
 from ..web.context import current, request_id, signature
 from ..web.errors import ForbiddenError, as_bad_request
 
@@ -38,7 +40,9 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
     instances, variables = list(job_request.get("instances", ())), dict(job_request.get("variables", {}))
     if {"limit", *kind.hosts} & set(variables):
         policy.check("jobs:choose_hosts")
-    server_choices.check(connection, caller.project, variables.get("servers", ()), caller.is_admin)
+    check_servers(connection, variables.get("servers", ()))
+    if kind.name == "floating_ips":
+        _check_addresses(connection, variables)
     timeout = job_request.get("timeout_seconds")
     if timeout is not None and timeout > kind.timeout and not caller.is_admin:
         raise ForbiddenError(
@@ -64,16 +68,52 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
         elif kind.name in server_actions.NAMES:
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(connection, kind.name, instances, details=details, **asker())
+    if known is None and kind.name == "terminate" and not job["check_mode"]:
+        names = server_requests.expand_names(variables.get("servers", ()))
+        _mark_as_going(connection, instances_by(connection, names=names, project_id=caller.project))
     return job
+
+
+def check_servers(connection: Connection, servers: t.Sequence[JsonMapping]) -> None:
+    """Raise for what these servers, as module `server` takes them, name and the caller may not: ForbiddenError,
+    NotFoundError, BadRequestError."""
+    caller = current()
+    for server in servers:
+        server_values.check_zone(server.get("availability_zone"))
+        with as_bad_request():
+            requested = hints.checked(str(server["name"]), server)
+        server_values.check_hints(str(server["name"]), requested)
+    server_choices.check(connection, caller.project, servers, caller.is_admin)
+
+
+def _check_addresses(connection: Connection, variables: JsonMapping) -> None:
+    """Raise ForbiddenError for floating IPs that the caller may not choose."""
+    items = [*variables.get("floating_ips", ()), variables]
+    addresses = [item["address"] for item in items if "address" in item]
+    with as_bad_request():
+        chosen = [address for address in addresses if floating_ips.is_chosen(connection, current().project, address)]
+    if chosen:
+        policy.check("network:floating_ips:choose")
 
 
 def delete(connection: Connection, uuid: str) -> job_rows.Job:
     """The job that takes an instance away. Raises NotFoundError, and ConflictError for one that is locked."""
     (instance,) = own(connection, [uuid])
-    if is_locked(connection, uuid) and not current().is_admin:
-        raise ConflictError(f"Instance {uuid} is locked")
-    api_created.mark(connection, [instance], request_id())
+    _mark_as_going(connection, [instance])
     return queue.enqueue(connection, "terminate", instances=[uuid], project_id=instance["project"]["id"], **signature())
+
+
+def _mark_as_going(connection: Connection, instances: t.Sequence[Instance]) -> None:
+    """Mark instances as being deleted. Raises ConflictError for one that is locked, unless an administrator asks."""
+    caller = current()
+    api_created.mark(
+        connection,
+        instances,
+        request_id(),
+        user_id=caller.user_id,
+        project_id=caller.project_id,
+        ignore_lock=caller.is_admin,
+    )
 
 
 def cancel(connection: Connection, job_id: str) -> job_rows.Job:

@@ -14,7 +14,6 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
@@ -26,6 +25,7 @@ from ..web.errors import BadRequestError
 from ..web.host_names import host_name_mask
 from ..web.ledger import Ledger, reading_ledger
 from . import schemas, views
+from .acting import check_servers
 from .operations import Operation
 
 
@@ -79,7 +79,7 @@ def plan(body: JsonObject) -> ResponseReturnValue:
         raise BadRequestError(f"{server_count} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
-            server_choices.check(connection, caller.project, body["servers"], caller.is_admin)
+            check_servers(connection, body["servers"])
             requested_servers = server(connection, {"project": caller.project_name, "servers": body["servers"]})
             placed = scheduler(
                 connection,

@@ -96,6 +96,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:servers:show": "reader",
     "compute:servers:create": "member",
     "compute:servers:create:forced_host": "admin",
+    "compute:servers:create:host_attributes": "admin",  # which tenants do not see; Nova has JsonFilter off
     "compute:servers:plan": "member",
     "compute:servers:placement": "admin",  # it names hosts, and what is left on them
     "compute:servers:update": "member",
@@ -191,6 +192,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "network:routers:external_fixed_ips": "admin",
     "network:floating_ips:read": "reader",
     "network:floating_ips:write": "member",
+    "network:floating_ips:choose": "admin",  # Neutron's create_floatingip:floating_ip_address
     "network:security_groups:read": "reader",
     "network:security_groups:write": "member",
     "network:tags:read": "reader",

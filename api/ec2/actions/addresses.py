@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 from ...openstack.network import routes_floating
 from ...openstack.network.blueprint import NeutronError
 from ...openstack.network.changes import project_name
+from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller
 from .. import filters, ids
@@ -107,6 +108,10 @@ def _find(connection: Connection, project: str, parameters: Parameters) -> Float
 )
 def allocate_address(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     tags = tags_for(parameters, KIND)[KIND]
+    with as_codes({NovaliteError: "InvalidAddress.Malformed"}):
+        choosing = "Address" in parameters and floating_ips.is_chosen(connection, caller.project, parameters["Address"])
+    if choosing:
+        policy.check("network:floating_ips:choose")
     item = {
         "address": parameters.get("Address"),
         "pool": parameters.get("PublicIpv4Pool"),

@@ -13,6 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
+from ...web import policy
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError
@@ -41,7 +42,10 @@ def allocate(connection: Connection, pool: str | None, address: str | None = Non
 
     Returns its id.
     """
-    project = project_name(connection, owner or current().project)
+    project_id = owner or current().project
+    if address is not None and floating_ips.is_chosen(connection, project_id, address):
+        policy.check("network:floating_ips:choose")
+    project = project_name(connection, project_id)
     item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
     done = floating_ips.write_floating_ips(connection, project, [item])
     if not done["changed"]:

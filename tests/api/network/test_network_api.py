@@ -260,10 +260,12 @@ def test_a_floating_ip_comes_leads_and_goes(doors: Doors, served: tuple[str, str
 def test_a_floating_ip_with_a_port_at_once(doors: Doors, served: tuple[str, str]) -> None:
     pool, port = served
     floating_ip_body = {"floating_network_id": pool, "port_id": port, "floating_ip_address": "203.0.113.9"}
-    floating_ip = doors.member.post("/floatingips", {"floatingip": floating_ip_body}, 201)["floatingip"]
+    doors.member.post("/floatingips", {"floatingip": floating_ip_body}, 403)  # to choose one is an administrator's
+    of_member = {**floating_ip_body, "project_id": doors.project}
+    floating_ip = doors.admin.post("/floatingips", {"floatingip": of_member}, 201)["floatingip"]
     assert (floating_ip["floating_ip_address"], floating_ip["port_id"]) == ("203.0.113.9", port)
     doors.member.post("/floatingips", {"floatingip": {**floating_ip_body, "port_id": None}}, 409)
-    doors.stranger.post("/floatingips", {"floatingip": {**floating_ip_body, "port_id": None}}, 409)
+    doors.stranger.post("/floatingips", {"floatingip": {**floating_ip_body, "port_id": None}}, 403)
     doors.member.delete(f"/floatingips/{floating_ip['id']}", 204)
     assert [job["variables"]["holders"] for job in doors.jobs()] == [["hv1"], []]
 

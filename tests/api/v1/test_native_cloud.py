@@ -132,7 +132,7 @@ def test_what_a_playbook_may_ask_for_may_be_asked_for_here(
     (placed,) = plan(api.client_as("admin"), {**SERVER, **server})["placed"]
     assert host is None or placed["host"] == host
     job = {"kind": "launch", "variables": {"servers": [{**SERVER, **server}]}}
-    assert api.client_as("demo").post("/v1/jobs", json=job).status_code == 202
+    assert api.client_as("admin").post("/v1/jobs", json=job).status_code == 202
 
 
 def test_a_fault_names_no_host_to_tenants(api: seeds.Api) -> None:

@@ -99,6 +99,22 @@ def test_a_locked_instance_is_for_administrators(api: seeds.Api, scene: scenes.S
     assert ask(api.client_as("admin"), stop).status_code == 202
 
 
+def test_a_locked_instance_is_not_deleted_by_a_member(api: seeds.Api, scene: scenes.Scene) -> None:
+    """A terminate by name, too, which its playbook begins only later: as at Compute's door."""
+    locked = tables.instance.c.uuid == scene.web
+    api.write(sa.update(tables.instance).where(locked).values(locked=True))
+    before = jobs_in(api)
+    terminate = {"kind": "terminate", "variables": {"servers": [{"name": "web-1"}]}}
+    assert api.client_as("demo").delete(f"/compute/v2.1/servers/{scene.web}").status_code == 409
+    assert "locked" in refused(ask(api.client_as("demo"), terminate), 409)
+    assert (jobs_in(api), states(api, scene.web)) == (before, ("active", None))
+    api.write(sa.update(tables.instance).where(locked).values(locked=False))
+    assert ask(api.client_as("demo"), {**terminate, "check_mode": True}).status_code == 202
+    assert states(api, scene.web) == ("active", None)
+    assert ask(api.client_as("demo"), terminate).status_code == 202
+    assert states(api, scene.web) == ("active", "deleting")
+
+
 def test_anothers_instance_is_not_there(api: seeds.Api, scene: scenes.Scene) -> None:
     before = jobs_in(api)
     for instances in ([scene.foreign], [scene.web, scene.foreign], [str(uuid.uuid4())]):

@@ -67,6 +67,11 @@ _OURS: dict[str, t.Callable[[HostState], Json]] = {
 }
 
 
+# What a tenant sees of hosts elsewhere, too, or what its guests see of the machine. All else says who hosts are, how
+# large, or how full: with a plan a request one learns any number bit by bit.
+FOR_TENANTS = frozenset({"arch", "cpu_info", "cpu_model", "trait", "zone"})
+
+
 def is_attribute(host: HostState, name: str) -> bool:
     """Tell whether a key of extra specs without a scope is an attribute of the host. Only Nova's names: `zone=..` may
     be meant for an aggregate."""

@@ -69,6 +69,11 @@ def compiled(text: str) -> Evaluator:
     return _Parser(text).whole()
 
 
+def names_in(text: str) -> frozenset[str]:
+    """The attributes that the expression asks for, without what lies inside them."""
+    return frozenset(word.partition(".")[0] for kind, word, _position in _Parser(text).tokens if kind == "name")
+
+
 class _Parser:
     """Recursive descent, one method a level of precedence; each returns a function of a host."""
 

@@ -115,6 +115,7 @@ floating_ip = table(  # one row for each address of a pool
     sa.Column("pool", sa.ForeignKey("floating_pool.name", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("address", sa.BigInteger, nullable=False, unique=True),
     sa.Column("project_id", sa.ForeignKey("project.id")),  # null: in the pool
+    sa.Column("last_project_id", sa.String(32)),  # that had it last: it may ask for this very address again
     sa.Column("vif_id", sa.ForeignKey("vif.id", ondelete="SET NULL"), index=True),  # null: associated with nothing
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),

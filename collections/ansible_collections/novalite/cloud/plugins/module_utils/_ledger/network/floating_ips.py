@@ -100,6 +100,14 @@ def _check(item: Item, absent: bool) -> None:
         to_int(item["fixed_ip"])
 
 
+def is_chosen(connection: sa.Connection, project_id: str, address: str) -> bool:
+    """Tell whether the project would choose `address`: it neither has it nor had it last. Who may do that gets what
+    others' names and allow lists still lead to (Neutron keeps it for administrators; Amazon gives back one's own)."""
+    query = sa.select(table.c.project_id, table.c.last_project_id).where(table.c.address == to_int(address))
+    row = connection.execute(query).first()
+    return row is not None and project_id not in (row.project_id, row.last_project_id)
+
+
 def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:
     """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet.
 
@@ -292,6 +300,7 @@ def _absent(work: _Work, item: Item) -> None:
         if item["fixed_ip"] is not None and row.fixed_ip != to_int(item["fixed_ip"]):
             continue
         free = {"project_id": None, "vif_id": None, "further_ip": None, "released_at": work.now, "description": ""}
+        free["last_project_id"] = work.project["id"]
         _update(work.connection, work.project["id"], table.c.address == row.address, free)
         work.hosts |= {row.host} if row.host else set()
         work.changes.note(to_text(row.address), _summary(row), None)

@@ -56,6 +56,25 @@ def checked(name: str, entry: JsonMapping) -> Hints:
     return hints
 
 
+def attributes_in(hints: Hints) -> frozenset[str]:
+    """Names of the attributes of hosts that hints, as checked() returns them, ask about; `host` for what chooses one.
+    Of these, attributes.FOR_TENANTS are anybody's."""
+    names = {name for key in EXPRESSIONS if key in hints for name in expressions.names_in(hints[key])}
+    if "query" in hints:
+        names |= {word[1:].partition(".")[0] for word in _words(json.loads(hints["query"])) if word.startswith("$")}
+    if not {"build_near_host_ip", "host"}.isdisjoint(hints):
+        names.add("host")
+    return frozenset(names)
+
+
+def _words(value: Json) -> t.Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _words(item)
+
+
 def resolve(
     connection: sa.Connection, project_id: str, hints_by_name: t.Mapping[str, Hints], being_made: t.Mapping[str, str]
 ) -> dict[str, Hints]:
