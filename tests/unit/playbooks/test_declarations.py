@@ -12,14 +12,19 @@ import typing as t
 import pytest
 import yaml
 from ansible.vars.reserved import get_reserved_names
+from jinja2 import Environment, nodes
 
-from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import NAMESPACES, OPTIONS
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS, WORDS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
 from api.jobs.kinds import KINDS
 
 ROOT = pathlib.Path(__file__).parents[3]
 BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 ROLES = sorted((ROOT / "roles").glob("*/meta/argument_specs.yml"))
+YAML = sorted([*(ROOT / "playbooks").rglob("*.yml"), *(ROOT / "roles").glob("*/[tvdh]*/**/*.yml")])
+CONDITIONS = {"when", "that", "failed_when", "changed_when", "until"}  # expressions without braces
+ANSIBLES = {"dict", "groups", "hostvars", "inventory_hostname", "item", "lookup", "omit", "range", "role_path", "undef"}
 
 
 def _plays(path: pathlib.Path) -> list[dict[str, t.Any]]:
@@ -38,6 +43,26 @@ def _everything(path: pathlib.Path, seen: set[pathlib.Path] | None = None) -> st
     return text
 
 
+def _variables(value: object, condition: bool = False) -> set[str]:
+    """Names of the variables that the templates and conditions in a YAML document read, but for a template's own."""
+    if isinstance(value, str):
+        text = f"{{{{ {value} }}}}" if condition and "{{" not in value else value
+        names = list(Environment().parse(text).find_all(nodes.Name))
+        return {name.name for name in names} - {name.name for name in names if name.ctx == "store"}
+    if isinstance(value, list):
+        return {name for item in value for name in _variables(item, condition)}
+    if isinstance(value, dict):
+        return {name for key, item in value.items() for name in _variables(item, key in CONDITIONS)}
+    return set()
+
+
+def _set_by_tasks(value: object) -> set[str]:
+    """Names that the tasks of a YAML document give themselves, which wins over any inventory."""
+    if isinstance(value, list):
+        return {name for item in value for name in _set_by_tasks(item)}
+    return set(value.get("vars", ())).union(*map(_set_by_tasks, value.values())) if isinstance(value, dict) else set()
+
+
 def test_each_has_a_declaration() -> None:
     assert {path.stem for path in BOOKS} == set(PLAYBOOKS)
 
@@ -52,8 +77,21 @@ def test_begins_with_the_check(path: pathlib.Path) -> None:
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 def test_what_is_declared_is_used(path: pathlib.Path) -> None:
     text = _everything(path.resolve())
-    unused = [name for name in PLAYBOOKS[path.stem].variables if not re.search(rf"\b{name}\b", text)]
+    unused = [name for name in PLAYBOOKS[path.stem].variables if not re.search(rf"\b{OPTIONS}\.{name}\b", text)]
     assert not unused
+
+
+@pytest.mark.parametrize("path", YAML, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_read_that_the_inventory_may_have_for_other_purposes(path: pathlib.Path) -> None:
+    """Options are read from one dictionary, which the inventory has no part in; all else carries a name of ours."""
+    document = yaml.safe_load(path.read_text())
+    foreign = _variables(document) - (_set_by_tasks(document) if "roles" in path.parts else set()) - ANSIBLES
+    assert not {name for name in foreign if not name.startswith(("ansible_", "seed_", *NAMESPACES))}
+
+
+def test_no_option_is_named_like_a_method_of_a_dictionary() -> None:
+    """Jinja takes the method in `novalite_options.items`."""
+    assert not WORDS & set(dir(dict))
 
 
 @pytest.mark.parametrize("name", sorted(PLAYBOOKS))

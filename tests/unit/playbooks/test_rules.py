@@ -11,7 +11,13 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _reach
-from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import lacking, meant, misspelt
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import (
+    complete,
+    ignored,
+    meant,
+    misspelt,
+    options,
+)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +90,50 @@ def test_beside_others_playbooks_only_what_is_near_is_a_mistake() -> None:
         meant("launch", {"coutn": 1}, set(), True, [])
 
 
-def test_lacking() -> None:
-    lacking("reachability", {"source", "destination"})
-    lacking("seed", set())
-    with pytest.raises(NovaliteError, match=r"reachability.yml: say -e destination=\.\.\.: "):
-        lacking("reachability", {"source"})
-    with pytest.raises(NovaliteError, match=r"say -e server=\.\.\. \(or servers, uuids\)"):
-        lacking("stop", {"count"})
+def test_what_a_playbook_is_about_is_said_once() -> None:
+    complete("reachability", {"source": "a", "destination": "b"}, {"source"}, [])
+    complete("seed", {}, set(), [])
+    with pytest.raises(NovaliteError, match=r"reachability.yml: say -e destination=\.\.\.: [^.]*$"):
+        complete("reachability", {"source": "a"}, {"source"}, ["source"])
+    with pytest.raises(
+        NovaliteError,
+        match=r"say -e server=\.\.\. \(or servers, uuids\): .*\. The inventory's servers is not an option of it",
+    ):
+        complete("stop", {"count": 2}, {"count"}, ["servers", "project"])
+
+
+@pytest.mark.parametrize(
+    ("playbook", "said", "says"),
+    [
+        ("terminate", ("uuids", "server"), "uuids (from -e) takes the place of server (from -e): leave out either"),
+        (
+            "terminate",
+            ("servers", "server", "count"),
+            "servers (from -e) takes the place of server (from -e), count (fr",
+        ),
+        ("launch", ("servers", "flavor"), "servers (from -e) takes the place of flavor (from -e)"),
+        ("evacuate", ("from_host", "server"), "from_host (from -e) takes the place of server (from -e)"),
+        ("interface_detach", ("uuids", "interfaces"), "uuids (from -e) takes the place of interfaces (from -e)"),
+        ("volumes", ("volumes", "host"), "volumes (from -e) takes the place of host (from -e)"),
+    ],
+)
+def test_one_word_is_said_or_the_other(playbook: str, said: tuple[str, ...], says: str) -> None:
+    with pytest.raises(NovaliteError) as caught:
+        complete(playbook, dict.fromkeys(said, 1), set(said), [])
+    assert says in str(caught.value)
+    with pytest.raises(NovaliteError, match=rf"{said[0]} \(from the playbook that imports {playbook}.yml\) takes"):
+        complete(playbook, dict.fromkeys(said, 1), said[1:], [])
+
+
+def test_options_come_from_the_playbook_and_the_command_line() -> None:
+    play = {"server": "web", "count": 2, "novalite_playbook": "launch", "playbook_dir": "/x"}
+    assert options(play, {"count": 3, "vault_token": 1}) == {"server": "web", "count": 3}
+
+
+def test_what_the_inventory_says_beside_the_options_is_named() -> None:
+    inventory = {"servers": [], "project": "x", "network": 1, "uuids": 0, "novalite_home": "/srv"}
+    assert ignored("terminate", inventory, {"uuids"}, []) == ["servers", "project"]
+    assert ignored("terminate", inventory, {"uuids"}, ["serv*"]) == ["project"]
 
 
 def test_misspelt_in_the_inventory() -> None:

@@ -36,6 +36,7 @@ _raw:
 """
 
 import os
+import typing as t
 
 from ansible import constants as C
 from ansible import context
@@ -65,6 +66,8 @@ class LookupModule(LookupBase):
     tests/unit/playbooks hold that on the oldest and the newest ansible-core.
     """
 
+    options: t.ClassVar[JsonObject | None] = None  # of the playbook that is at work
+
     def run(self, terms: list[str], variables: JsonObject | None = None, **_options: object) -> list[str]:
         (name,) = terms
         quicken()  # the first of ours that a playbook runs
@@ -82,18 +85,30 @@ class LookupModule(LookupBase):
         if name not in PLAYBOOKS:
             raise NovaliteError(f"{name}.yml: plugins/plugin_utils/_playbooks.py does not say what it can be told")
         entries, foreign = _entries(variables["playbook_dir"])
-        if name not in entries and not foreign:
-            return  # one of ours imports it, and has been checked
         controller = variables["hostvars"][CONTROLLER]
         own = _own(extra) or _own(controller)
-        extra.update(rules.meant(name, extra, entries, foreign, own))
+        if extra.get(rules.OPTIONS) is LookupModule.options:
+            extra.pop(rules.OPTIONS, None)  # of the playbook before this one, and not said with -e
+        of_ours = name not in entries and not foreign  # one of ours imports it, and has been checked
+        if not of_ours:
+            extra.update(rules.meant(name, extra, entries, foreign, own))
+        # `variables` are the play's, with what playbooks say that import it, and no host's or group's
+        said = extra[rules.OPTIONS] = LookupModule.options = rules.options(variables, extra)
+        if of_ours:
+            return
+        ignored = rules.ignored(name, controller, extra, own)
+        rules.complete(name, said, extra, ignored)
+        if ignored:
+            self._display.warning(
+                f"{name}.yml takes its options from -e, and not from the inventory, which has {', '.join(ignored)}. "
+                "Name what is meant for others in novalite_extra_variables"
+            )
         if extra.get("explain") and EXPLAIN not in C.CALLBACKS_ENABLED:
             raise NovaliteError(
                 f"explain: the callback {EXPLAIN} is not enabled: add it to callbacks_enabled in ansible.cfg, or to "
                 "ANSIBLE_CALLBACKS_ENABLED"
             )
         rules.misspelt(controller, own)
-        rules.lacking(name, {*variables, *extra, *controller})
         # `hosts:` of plays is resolved without any host's variables, and would not find the inventory's
         if "novalite_compute_group" in controller:
             extra.setdefault("novalite_compute_group", controller["novalite_compute_group"])

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check of the variables that a person gave with `-e`: decided from plugin_utils/_playbooks.py alone."""
+"""Options of playbooks: where they may come from, and the check of those that a person gave with `-e`.
+
+Decided from plugin_utils/_playbooks.py alone.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,10 @@ from ansible.module_utils.common.validation import (
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import Json, JsonMapping, JsonObject
-from ._playbooks import JOBS, PLAYBOOKS, Playbook
+from ._playbooks import JOBS, PLAYBOOKS, WORDS, Playbook
 from ._settings import INVENTORY, Variable
 
+OPTIONS = "novalite_options"  # the variable by which playbooks read their options
 NAMESPACES = ("novalite_", "compute_node_", "controller_", "interfaces_", "move_", "power_", "reclaim_", "spawn_")
 CLOSE = 0.6  # difflib's own measure of "close"
 # What a playbook of somebody else's was told may be meant for itself: `hosts` there is no misspelt `host`
@@ -60,13 +64,50 @@ def meant(name: str, extra: JsonMapping, entries: c.Collection[str], foreign: bo
     return values
 
 
-def lacking(name: str, variable_names: c.Container[str]) -> None:
-    """Raises NovaliteError when playbook `name` is not told what it is about by any variable of `variable_names`."""
-    variables = PLAYBOOKS[name].variables
-    for words in PLAYBOOKS[name].needs:
-        if not any(word in variable_names for word in words):
-            others = f" (or {', '.join(words[1:])})" if words[1:] else ""
-            raise NovaliteError(f"{name}.yml: say -e {words[0]}=...{others}: {variables[words[0]].help}")
+def options(play: JsonMapping, extra: JsonMapping) -> JsonObject:
+    """Return what playbooks are asked, of the variables of a play, without any host's, and the extra variables.
+
+    The inventory has no part in it: `servers` there may be the operator's time servers, `host` anything at all.
+    """
+    variables = {**play, **extra}
+    return {name: variables[name] for name in WORDS if name in variables}
+
+
+def complete(name: str, said: JsonMapping, extra: c.Container[str], ignored: c.Collection[str]) -> None:
+    """Raises NovaliteError when the options `said` do not tell playbook `name` what it is about, or do so twice.
+
+    `extra` are those that the command line says; `ignored` the variables of the inventory that have the name of one.
+    """
+    book = PLAYBOOKS[name]
+
+    def place(word: str) -> str:
+        return f"{word} (from {'-e' if word in extra else f'the playbook that imports {name}.yml'})"
+
+    for word, others in book.instead.items():
+        doubled = [place(other) for other in others if other in said] if word in said else []
+        if doubled:
+            raise NovaliteError(f"{name}.yml: {place(word)} takes the place of {', '.join(doubled)}: leave out either")
+    for words in book.needs:
+        if not any(word in said for word in words):
+            more = f" (or {', '.join(words[1:])})" if words[1:] else ""
+            unheard = [word for word in words if word in ignored]
+            raise NovaliteError(
+                f"{name}.yml: say -e {words[0]}=...{more}: {book.variables[words[0]].help}"
+                + (f". The inventory's {', '.join(unheard)} is not an option of it" if unheard else "")
+            )
+
+
+def ignored(name: str, inventory: c.Container[str], extra: c.Container[str], own: c.Iterable[str]) -> list[str]:
+    """Return the variables of the `inventory` that are named like options of playbook `name`, which are not taken.
+
+    Left out are those that `extra`, the command line, says as well, and those that the operator calls `own`.
+    """
+    own = list(own)
+    return [
+        word
+        for word in PLAYBOOKS[name].variables
+        if word in inventory and word not in extra and not _matches(word, own)
+    ]
 
 
 def misspelt(names: c.Iterable[str], own: c.Iterable[str], host: str | None = None) -> None:

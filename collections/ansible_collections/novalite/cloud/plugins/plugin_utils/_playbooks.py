@@ -24,6 +24,8 @@ class Playbook:
     hosts: bool = True  # it works on the compute hosts, or those of `group`, and is of no use without one
     group: str | None = None
     refused: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # words of others -> why not here
+    # words that say all -> those whose place they take, which nobody would read beside them
+    instead: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
 # What can be said of one server, as the module takes it in a list; name and count are with all playbooks on servers
@@ -49,6 +51,7 @@ SERVERS = {
     **PROJECT,
 }
 WHOM = (("server", "servers", "uuids"),)
+EITHER = {"servers": ("server", "count"), "uuids": ("servers", "server", "count")}
 ACTION = {**SERVERS, **TAKEOVER}
 SHUTDOWN = {"shutdown_timeout": Variable("seconds that guests get to shut down", "float")}
 WAIT = {"wait_for": Variable("what guests must do before the run ends", choices=WAIT_FOR)}
@@ -61,6 +64,7 @@ LAUNCH = {
     "scheduler": Variable("how a host is chosen", choices=("filter_scheduler", "simple", "chance", "zone")),
     "all_or_nothing": Variable("launch all or none", "bool"),
 }
+EITHER_LAUNCH = {word: (*others, *OPTIONS) for word, others in EITHER.items()}
 REPORT = {
     "output": Variable("`json`, or the file that the report is written to as JSON"),
     "detailed_exitcode": Variable("with --check: fail when something differs", "bool"),
@@ -75,6 +79,8 @@ INTERFACES = {
     **UUIDS,
     **PROJECT,
 }
+_ONE_INTERFACE = ("server", "network", "port_id", "fixed_ip")
+EITHER_INTERFACE = {"interfaces": _ONE_INTERFACE, "uuids": ("interfaces", *_ONE_INTERFACE)}
 ATTACHMENTS = {
     "volume": Variable("name of the volume"),
     "server": Variable("name of the server"),
@@ -89,6 +95,17 @@ VOLUME = {
     **PROJECT,
     **TAKEOVER,
 }
+ONE_VOLUME = (
+    "volume",
+    "volume_size",
+    "volume_type",
+    "volume_description",
+    "host",
+    "snapshot",
+    "source_volume",
+    "image",
+    "availability_zone",
+)
 HOST = {"host": Variable("name of the compute host"), **TAKEOVER, **SCHEDULING}
 STATES = ("present", "absent")
 NO_GROUPS = "no security group can be applied to an adopted server, whose devices others name anew at each start"
@@ -98,7 +115,7 @@ def _of_servers(*more: t.Mapping[str, Variable]) -> Playbook:
     variables = dict(ACTION)
     for mapping in more:
         variables.update(mapping)
-    return Playbook(variables, WHOM)
+    return Playbook(variables, WHOM, instead=EITHER)
 
 
 def _options(*names: str) -> dict[str, Variable]:
@@ -128,7 +145,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("host",), ("domain",)),
         refused=dict.fromkeys(("security_groups", "security_group", "groups"), f"{NO_GROUPS} (docs/adopt.md)"),
     ),
-    "console_attach": Playbook(SERVERS, WHOM, hosts=False),
+    "console_attach": Playbook(SERVERS, WHOM, hosts=False, instead=EITHER),
     "topology": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT}, hosts=False
     ),
@@ -154,6 +171,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     "evacuate": Playbook(
         {**MOVE, "from_host": Variable("the host that is dead: all of its servers", aliases=("from",))},
         (("server", "servers", "uuids", "from_host"),),
+        instead={**EITHER, "from_host": ("uuids", "servers", "server", "count")},
     ),
     "evict": Playbook(
         {
@@ -174,13 +192,16 @@ PLAYBOOKS: dict[str, Playbook] = {
             "network_hosts": Variable("hosts that gained or lost one", "list", commas=True),
             "holders": Variable("hosts that gained one", "list", commas=True),
             **PROJECT,
-        }
+        },
+        instead={"floating_ips": ("floating_ip", "pool", "server", "fixed_ip")},
     ),
     "host_evacuate": Playbook({**HOST, "reason": Variable("why the host is closed")}, (("host",),)),
     "host_restore": Playbook({**HOST, "bring_back": Variable("bring back what was there", "bool")}, (("host",),)),
-    "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
-    "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
-    "launch": Playbook({**LAUNCH, **WAIT, "explain": Variable("tell it in Nova's steps", "bool")}, WHOM),
+    "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),), instead=EITHER_INTERFACE),
+    "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),), instead=EITHER_INTERFACE),
+    "launch": Playbook(
+        {**LAUNCH, **WAIT, "explain": Variable("tell it in Nova's steps", "bool")}, WHOM, instead=EITHER_LAUNCH
+    ),
     "ledger_backup": Playbook(
         {
             "ledger_file": Variable("file that the ledger is copied to", aliases=("file",)),
@@ -200,8 +221,8 @@ PLAYBOOKS: dict[str, Playbook] = {
         }
     ),
     "ledger_restore": RESTORE,
-    "live_migrate": Playbook(MOVE, WHOM),
-    "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
+    "live_migrate": Playbook(MOVE, WHOM, instead=EITHER),
+    "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False, instead=EITHER),
     "reachability": Playbook(
         {
             "source": Variable("server, address or network that sends", aliases=("from",)),
@@ -214,7 +235,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("source",), ("destination",)),
         hosts=False,
     ),
-    "migrate": Playbook(MOVE, WHOM),
+    "migrate": Playbook(MOVE, WHOM, instead=EITHER),
     "pause": _of_servers(),
     "security_group_graph": Playbook(
         {
@@ -224,7 +245,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         hosts=False,
     ),
-    "plan": Playbook(LAUNCH, WHOM),
+    "plan": Playbook(LAUNCH, WHOM, instead=EITHER_LAUNCH),
     "precache": Playbook(
         {
             "image": Variable("name of an image"),
@@ -233,6 +254,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             **PROJECT,
         },
         (("image", "images"),),
+        instead={"images": ("image",)},
     ),
     "reboot": _of_servers(
         SHUTDOWN,
@@ -259,6 +281,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             "same_host": Variable("whether they may stay where they are", choices=("allowed", "never", "only")),
         },
         WHOM,
+        instead=EITHER,
     ),
     "resume": _of_servers(),
     "revert_resize": _of_servers(),
@@ -292,8 +315,8 @@ PLAYBOOKS: dict[str, Playbook] = {
     "start": _of_servers(),
     "stop": _of_servers(SHUTDOWN),
     "suspend": _of_servers(),
-    "terminate": Playbook(SERVERS, WHOM),
-    "unlock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
+    "terminate": Playbook(SERVERS, WHOM, instead=EITHER),
+    "unlock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False, instead=EITHER),
     "unpause": _of_servers(),
     "unrescue": _of_servers(SHUTDOWN, WAIT),
     "unshelve": _of_servers(
@@ -307,9 +330,10 @@ PLAYBOOKS: dict[str, Playbook] = {
             "delete_on_termination": Variable("the volume goes with the server", "bool"),
         },
         (("volume", "attachments"),),
+        instead={"attachments": ("volume", "server", "device", "delete_on_termination")},
     ),
-    "volume_detach": Playbook(ATTACHMENTS, (("volume", "attachments"),)),
-    "volume_extend": Playbook(VOLUME, (("volume", "volumes"),)),
+    "volume_detach": Playbook(ATTACHMENTS, (("volume", "attachments"),), instead={"attachments": ("volume", "server")}),
+    "volume_extend": Playbook(VOLUME, (("volume", "volumes"),), instead={"volumes": ("volume", "volume_size")}),
     "volume_snapshot": Playbook(
         {
             "snapshot": Variable("name of the snapshot", aliases=("name",)),
@@ -321,6 +345,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             **TAKEOVER,
         },
         (("snapshot", "snapshots"),),
+        instead={"snapshots": ("snapshot", "volume", "snapshot_description")},
     ),
     "volume_upload": Playbook(
         {
@@ -332,6 +357,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             **TAKEOVER,
         },
         (("volume", "volumes"),),
+        instead={"volumes": ("volume", "image_name", "disk_format")},
     ),
     "volumes": Playbook(
         {
@@ -346,8 +372,12 @@ PLAYBOOKS: dict[str, Playbook] = {
             **_options("image", "availability_zone"),
         },
         (("volume", "volumes"),),
+        instead={"volumes": ONE_VOLUME},
     ),
 }
+
+# The only words that playbooks are asked by, as variables of novalite_options
+WORDS = frozenset(name for book in PLAYBOOKS.values() for name in book.variables)
 
 # What the API's jobs add of their own
 JOBS = frozenset({"novalite_alone", "novalite_reservations"})
