@@ -243,7 +243,9 @@ class TestClaim:
         taken = KINDS[kind].schema["properties"].keys() - {"limit"}  # which becomes --limit
         known = PLAYBOOKS[playbook].variables
         assert taken <= known.keys() | {alias for variable in known.values() for alias in variable.aliases}
-        names: dict[str, t.Any] = {"servers": [{"name": "a"}]} if "servers" in taken else {}  # as /v1 keeps them in its jobs
+        names: dict[str, t.Any] = (
+            {"servers": [{"name": "a"}]} if "servers" in taken else {}
+        )  # as /v1 keeps them in its jobs
         if kind == "launch":
             jobs.create("a", variables=names)
         else:

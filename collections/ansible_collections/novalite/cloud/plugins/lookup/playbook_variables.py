@@ -51,6 +51,7 @@ from ..plugin_utils._playbooks import PLAYBOOKS
 from ..plugin_utils._startup import quicken
 
 CONTROLLER = "localhost"
+UNTAGGED = {"all", "untagged"}  # tags that stand for the tasks of our playbooks, which carry none
 COLLECTION = "novalite.cloud."
 EXPLAIN = f"{COLLECTION}explain"  # a callback, which tells what the variable of the same name asks for
 
@@ -90,6 +91,8 @@ class LookupModule(LookupBase):
         if extra.get(rules.OPTIONS) is LookupModule.options:
             extra.pop(rules.OPTIONS, None)  # of the playbook before this one, and not said with -e
         of_ours = name not in entries and not foreign  # one of ours imports it, and has been checked
+        if name in entries:
+            _refuse_parts(name)
         if not of_ours:
             extra.update(rules.meant(name, extra, entries, foreign, own))
         # `variables` are the play's, with what playbooks say that import it, and no host's or group's
@@ -135,6 +138,23 @@ def _entries(parts: str) -> tuple[set[str], bool]:
         else:
             foreign = True
     return entries, foreign
+
+
+def _refuse_parts(name: str) -> None:
+    """Raises NovaliteError when tasks of playbook `name` would be left out: the run would end well, with nothing done.
+
+    The tags may be the user's ansible.cfg's, and meant for other playbooks. In these, what they import of ours is tagged.
+    """
+    tags, skipped = set(context.CLIARGS.get("tags") or UNTAGGED), set(context.CLIARGS.get("skip_tags") or ())
+    if skipped & UNTAGGED:
+        raise NovaliteError(
+            f"{name}.yml would do nothing: no --skip-tags, nor [tags] skip in ansible.cfg, may name "
+            f"{' or '.join(sorted(skipped & UNTAGGED))}"
+        )
+    if not tags & UNTAGGED:
+        raise NovaliteError(f"{name}.yml has no tag {' or '.join(sorted(tags))}, and would do nothing: add --tags all")
+    if start := context.CLIARGS.get("start_at_task"):
+        raise NovaliteError(f"{name}.yml is run whole: leave out --start-at-task '{start}'")
 
 
 def _is_beside(path: str, directory: str) -> bool:
