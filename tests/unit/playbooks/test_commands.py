@@ -216,3 +216,29 @@ def test_stack_and_pictures_use_the_ledger_that_is_named(controller: Controller,
     for name, drawn in (("cloud.svg", "front"), ("groups.svg", "staff")):  # where the command is run
         assert drawn in (controller.elsewhere / name).read_text()
     assert other.exists() and not (controller.home / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--tags", "mine"), "has no tag mine, and would do nothing: add --tags all"),
+        (("--skip-tags", "untagged"), "no --skip-tags, nor [tags] skip in ansible.cfg, may name untagged"),
+        (("--start-at-task", "Write the ways in"), "is run whole: leave out --start-at-task 'Write the ways in'"),
+    ],
+)
+def test_a_run_that_would_leave_tasks_out_is_no_success(cloud: Controller, words: tuple[str, str], says: str) -> None:
+    done = cloud.play("terminate.yml", "-e", "server=nosuch", *words)
+    assert done.returncode == 4 and says in done.stderr and "TASK" not in done.stdout
+
+
+def test_tags_of_other_playbooks_are_left_to_them(cloud: Controller) -> None:
+    """In an ansible.cfg, which `--tags all` outdoes; and where a playbook tags what it imports of ours."""
+    (cloud.elsewhere / "tags.cfg").write_text("[tags]\nrun = mine\nskip = slow\n")
+    configured = {"ANSIBLE_CONFIG": str(cloud.elsewhere / "tags.cfg")}
+    terminate = ("terminate.yml", "-e", "server=nosuch")
+    assert cloud.play(*terminate, **configured).returncode == 4
+    (cloud.elsewhere / "theirs.yml").write_text(
+        f"- import_playbook: {ROOT}/playbooks/terminate.yml\n  tags: mine\n  vars: {{server: nosuch}}\n"
+    )
+    for done in (cloud.play(*terminate, "--tags", "all", **configured), cloud.play("./theirs.yml", **configured)):
+        assert done.returncode == 0 and "Mark the instances as going" in done.stdout, done.stdout + done.stderr

@@ -147,3 +147,16 @@ def test_the_roles_options_are_known_with_their_types() -> None:
         if not name.startswith("novalite_")
     }
     assert declared == {name: kind for name, kind in options.items() if not name.endswith(internal)}
+
+
+@pytest.mark.parametrize("path", [path for path in YAML if "playbooks" in path.parts], ids=lambda path: path.stem)
+def test_the_users_ansible_cfg_ends_no_play_on_hosts(path: pathlib.Path) -> None:
+    """Hosts that do not answer are the controller's to judge, and a build that is cut off goes on there."""
+    for play in _plays(path):
+        if (play.get("tasks") or play.get("roles")) and play.get("connection") != "local":
+            assert (play["any_errors_fatal"], play["timeout"]) == (False, 0), play["name"]
+
+
+def test_no_task_is_tagged() -> None:
+    """The lookup playbook_variables relies on it when it refuses what would leave all tasks out."""
+    assert not [path for path in YAML if re.search(r"^[ -]*tags:", path.read_text(), re.MULTILINE)]

@@ -3,8 +3,8 @@
 
 """The user's ansible.cfg, which is made for other playbooks: ours do the same with it, and end with the same code.
 
-A story of playbooks on two hosts, one of which does not answer, is played once without an ansible.cfg and once with each
-of some that turn every setting of Ansible's round which is on or off, or is a choice.
+A story of playbooks on two hosts, one of which does not answer, is played without an ansible.cfg, and with some that
+turn round every setting of Ansible that is on or off, or is a choice.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DEADLY = {"DEFAULT_STRATEGY": "linear", "TASK_TIMEOUT": 0, "ANY_ERRORS_FATAL": F
 
 
 def turned_round(last: bool) -> dict[str, t.Any]:
-    """Each setting of Ansible that is on or off, or a choice, with another value than its own: the first or the last."""
+    """Each setting of Ansible that is on or off, or a choice, with another value than its own, the first or last."""
     settings = {}
     for name, definition in C.config.get_configuration_definitions().items():
         if name in LEFT_ALONE or name in DEADLY or not definition.get("ini") or name.startswith("GALAXY"):

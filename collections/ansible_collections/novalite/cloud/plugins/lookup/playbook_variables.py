@@ -143,7 +143,7 @@ def _entries(parts: str) -> tuple[set[str], bool]:
 def _refuse_parts(name: str) -> None:
     """Raises NovaliteError when tasks of playbook `name` would be left out: the run would end well, with nothing done.
 
-    The tags may be the user's ansible.cfg's, and meant for other playbooks. In these, what they import of ours is tagged.
+    The tags may be the user's ansible.cfg's, and meant for other playbooks, in which what they import of ours has tags.
     """
     tags, skipped = set(context.CLIARGS.get("tags") or UNTAGGED), set(context.CLIARGS.get("skip_tags") or ())
     if skipped & UNTAGGED:
