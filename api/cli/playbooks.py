@@ -13,6 +13,8 @@ import typing as t
 
 import click
 
+from .. import keep_alive
+
 # What serves novalite best, for those who have no ansible.cfg. Theirs would be overruled, so it is left alone then.
 DEFAULTS = {
     "ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.launch_summary",
@@ -23,7 +25,6 @@ DEFAULTS = {
     "ANSIBLE_LOCALHOST_WARNING": "False",
     "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
 }
-CONFIGURATIONS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +53,9 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options) -> t
         command += ["-e", extra]
     command += ["--check"] * options.check + ["--diff"] * options.diff
     command += ["-" + "v" * options.verbose] * bool(options.verbose)
-    if "ANSIBLE_CONFIG" not in os.environ and not any(map(os.path.exists, map(os.path.expanduser, CONFIGURATIONS))):
+    if keep_alive.configuration(os.environ, os.curdir) is None:
         os.environ.update({name: value for name, value in DEFAULTS.items() if name not in os.environ})
+    os.environ.update(keep_alive.variables(os.environ, os.curdir))
     replace_process(command)
 
 

@@ -14,6 +14,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils import _errors
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DEFAULT_HOME, Place, place_of
 
+from .. import keep_alive
 from ..settings import values_of
 
 # Those of the collection whose code this is, wherever it is installed
@@ -93,4 +94,4 @@ class Options:
         taken.setdefault("LANG", "C.UTF-8")
         taken.setdefault("ANSIBLE_HOST_KEY_CHECKING", "True")
         taken["ANSIBLE_NOCOLOR"] = "1"
-        return taken
+        return {**taken, **keep_alive.variables(taken, self.project)}

@@ -295,6 +295,7 @@ def action_on_a_host(answers: list[int | str]) -> mock.MagicMock:
     action = mock.MagicMock()  # a connection, which nothing here has
     action._task = mock.MagicMock(check_mode=False, diff=False)
     action.diffs = False
+    action._seconds = 0.0
     action._low_level_execute_command.side_effect = [
         {"stdout_lines": [f"{_trip.MARK}{answer}"], "stderr": "", "rc": 0}
         if isinstance(answer, str)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from . import _deadlines
 from ._errors import NovaliteError
 from ._json import Json, JsonMapping, JsonObject
 
@@ -60,12 +61,16 @@ def each_for_itself(result: Result, errors: t.Iterable[str | None]) -> Result:
     return result
 
 
-def call_module(run: Run, call: HostCall) -> Result:
+def call_module(run: Run, call: HostCall, seconds: float) -> Result:
     """Return what a module that does `run` answers to `call`: its result, or `failed` and `msg`; always `changed`,
-    and `warnings` if there are any.
+    and `warnings` if there are any. It fails when it takes longer than `seconds`.
     """
+    late = f"not done within {seconds:.0f} s, and stopped: find out what holds it up on this host, and run again"
     try:
-        result = {"changed": False, **run(call)}
+        with _deadlines.limited(seconds, late):
+            result = {"changed": False, **run(call)}
+    except _deadlines.OverdueError as error:
+        result = {"changed": False, "failed": True, "msg": str(error)}
     except HostModuleError as error:
         result = {"changed": False, **error.result, "failed": True, "msg": str(error)}
     except NovaliteError as error:
@@ -81,7 +86,7 @@ def run_host_module(argument_spec: JsonMapping, run: Run, **rules: Json) -> None
 
     module = AnsibleModule(argument_spec=dict(argument_spec), supports_check_mode=True, **rules)
     call = HostCall(module.params, module.check_mode, module._diff, module.log)
-    result = call_module(run, call)
+    result = call_module(run, call, _deadlines.of_step(module._name.rpartition(".")[2], module.params))
     for warning in result.pop("warnings", ()):
         module.warn(warning)
     if result.pop("failed", False):

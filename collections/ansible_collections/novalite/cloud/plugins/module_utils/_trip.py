@@ -17,6 +17,7 @@ import sys
 import time
 import typing as t
 
+from . import _deadlines
 from ._host import LOCK_DIR
 from ._host_module import HostCall, Result, call_module
 from ._json import JsonMapping, JsonObject
@@ -74,7 +75,7 @@ def _run(step: Step, request: Request) -> Done:
     call = HostCall(_on_this_host(step["args"], step["paths"]), request["check_mode"], request["diff"])
     try:
         module = importlib.import_module(f"{MODULES}.{step['module']}")
-        result = call_module(module.run, call)
+        result = call_module(module.run, call, _deadlines.of_step(step["module"], step["args"]))
     except Exception as error:  # a defect of ours: the steps before it have happened, and have to be told of
         import traceback  # costs each trip more than all that it asks for
 

@@ -19,6 +19,7 @@ import hashlib
 import importlib.util
 import io
 import json
+import math
 import os
 import pathlib
 import secrets
@@ -33,9 +34,11 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
+from ..module_utils import _deadlines
 from ..module_utils._host import STATE_DIR
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._trip import BEGUN, MARK
+from . import _patience
 
 Result = JsonObject
 PLUGINS = pathlib.Path(__file__).parents[1]
@@ -144,6 +147,7 @@ class TripAction(ActionBase):
 
     _supports_check_mode = True
     diffs = False  # whether steps return their differences without --diff, too
+    _seconds = 0.0  # that the trip under way may take
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -158,9 +162,12 @@ class TripAction(ActionBase):
         task_vars = task_vars or {}
         state_dir = self.state_dir(task_vars)
         checked = [_checked(step, state_dir) for step in steps]
-        results = self._trip(checked, task_vars) if self._can_trip() else None
-        if results is None:
-            results = self._by_modules(checked, task_vars)
+        self._seconds = _deadlines.of_trip(checked)
+        _patience.keep_alive(self._connection)
+        with _patience.limited(self._connection, self._seconds):
+            results = self._trip(checked, task_vars) if self._can_trip() else None
+            if results is None:
+                results = self._by_modules(checked, task_vars)
         secrets = set().union(*(step["secrets"] for step in checked))
         return [remove_values(result, secrets) for result in results]
 
@@ -212,7 +219,9 @@ class TripAction(ActionBase):
         killed there.
         """
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
+        # The alarm of a step interrupts nothing outside of Python: a process that hangs there is killed, undo and all.
         argv = [
+            *("timeout", "-s", "KILL", str(max(0, math.ceil(self._seconds - _deadlines.ANSWER)))),
             PYTHON if not named or named.startswith("auto") else named,
             "-I",
             "-c",

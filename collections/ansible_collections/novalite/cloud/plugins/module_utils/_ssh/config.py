@@ -15,6 +15,7 @@ import re
 import shlex
 import typing as t
 
+from .. import _keepalive
 from .._errors import NovaliteError
 from .._guest import image_properties
 from .._model.instance import Instance
@@ -40,7 +41,7 @@ def render(
     lines = ["# Written by novalite at every launch and termination."]
     for host in sorted({host for _instance, host, _ip in reachable}):
         way = ways.get(host, WayIn())
-        lines += ["", local_line(host)] if way.local else ["", f"Host {host}", *_options(way.options)]
+        lines += ["", local_line(host)] if way.local else ["", f"Host {host}", *_options(_kept_alive(way.options))]
     aliases = _aliases([instance for instance, _host, _ip in reachable], ways)
     addresses = collections.Counter(ip for _instance, _host, ip in reachable)
     for instance, host, ip in sorted(reachable, key=lambda guest: (guest[0]["name"], guest[0]["uuid"])):
@@ -63,7 +64,7 @@ def render(
         ]
         if identity_file:
             options += [("IdentityFile", own_path(identity_file)), ("IdentitiesOnly", "yes")]
-        lines += ["", f"Host {' '.join(names)}", *_options(options)]
+        lines += ["", f"Host {' '.join(names)}", *_options(_kept_alive(options))]
     return "\n".join(lines) + "\n"
 
 
@@ -107,6 +108,13 @@ def console_command(host: str, domain: str, path: str, local: bool = False) -> s
     attach = shlex.join(["virsh", "-c", "qemu:///system", "console", "--force", "--", domain])
     script = f'[ "$(id -u)" = 0 ] || s=sudo; exec $s {attach}'
     return shlex.join(["sh", "-c", script] if local else ["ssh", "-t", "-F", path, host, script])
+
+
+def _kept_alive(options: t.Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """`options`, and those of keep-alive that the operator has not set."""
+    names = {name.lower() for name, _value in options}
+    more = (_keepalive.CONNECT_TIMEOUT, *_keepalive.OPTIONS)
+    return [*options, *(option for option in more if option[0].lower() not in names)]
 
 
 def _options(options: t.Iterable[tuple[str, str]]) -> list[str]:

@@ -26,6 +26,7 @@ import sys
 import time
 import typing as t
 
+from .. import _keepalive
 from .._command import run
 from .._disk import daemon, layout
 from .._errors import NovaliteError
@@ -172,8 +173,7 @@ def ssh(move: str, door: Door) -> list[str]:
         "HostKeyAlias": "destination",
         "StrictHostKeyChecking": "yes",
         "ControlPath": "none",
-        "ConnectTimeout": "30",
-        "ServerAliveInterval": "15",
+        **dict((_keepalive.CONNECT_TIMEOUT, *_keepalive.OPTIONS)),
         "ExitOnForwardFailure": "yes",
     }
     argv = ["ssh", "-F", "/dev/null", "-T", "-i", os.path.join(directory, "key")]
