@@ -47,7 +47,7 @@ def arguments(module: str, **args: t.Any) -> dict[str, t.Any]:
 
 def known_timeouts(module: str) -> dict[str, float]:
     """Constants called *_TIMEOUT in the rooms' files that the module's file imports from."""
-    timeouts = {}
+    timeouts: dict[str, float] = {}
     for node in ast.walk(ast.parse((_trip.PLUGINS / f"modules/{module}.py").read_text())):
         if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("module_utils._"):
             continue
