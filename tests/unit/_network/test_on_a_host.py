@@ -83,6 +83,20 @@ def test_a_bridge_and_its_end(lan: t.Any, tmp_path: pathlib.Path) -> None:
     assert "UP" not in left["flags"] and left["mtu"] == 1500
 
 
+@pytest.mark.parametrize("promote", ["0", "1"])
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_second_address_of_its_range(lan: t.Any, tmp_path: pathlib.Path, promote: str) -> None:
+    spec = {"name": "br100", "addresses": ["10.98.0.2/24"]}
+    ensure_bridges(lan.hypervisor, tmp_path, [(spec, "present", False)])
+    place = ["ip", "netns", "exec", lan.hypervisor]
+    subprocess.run([*place, "sysctl", "-qw", f"net.ipv4.conf.br100.promote_secondaries={promote}"], check=True)
+    subprocess.run(["ip", "-n", lan.hypervisor, "addr", "add", "10.98.0.9/24", "dev", "br100"], check=True)
+    other = {**spec, "addresses": ["10.98.0.3/24"]}
+    made, again = ensure_bridges(lan.hypervisor, tmp_path, [(other, "present", False), (other, "present", False)])
+    assert made["diff"]["after"]["br100"]["addresses"] == ["10.98.0.3/24", "10.98.0.2/24", "10.98.0.9/24"]
+    assert not again["changed"]
+
+
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_the_way_of_the_ssh_session_is_refused(lan: t.Any, tmp_path: pathlib.Path) -> None:
     def ip(*words: str) -> None:

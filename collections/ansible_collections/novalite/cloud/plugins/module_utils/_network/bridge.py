@@ -17,18 +17,7 @@ import typing as t
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonObject
 from . import bridge_shared, move, namespaces
-from .bridge_ports import (
-    enslave,
-    give_back,
-    made,
-    marked,
-    outlived,
-    physical,
-    port_of,
-    refuse_taken,
-    with_address,
-    without_address,
-)
+from .bridge_ports import changed_addresses, enslave, give_back, made, marked, outlived, physical, port_of, refuse_taken
 from .bridge_request import NAME, VXLAN_PORT, Bridge, Vxlan, parse
 from .links import Host, Link, Living, Step, flood, ip, set_link
 from .ownership import Owner
@@ -275,11 +264,11 @@ def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) ->
 def _addresses(bridge: Bridge, namespace: str | None, link: Link | None, host: Host, reorder: bool) -> list[Step]:
     refuse_taken(bridge, bridge.addresses, host.inside.get(namespace, {}) if namespace else host.links)
     there = [*link.addresses, *link.link_local] if link else []
-    leaving = [text for text in outlived(bridge, host) if text in there]
-    steps = [without_address(namespace, bridge.name, text) for text in leaving]
-    there = [text for text in there if text not in leaving]
+    leaving = outlived(bridge, host)
+    steps: list[Step] = []
     for colons in (False, True):  # IPv4, then IPv6
-        ours, have = ([text for text in texts if (":" in text) == colons] for texts in (bridge.addresses, there))
+        ours, present = ([text for text in texts if (":" in text) == colons] for texts in (bridge.addresses, there))
+        have = [text for text in present if text not in leaving]
         own = {ipaddress.ip_interface(text).ip for text in ours}
         if ours and have[: len(ours)] != ours and reorder and not colons:
             # Ours come first: dnsmasq answers from the first. The others are put back behind them, in their order.
@@ -287,8 +276,8 @@ def _addresses(bridge: Bridge, namespace: str | None, link: Link | None, host: H
         else:
             going = [text for text in have if text not in ours and ipaddress.ip_interface(text).ip in own]
             coming = [text for text in ours if text not in have]
-        steps += [without_address(namespace, bridge.name, text) for text in going]
-        steps += [with_address(namespace, bridge.name, text) for text in coming]
+        gone = {*going, *leaving}
+        steps += changed_addresses(namespace, bridge.name, present, gone, coming)
     return steps
 
 

@@ -145,6 +145,24 @@ def outlived(bridge: Bridge, host: Host) -> list[str]:
     ]
 
 
+def changed_addresses(
+    namespace: str | None, device: str, have: t.Sequence[str], going: t.Collection[str], coming: t.Iterable[str]
+) -> list[Step]:
+    """Take the addresses `going` (CIDR), of those that the device has, away from it, and give it those `coming`.
+
+    The kernel drops with the first IPv4 address of a range all others of that range (promote_secondaries is 0 by
+    default): the last goes first, and what is to stay is given again.
+    """
+    firsts: dict[str, str] = {}
+    stay = []
+    for text in have:
+        first = firsts.setdefault(str(ipaddress.ip_interface(text).network), text)
+        if first in going and text not in going and ":" not in text:
+            stay.append(text)
+    steps = [without_address(namespace, device, text) for text in reversed(have) if text in going or text in stay]
+    return steps + [with_address(namespace, device, text) for text in dict.fromkeys((*coming, *stay))]
+
+
 def without_address(namespace: str | None, device: str, text: str) -> Step:
     """Take the address (CIDR) away from the device; to undo that is to give it again."""
     step = with_address(namespace, device, text)

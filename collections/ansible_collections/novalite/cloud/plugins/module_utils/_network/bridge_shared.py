@@ -16,6 +16,7 @@ from .._errors import ConflictError
 from . import bridged, move, namespaces
 from .additions import Additions
 from .bridge_ports import (
+    changed_addresses,
     enslave,
     give_back,
     outlived,
@@ -23,7 +24,6 @@ from .bridge_ports import (
     physical_port,
     refuse_taken,
     with_address,
-    without_address,
 )
 from .bridge_request import VXLAN_PORT, Bridge
 from .links import Host, Link, Step, set_link
@@ -88,8 +88,7 @@ def _free_port(bridge: Bridge, host: Host) -> Link | None:
 def _addresses(bridge: Bridge, link: Link, host: Host) -> list[Step]:
     refuse_taken(bridge, bridge.addresses, host.links)
     have = {ipaddress.ip_interface(text).ip for text in (*link.addresses, *link.link_local)}
-    leaving = [text for text in outlived(bridge, host) if text in link.addresses]
-    return [without_address(None, bridge.name, text) for text in leaving] + [
+    return changed_addresses(None, bridge.name, link.addresses, outlived(bridge, host), ()) + [
         dataclasses.replace(with_address(None, bridge.name, text), adds=Additions(addresses=(text,)))
         for text in bridge.addresses
         if ipaddress.ip_interface(text).ip not in have
@@ -99,8 +98,8 @@ def _addresses(bridge: Bridge, link: Link, host: Host) -> list[Step]:
 def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
     """Take back what this ledger added, as far as it is still there."""
     link, added = host.links[bridge.name], host.added
-    there = {*link.addresses, *link.link_local}
-    steps = [Step(["ip", "addr", "del", text, "dev", bridge.name]) for text in added.addresses if text in there]
+    there = [*link.addresses, *link.link_local]
+    steps = changed_addresses(None, bridge.name, there, added.addresses, ())
     ports = [name for name in added.ports if name in host.links and host.links[name].master == bridge.name]
     steps += [set_link(name, "nomaster") for name in ports]
     steps += [Step(bridged.command(bridge.name, switch, "0")) for switch in added.switches]
