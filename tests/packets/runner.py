@@ -24,6 +24,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._network import users
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 
 CLONE_NEWNET = 0x40000000
@@ -47,20 +48,21 @@ def entered(name: str) -> t.Iterator[None]:
 
 @contextlib.contextmanager
 def own_locks(directory: str) -> t.Iterator[None]:
-    """Not the locks, and not the notes, of this machine's own hypervisor."""
+    """Not the locks, not the notes, and not the guests, of this machine's own hypervisor."""
     locked = _host.locked.__wrapped__  # type: ignore[attr-defined]  # a wrapped function has it
     timeout, locks = locked.__defaults__
     options = t.cast("dict[str, t.Any]", apply.apply.__kwdefaults__)
     notes = options["directory"]
     locked.__defaults__ = (timeout, directory)
     options["directory"] = os.path.join(directory, "notes")
-    script = tables.SCRIPT
+    script, domains = tables.SCRIPT, users.domains
+    users.domains = lambda uri: {}
     if script.startswith("/usr/local"):  # this machine's own
         tables.SCRIPT = os.path.join(directory, "none")
     try:
         yield
     finally:
-        tables.SCRIPT = script
+        tables.SCRIPT, users.domains = script, domains
         locked.__defaults__ = (timeout, locks)
         options["directory"] = notes
 

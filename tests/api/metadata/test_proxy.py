@@ -20,7 +20,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.signature import host_key
-from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy
+from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy, users
 from ansible_collections.novalite.cloud.plugins.module_utils._network.process import Server
 from tests.api.conftest import Cloud, Network
 from tests.unit.conftest import entered, ip
@@ -140,6 +140,7 @@ def host(
     lab: Lab, cloud: Cloud, networks: list[Network], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> t.Iterator[Host]:
     monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]  # a wrapped function has it
+    monkeypatch.setattr(users, "domains", lambda uri: {})
     made = Host(lab, networks, cloud.secret, tmp_path)
     yield made
     made.remove(*BRIDGES)
@@ -274,7 +275,7 @@ def test_the_end(lab: Lab, host: Host) -> None:
     assert host.addresses(lab.host) == host.addresses(lab.namespace) == 0
     assert not (host.directory / "metadata").exists()
     assert all(host.server(bridge).pid() is None for bridge in BRIDGES)
-    assert host.remove(*BRIDGES) == {"changed": False}
+    assert host.remove(*BRIDGES) == {"changed": False, "kept": {}}
 
 
 def test_nothing_is_half_made(lab: Lab, host: Host) -> None:

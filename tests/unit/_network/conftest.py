@@ -25,10 +25,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh import wait
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging, dhcp, dnsmasq
 from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy, router, routing
+from ansible_collections.novalite.cloud.plugins.module_utils._network import users
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 tables.SCRIPT = "/nonexistent"  # that of this machine's own hypervisor
+users.domains = lambda uri: {}  # and its guests
 RULES = {name: option.get("default") for name, option in firewall.ARGUMENT_SPEC.items()}
 SERVICE = lambda url: metadata_proxy.Service(haproxy.parse_upstream(url), "hv1", bytes(32))
 DOORS = {

@@ -32,10 +32,11 @@ ENSURE = """
 import json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, bridge, bridging
+from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, bridge, bridging, users
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import of_ledger
 additions.DIRECTORY = sys.argv[1] + "/run"
 _host.locked.__wrapped__.__defaults__ = (60.0, sys.argv[1])
+users.domains = lambda uri: {}
 for spec, state, check, *ledger in json.loads(sys.argv[2]):
     try:
         asked = bridge.parse([spec], state, of_ledger(*ledger or [None]))

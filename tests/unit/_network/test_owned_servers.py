@@ -12,7 +12,13 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp, dnsmasq, haproxy, metadata_proxy
+from ansible_collections.novalite.cloud.plugins.module_utils._network import (
+    dhcp,
+    dnsmasq,
+    haproxy,
+    metadata_proxy,
+    users,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 MINE, THEIRS = (Mark(f"{number}f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11") for number in "01")
@@ -23,6 +29,7 @@ PROXY = {"bridge": "br1", "network": "5f0c6ad8-5e8f-4ef5-a0d6-2f0d1ad1b5c2"}
 
 @pytest.fixture(autouse=True)
 def locks(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setattr(users, "domains", lambda uri: {})
     monkeypatch.setattr(t.cast(t.Any, _host.locked).__wrapped__, "__defaults__", (1.0, str(tmp_path / "locks")))
 
 
@@ -69,6 +76,6 @@ def test_another_ledgers_metadata_proxy(tmp_path: pathlib.Path) -> None:
     service = metadata_proxy.Service(upstream, "hv1", b"k" * 32, MINE)
     with pytest.raises(ConflictError, match=f"br1 on this host is another ledger's .{THEIRS.text}"):
         metadata_proxy.ensure([proxy], service, state_dir=str(tmp_path))
-    assert metadata_proxy.remove(["br1"], state_dir=str(tmp_path), mark=MINE) == {"changed": False}
+    assert metadata_proxy.remove(["br1"], state_dir=str(tmp_path), mark=MINE) == {"changed": False, "kept": {}}
     assert files(tmp_path / "metadata") == before
     assert haproxy.read(before[str(directory / "haproxy.cfg")]) == proxy

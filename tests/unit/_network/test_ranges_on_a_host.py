@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -237,6 +238,12 @@ def test_both_ranges_reach_out_and_each_other(site: Site) -> None:
     assert done(site.hv1.call(*(["router", [router], "present"] for _time in range(2)))) == [True, False]
     assert site.bed.outside.reaches(FLOAT) and site.hv1.reaches(FLOAT) and first.reaches(FLOAT)
     assert seen(site.bed.outside, second, "192.0.2.1") == FLOAT
+    (kept,) = site.hv1.call(["router", [router], "absent"])
+    assert kept["kept"].keys() == {site.network["router"]["bridge"]} and not kept["changed"], "guests are there"
+    assert site.bed.outside.reaches(FLOAT) and seen(site.bed.outside, first, "192.0.2.1") == "192.0.2.11"
+    for port in json.loads(site.hv1.run("ip", "-j", "link", "show", "type", "veth").stdout):
+        if port["ifname"].startswith("tap"):
+            site.hv1.ip("link", "del", port["ifname"])
     assert done(site.hv1.call(*(["router", [router], "absent"] for _time in range(2)))) == [True, False]
     assert "nova-snat" not in site.hv1.run("iptables-save").stdout
 

@@ -23,8 +23,9 @@ R = t.TypeVar("R")
 
 
 @contextlib.contextmanager
-def locked(name: str, timeout: float = 60.0, directory: str = LOCK_DIR) -> t.Iterator[None]:
-    """Hold the host-wide lock `name`, shared by every playbook and job that works on this host.
+def locked(name: str, timeout: float = 60.0, directory: str = LOCK_DIR, *, together: bool = False) -> t.Iterator[None]:
+    """Hold the host-wide lock `name`, one for every playbook and job that works on this host; with `together`, beside
+    others that hold it so.
 
     The kernel drops an flock with its last descriptor, so `kill -9` leaves none behind. The file stays: removing
     it would let two holders lock two different inodes of one name. Raises ConflictError after `timeout` seconds.
@@ -32,7 +33,7 @@ def locked(name: str, timeout: float = 60.0, directory: str = LOCK_DIR) -> t.Ite
     os.makedirs(directory, mode=0o755, exist_ok=True)
     path = os.path.join(directory, name)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with _held(fd, path, timeout):
+    with _held(fd, path, timeout, fcntl.LOCK_SH if together else fcntl.LOCK_EX):
         yield
 
 
@@ -44,13 +45,13 @@ def locked_directory(path: str, timeout: float = 60.0) -> t.Iterator[None]:
 
 
 @contextlib.contextmanager
-def _held(fd: int, path: str, timeout: float) -> t.Iterator[None]:
+def _held(fd: int, path: str, timeout: float, how: int = fcntl.LOCK_EX) -> t.Iterator[None]:
     """Hold the flock of `fd`, and close it at the end."""
     try:
         deadline = time.monotonic() + timeout
         while True:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(fd, how | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:

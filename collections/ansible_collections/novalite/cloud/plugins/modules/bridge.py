@@ -27,6 +27,7 @@ author:
 requirements:
   - iproute2 on the hypervisor
 extends_documentation_fragment:
+  - novalite.cloud.libvirt
   - novalite.cloud.mark
 attributes:
   check_mode:
@@ -105,8 +106,8 @@ options:
     default: false
   state:
     description: >-
-      V(absent) removes the bridges that no guest is connected to, and leaves the others. From a bridge that was there
-      before it takes back what the module added.
+      V(absent) removes the bridges that no guest is connected to, running or off, and on which no run is building at
+      the moment, and leaves the others. From a bridge that was there before it takes back what the module added.
     type: str
     choices: [present, absent]
     default: present
@@ -140,6 +141,7 @@ kept:
 """
 
 from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._libvirt import DEFAULT_URI
 from ..module_utils._network import bridge, bridging, ownership
 
 ARGUMENT_SPEC = {
@@ -169,13 +171,14 @@ ARGUMENT_SPEC = {
     "move_address": {"type": "bool", "default": False},
     "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "uri": {"type": "str", "default": DEFAULT_URI},
 }
 
 
 def run(call: HostCall) -> Result:
     params = call.params
     bridges = bridge.parse(params["bridges"], params["state"], ownership.of_ledger(params["ledger"]))
-    return bridging.ensure(bridges, params["state"], call.check_mode, params["move_address"])
+    return bridging.ensure(bridges, params["state"], call.check_mode, params["move_address"], params["uri"])
 
 
 def main() -> None:

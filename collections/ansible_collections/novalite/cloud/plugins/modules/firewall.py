@@ -24,6 +24,8 @@ description:
     packets would bypass the rules. What bridges of others carry is not filtered by that.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.libvirt
 requirements:
   - iptables (with C(iptables-save) and C(iptables-restore)) on the hypervisor
   - ebtables of the nf_tables kind, for O(instances[].ports)
@@ -266,7 +268,8 @@ options:
         required: true
   bridges:
     description:
-      - The bridges of the instances' networks; with O(state=absent) those that go with the instances.
+      - The bridges of the instances' networks; with O(state=absent) those that go with the instances. Of these, the
+        ones that guests of this host still use, or a run that is building on them, are left as they are.
       - Where the host drops in FORWARD or INPUT what nobody accepts (Docker sets up FORWARD so), what guests send is
         accepted, and what they ask of the host itself. Otherwise nothing is done.
     type: list
@@ -348,6 +351,7 @@ repaired:
 
 from ..module_utils._firewall import apply, arguments, look, passage, policy, sets, tables
 from ..module_utils._host_module import HostCall, Result, compared, run_host_module
+from ..module_utils._libvirt import DEFAULT_URI
 from ..module_utils._network import ownership
 
 ARGUMENT_SPEC = {
@@ -361,6 +365,7 @@ ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "exclusive": {"type": "bool", "default": False},
     "backend": {"type": "str", "choices": ["auto", "nft", "legacy"], "default": "auto"},
+    "uri": {"type": "str", "default": DEFAULT_URI},
 }
 
 
@@ -380,7 +385,11 @@ def run(call: HostCall) -> Result:
         sets=sets.usable() if any(group.remotes for group in groups) else True,
     )
     outcome = apply.apply(
-        request, check_mode=call.check_mode, backend=params["backend"], mark=ownership.of_ledger(params["ledger"])
+        request,
+        check_mode=call.check_mode,
+        backend=params["backend"],
+        mark=ownership.of_ledger(params["ledger"]),
+        uri=params["uri"],
     )
     kept = [] if call.check_mode else tables.keep_for_boot(outcome.changed)
     return compared(

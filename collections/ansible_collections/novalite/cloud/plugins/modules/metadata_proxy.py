@@ -22,6 +22,7 @@ description:
 requirements:
   - haproxy >= 2.2, with OpenSSL and network namespaces, and iproute2 on the compute host
 extends_documentation_fragment:
+  - novalite.cloud.libvirt
   - novalite.cloud.mark
 attributes:
   check_mode:
@@ -64,7 +65,9 @@ options:
     type: path
     default: /var/lib/novalite
   state:
-    description: V(absent) ends the proxies of O(bridges) and of O(networks) and removes all that belongs to them.
+    description:
+      - V(absent) ends the proxies of O(bridges) and of O(networks) and removes all that belongs to them. The proxy of a
+        bridge that has users stays (RV(kept)), as M(novalite.cloud.router) has it.
     type: str
     choices: [present, absent]
     default: present
@@ -99,11 +102,17 @@ diff:
   description: The proxies that changed, C(before) and C(after), by bridge.
   returned: changed
   type: dict
+kept:
+  description: The bridges whose proxies stay although they were to go, and what uses them.
+  returned: with O(state=absent)
+  type: dict
+  sample: {br100: [tap0a1b2c3d-4e]}
 """
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._libvirt import DEFAULT_URI
 from ..module_utils._network import haproxy, metadata_proxy, ownership
 
 NETWORK_SPEC = {
@@ -118,6 +127,7 @@ ARGUMENT_SPEC = {
     "host": {"type": "str"},
     "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "uri": {"type": "str", "default": DEFAULT_URI},
     "state_dir": {"type": "path", "default": STATE_DIR},
     "home": {"type": "path"},
     "key": {"type": "str", "no_log": True},
@@ -131,7 +141,7 @@ def run(call: HostCall) -> Result:
     mark = ownership.of_ledger(params["ledger"])
     if params["state"] == "absent":
         bridges = dict.fromkeys([*map(haproxy.parse_bridge, params["bridges"]), *(proxy.bridge for proxy in proxies)])
-        return metadata_proxy.remove(list(bridges), call.check_mode, params["state_dir"], mark)
+        return metadata_proxy.remove(list(bridges), call.check_mode, params["state_dir"], mark, params["uri"])
     try:
         key = bytes.fromhex(params["key"] or "")
     except ValueError:

@@ -27,6 +27,7 @@ author:
 requirements:
   - iproute2, iptables and conntrack on the hypervisor
 extends_documentation_fragment:
+  - novalite.cloud.libvirt
   - novalite.cloud.mark
 attributes:
   check_mode:
@@ -100,7 +101,9 @@ options:
     type: bool
     default: false
   state:
-    description: V(absent) removes all of this for the given networks.
+    description:
+      - V(absent) removes all of this for the given networks. One whose bridge has users keeps it (RV(kept)), guests of
+        this host that run or are off, their DHCP entries, or a run that is building there.
     type: str
     choices: [present, absent]
     default: present
@@ -124,9 +127,15 @@ diff:
   description: What differed, C(before) and C(after), addresses, kernel settings and rules of each table of iptables.
   returned: changed
   type: dict
+kept:
+  description: With O(state=absent), the bridges that are still in use, and what uses them.
+  returned: always
+  type: dict
+  sample: {br100: [tap0a1b2c3d-4e]}
 """
 
 from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._libvirt import DEFAULT_URI
 from ..module_utils._network import ownership, router, routing
 
 FLOATING_SPEC = {
@@ -150,6 +159,7 @@ ARGUMENT_SPEC = {
     "exclusive": {"type": "bool", "default": False},
     "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "uri": {"type": "str", "default": DEFAULT_URI},
 }
 
 
@@ -157,7 +167,7 @@ def run(call: HostCall) -> Result:
     params = call.params
     routers = router.parse(params["routers"])
     mark = ownership.of_ledger(params["ledger"])
-    return routing.ensure(routers, params["state"], call.check_mode, params["exclusive"], mark)
+    return routing.ensure(routers, params["state"], call.check_mode, params["exclusive"], mark, params["uri"])
 
 
 def main() -> None:

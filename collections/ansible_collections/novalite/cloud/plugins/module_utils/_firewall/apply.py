@@ -16,7 +16,8 @@ from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
 from .._json import JsonObject
-from .._network import bridged
+from .._libvirt import DEFAULT_URI
+from .._network import bridged, users
 from .._network.ownership import NO_LEDGER, Mark
 from . import cache, conntrack, damage, devices, dispatch, fingerprint, merge, owner, passage, ports, ruleset, sets
 from .arguments import Request
@@ -61,16 +62,22 @@ def apply(
     backend: str = "auto",
     directory: str = DIRECTORY,
     mark: Mark = NO_LEDGER,
+    uri: str = DEFAULT_URI,
 ) -> Outcome:
-    """Ensure the request on this host. One `iptables-restore` per family, none where nothing differs.
+    """Ensure the request on this host. One `iptables-restore` per family, none where nothing differs. Bridges that have
+    users are not given up, whoever leaves them.
 
     Raises NovaliteError (ConflictError on a host with another ledger's chains); what this call changed in one family is
     taken back when the other one fails.
     """
     tables = Tables(backend)
     outcome = Outcome()
-    # Reading needs no lock: a check must not queue behind a run.
-    with contextlib.nullcontext() if check_mode else locked("firewall"):
+    with contextlib.ExitStack() as locks:
+        if request.state == "absent" and request.bridges:
+            used = locks.enter_context(users.alone(request.bridges, uri, check_mode))
+            request = dataclasses.replace(request, bridges=tuple(name for name in request.bridges if name not in used))
+        if not check_mode:  # reading needs no lock: a check must not queue behind a run
+            locks.enter_context(locked("firewall"))
         other = owner.is_others(mark)
         if other is not None and request.state == "absent":
             outcome.warnings.append(f"the chains on this host are another ledger's ({other}) and were left alone")

@@ -15,7 +15,8 @@ from .._errors import NovaliteError
 from .._host import locked
 from .._host_module import compared
 from .._json import JsonObject
-from . import additions, bridge_ports, bridge_shared, bridged, links, move, namespaces, sysctl
+from .._libvirt import DEFAULT_URI
+from . import additions, bridge_ports, bridge_shared, bridged, links, move, namespaces, sysctl, users
 from . import bridge as planning
 from .additions import Additions
 from .bridge import Bridge
@@ -102,11 +103,27 @@ class _Run:
             self.before[name], self.after[name] = dict(wrong), {key: settings[key] for key in wrong}
 
 
-def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, move_address: bool = False) -> JsonObject:
+def ensure(
+    bridges: t.Sequence[Bridge],
+    state: str,
+    check_mode: bool = False,
+    move_address: bool = False,
+    uri: str = DEFAULT_URI,
+) -> JsonObject:
     """Bring the host's bridges to `state`. Returns `changed`, `kept` (bridges that are still in use, with what uses
-    them), `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then."""
+    them), `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then.
+
+    From `present` on this process is a user of the bridges, until it ends.
+    """
     work = _Run(check_mode, move_address)
-    with contextlib.nullcontext() if check_mode else locked("bridge"):
+    names = [bridge.name for bridge in bridges]
+    with contextlib.ExitStack() as locks:
+        if state == "absent":
+            work.kept.update(locks.enter_context(users.alone(names, uri, check_mode)))
+        if not check_mode:
+            if state == "present":
+                users.join(names)
+            locks.enter_context(locked("bridge"))
         try:
             if state == "present" and bridges:
                 bridged.load(work.check_mode)  # the module `firewall` has it see a bridge, once there are rules
@@ -114,13 +131,13 @@ def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, mo
             for bridge in bridges:
                 if state == "present":
                     _present(work, bridge)
-                else:
+                elif bridge.name not in work.kept:
                     _absent(work, bridge)
         except BaseException:
             work.take_back()
             raise
         if state == "present":
-            work.warnings += bridged.warnings([bridge.name for bridge in bridges])
+            work.warnings += bridged.warnings(names)
     return compared(work.before, work.after, kept=work.kept, warnings=work.warnings)
 
 
@@ -163,9 +180,9 @@ def _remember_addresses(work: _Run, bridge: Bridge, host: Host, shared: bool) ->
 
 def _absent(work: _Run, bridge: Bridge) -> None:
     host = work.look(bridge)
-    steps, users = planning.plan_absent(bridge, host)
-    if users:
-        work.kept[bridge.name] = users
+    steps, others = planning.plan_absent(bridge, host)
+    if others:
+        work.kept[bridge.name] = others
         return
     if bridge.name in host.links and bridge_shared.owner(bridge, host) is Owner.NOT_MARKED:
         work.warnings += bridge_shared.warnings(bridge, host)

@@ -18,7 +18,8 @@ from .._errors import ConflictError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
 from .._host_module import compared_each
 from .._json import JsonObject
-from . import haproxy, ownership
+from .._libvirt import DEFAULT_URI
+from . import haproxy, ownership, users
 from .haproxy import ADDRESS, Proxy, Upstream
 from .links import ip
 from .ownership import NO_LEDGER, Mark, Owner
@@ -50,15 +51,22 @@ def ensure(
 
 
 def remove(
-    bridges: t.Sequence[str], check_mode: bool = False, state_dir: str = STATE_DIR, mark: Mark = NO_LEDGER
+    bridges: t.Sequence[str],
+    check_mode: bool = False,
+    state_dir: str = STATE_DIR,
+    mark: Mark = NO_LEDGER,
+    uri: str = DEFAULT_URI,
 ) -> JsonObject:
-    """End the proxies of `bridges`, whatever is there of them, but another ledger's; the rest as in ensure()."""
+    """End the proxies of `bridges`, whatever is there of them, but another ledger's, and those of bridges that have
+    users (`kept`); the rest as in ensure()."""
 
     def work(bridge: str) -> tuple[JsonObject, JsonObject]:
         with _locked(bridge, check_mode):
             return _Place(bridge, state_dir, mark).absent(check_mode)
 
-    return compared_each(bridges, in_threads(work, bridges))
+    with users.alone(bridges, uri, check_mode, state_dir) as kept:
+        going = [bridge for bridge in bridges if bridge not in kept]
+        return compared_each(going, in_threads(work, going), kept=kept)
 
 
 def _locked(bridge: str, check_mode: bool) -> t.ContextManager[None]:

@@ -17,7 +17,8 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
 from .._host_module import compared
 from .._json import JsonObject
-from . import additions, links, namespaces, router, rules, sysctl
+from .._libvirt import DEFAULT_URI
+from . import additions, links, namespaces, router, rules, sysctl, users
 from .links import Link, ip
 from .namespaces import TRANSIT, entered, transit_name
 from .ownership import NO_LEDGER, Mark, Owner
@@ -68,21 +69,33 @@ class _Run:
 
 
 def ensure(
-    routers: t.Sequence[Router], state: str, check_mode: bool = False, exclusive: bool = False, mark: Mark = NO_LEDGER
+    routers: t.Sequence[Router],
+    state: str,
+    check_mode: bool = False,
+    exclusive: bool = False,
+    mark: Mark = NO_LEDGER,
+    uri: str = DEFAULT_URI,
 ) -> JsonObject:
     """Bring the routing of these networks to `state`; with `exclusive` no other network of this ledger's keeps any on
-    this host.
+    this host. With `absent`, those keep it whose bridges have users, and those of another ledger.
 
-    Returns `changed`, `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then.
+    Returns `changed`, `kept` (bridges with users), `warnings` and `diff`. Raises NovaliteError; what this call did is
+    taken back then.
     """
-    with contextlib.nullcontext() if check_mode else locked("router"):
+    kept: dict[str, list[str]] = {}
+    with contextlib.ExitStack() as locks:
+        if state == "absent":
+            kept = locks.enter_context(users.alone([vrouter.bridge for vrouter in routers], uri, check_mode))
+            routers = [vrouter for vrouter in routers if vrouter.bridge not in kept]
+        if not check_mode:
+            locks.enter_context(locked("router"))
         work = _Run(check_mode, _read(None), links.look().links, mark)
         with work.undo:
             changing = _carry_out(work, routers, state == "present", exclusive)
             work.undo.pop_all()
         if not check_mode:
             work.warnings += forget_flows(changing)
-    return compared(work.before, work.after, warnings=work.warnings)
+    return compared(work.before, work.after, kept=kept, warnings=work.warnings)
 
 
 def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool) -> list[tuple[str | None, str]]:
@@ -90,7 +103,11 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
     somebody else; and what was begun before an address was there, which is never translated."""
     working_routers = [vrouter for vrouter in routers if present and router.works(vrouter)]
     names = {vrouter.bridge for vrouter in routers}
-    leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in working_routers}
+    leaving = {
+        vrouter.bridge: vrouter.namespace
+        for vrouter in routers
+        if vrouter not in working_routers and not _is_others(work, vrouter.bridge)
+    }
     if exclusive and present:
         strangers = [bridge for bridge in router.owners(work.root.values()) - names if not _is_others(work, bridge)]
         leaving.update((bridge, f"{namespaces.PREFIX}{bridge}") for bridge in strangers)
@@ -125,9 +142,10 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
         chains.append(router.root_rules(vrouter, inner[vrouter.bridge][1] if vrouter.bridge in inner else None))
     gone += [(leaving[bridge], address) for bridge in leaving for address in old[bridge]]
     staying = {each.floating for vrouter in working_routers for each in vrouter.floating}
+    touched = {*leaving, *(vrouter.bridge for vrouter in working_routers)}
     # before their rules: what is not translated any more must not be the host's own
     _withdraw(work, {address for _namespace, address in gone} - staying)
-    work.write(work.root, router.merged(work.root, chains, (names | set(leaving)).__contains__), None)
+    work.write(work.root, router.merged(work.root, chains, touched.__contains__), None)
     for vrouter in working_routers:
         for each in vrouter.floating:
             _offer(work, vrouter, each, inner.get(vrouter.bridge))
