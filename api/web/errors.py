@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DataError
 
+from .addresses import base_url
 from .dialects import dialect
 
 
@@ -115,7 +116,7 @@ def answer(error: Exception) -> Response:
 def with_headers(response: Response, error: Exception) -> Response:
     """Add what HTTP wants beside the body of an error."""
     if response.status_code == 401:
-        response.headers["WWW-Authenticate"] = f'Keystone uri="{request.host_url}identity"'
+        response.headers["WWW-Authenticate"] = f'Keystone uri="{base_url()}/identity"'
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     if isinstance(error, TooManyRequestsError) and error.retry_after:

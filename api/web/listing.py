@@ -13,6 +13,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
+from .addresses import this_url
 from .bodies import Body, Json, Row, field
 from .errors import BadRequestError
 
@@ -104,7 +105,7 @@ def href(marker: str | None, *without: str, base: str | None = None, **also: str
     query = [(name, value) for name, values in request.args.lists() if name not in dropped for value in values]
     query += [] if marker is None else [("marker", marker)]
     query += also.items()
-    address = request.base_url if base is None else base
+    address = this_url() if base is None else base
     return f"{address}?{urllib.parse.urlencode(query)}" if query else address
 
 

@@ -13,6 +13,7 @@ from flask import Response, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
 from . import validation
+from .addresses import this_url
 from .bodies import Answer, Body
 from .errors import BadRequestError, as_bad_request
 from .ledger import reading_ledger, writing_ledger
@@ -194,7 +195,7 @@ class Tags(_Kit):
         self._change(update, ids)
         if not new:
             return "", self.again
-        return Response(status=201, headers={"Location": request.base_url}), 201
+        return Response(status=201, headers={"Location": this_url()}), 201
 
     def _remove(self, tag: str, **ids: str) -> Answer:
         def update(before: t.Collection[str]) -> t.Collection[str]:

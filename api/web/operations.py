@@ -197,6 +197,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "network:security_groups:write": "member",
     "network:tags:read": "reader",
     "network:tags:write": "member",
+    "network:quotas:list": "admin",
     "network:quotas:update": "admin",
     "network:agents:read": "reader",
     "network:ip_availability:read": "admin",

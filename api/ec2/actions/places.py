@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
-from ...openstack.identity.catalog import base_url
+from ...web.addresses import base_url
 from ...web.context import Caller
 from .. import filters
 from ..blueprint import reads

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from flask import request
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
+from ...web.addresses import base_url
 from ...web.bodies import Answer, Body
 from .blueprint import MAX_VERSION, MIN_VERSION, compute, compute_versions, text
 
@@ -20,7 +19,7 @@ def _document() -> Body:
         "version": text(MAX_VERSION),
         "min_version": text(MIN_VERSION),
         "updated": "2013-07-23T11:33:21Z",
-        "links": [{"rel": "self", "href": f"{request.url_root}compute/v2.1/"}],
+        "links": [{"rel": "self", "href": f"{base_url()}/compute/v2.1/"}],
     }
 
 

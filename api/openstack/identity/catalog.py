@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import uuid
 
-from flask import current_app, request
-
+from ...web.addresses import base_url
 from ...web.bodies import Body, same
 
 REGION = "RegionOne"
@@ -24,12 +23,6 @@ SERVICES = (
     ("ec2", "ec2", "/ec2"),
 )
 _NAMESPACE = uuid.UUID("0f2c4f5e-61f0-4e5c-9f0b-8a3cc5b2a1f7")
-
-
-def base_url() -> str:
-    """The address that clients reach this application under, without a slash at its end."""
-    settings = current_app.extensions["settings"]
-    return str(settings.api_public_url or request.url_root).rstrip("/")
 
 
 def url(path: str) -> str:

@@ -12,6 +12,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES
 
+from ...web.addresses import base_url
 from ...web.bodies import Body, Record, same
 from ...web.context import Caller
 from ...web.times import with_microseconds
@@ -242,7 +243,7 @@ def listing(kind: str, items: t.Iterable[Body]) -> Body:
 
     They are Keystone's: <attribute>__contains, __startswith, __endswith, and with an i before it for either case.
     """
-    url = f"{catalogs.base_url()}{request.path.rstrip('/')}"
+    url = f"{base_url()}{request.path.rstrip('/')}"
     shown = list(items)
     for parameter, text in request.args.items():
         attribute, _blank, word = parameter.rpartition("__")

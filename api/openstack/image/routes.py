@@ -12,6 +12,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import validation
+from ...web.addresses import base_url
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, TooLargeError, as_bad_request, in_words
@@ -29,7 +30,7 @@ METHODS = ("glance-direct",)  # of import
 @image_versions.get("/versions", "version", strict_slashes=False)
 @image.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
-    links = [{"rel": "self", "href": f"{request.url_root}image/v2/"}]
+    links = [{"rel": "self", "href": f"{base_url()}/image/v2/"}]
     states = {minor: "CURRENT" if minor == max(VERSIONS) else "SUPPORTED" for minor in VERSIONS}
     versions: list[Body] = [{"id": f"v2.{minor}", "status": status, "links": links} for minor, status in states.items()]
     return {"versions": versions}, 200 if request.path.endswith("/versions") else 300
@@ -55,7 +56,7 @@ def create_image() -> Answer:
         number = image_records.insert_image(connection, new_image, by_operator=by_operator())
         shown = views.image(seen(connection, number))
     response = make_response(shown, 201)
-    location = f"{request.url_root}image/v2/images/{shown['id']}"
+    location = f"{base_url()}/image/v2/images/{shown['id']}"
     response.headers.update({"Location": location, "OpenStack-image-import-methods": ",".join(METHODS)})
     return response, 201
 

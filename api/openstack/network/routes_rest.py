@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import request
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
+    projects_with_quotas,
     quota_limits,
     reset_quotas,
     write_quotas,
@@ -19,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
+from ...web.addresses import base_url
 from ...web.bodies import Answer, Record
 from ...web.context import check_project
 from ...web.maps import Tags, Update
@@ -81,7 +81,7 @@ records.put_into(network, "agents", "network:agents:read")
 
 @network_versions.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
-    links = [{"rel": "self", "href": f"{request.url_root}network/v2.0/"}]
+    links = [{"rel": "self", "href": f"{base_url()}/network/v2.0/"}]
     return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": links}]}, 200
 
 
@@ -92,7 +92,7 @@ def show_version() -> Answer:
         *("subnetpool", "address_scope"),
     )
     plurals = {name: f"{name}s".replace("_", "-") for name in names}
-    root = f"{request.url_root}network/v2.0/"
+    root = f"{base_url()}/network/v2.0/"
     return {
         "resources": [
             {"name": name, "collection": plural, "links": [{"rel": "self", "href": root + plural}]}
@@ -126,6 +126,17 @@ def list_zones() -> Answer:
         {key: zone[key] for key in zone if key != "id"} for zone in body["availability_zones"]
     ]
     return body, 200
+
+
+@network.get("/quotas", "network:quotas:list", reads)
+def list_quotas(connection: Connection) -> Answer:
+    """Those that an administrator changed, as Neutron lists them."""
+    return {
+        "quotas": [
+            {**_limits(quota_limits(connection, project)), "tenant_id": project, "project_id": project}
+            for project in projects_with_quotas(connection, list(COUNTED.values()))
+        ]
+    }, 200
 
 
 @network.get("/quotas/<project>", "network:read", reads)

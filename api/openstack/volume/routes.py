@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     volumes_by,
 )
 
+from ...web.addresses import base_url
 from ...web.bodies import Answer, Record
 from ...web.context import check_project, current
 from ...web.errors import BadRequestError
@@ -56,7 +57,7 @@ def _document() -> Record:
         "version": text(MAX_VERSION),
         "min_version": text(MIN_VERSION),
         "updated": UPDATED,
-        "links": [{"rel": "self", "href": f"{request.url_root}volume/v3/"}],
+        "links": [{"rel": "self", "href": f"{base_url()}/volume/v3/"}],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.volume+json;version=3"}],
     }
 

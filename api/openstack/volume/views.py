@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from flask import request
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
@@ -17,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import Transfer
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 
+from ...web.addresses import base_url
 from ...web.bodies import Body, Record, same
 from ...web.context import current
 from ...web.times import precise
@@ -25,8 +24,8 @@ from .blueprint import speaks
 
 def links(kind: str, number: str, project: str) -> list[Body]:
     return [
-        {"rel": "self", "href": f"{request.url_root}volume/v3/{project}/{kind}/{number}"},
-        {"rel": "bookmark", "href": f"{request.url_root}volume/{project}/{kind}/{number}"},
+        {"rel": "self", "href": f"{base_url()}/volume/v3/{project}/{kind}/{number}"},
+        {"rel": "bookmark", "href": f"{base_url()}/volume/{project}/{kind}/{number}"},
     ]
 
 

@@ -183,7 +183,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "network:floating_ips:write": (
         action("addFloatingIp", {"address": "198.51.100.7"}),
         Http("PUT", "/network/v2.0/floatingips/{floating_ip}", {"floatingip": {"description": "x"}}),
-        Http("POST", "/v1/jobs", {"kind": "floating_ips", "variables": {"address": "198.51.100.7"}}),
+        Http("POST", "/v1/jobs", {"kind": "floating_ips", "variables": {"pool": "public"}}),
         Ec2("associate_address", {"AllocationId": "{ec2_floating_ip}", **INSTANCE}),
     ),
     "network:ports:read": (

@@ -195,6 +195,12 @@ def test_quotas_hold(cloud: Cloud, doors: Doors) -> None:
     assert doors.admin.put(f"/quotas/{doors.other}", {"quota": {"security_group": 4}})["quota"]["security_group"] == 4
     assert doors.admin.put("/quotas/alt", {"quota": {"security_group": 5}})["quota"]["security_group"] == 5
     assert doors.admin.get(f"/quotas/{doors.other}")["quota"] == doors.admin.get("/quotas/alt")["quota"]
+    listed = {limits["project_id"]: limits for limits in doors.admin.get("/quotas")["quotas"]}
+    assert {project: limits["security_group"] for project, limits in listed.items()} == {
+        doors.project: 1,
+        doors.other: 5,
+    }
+    doors.member.get("/quotas", 403)
     doors.member.get("/quotas/alt", 404)
     # of what there is none a limit is kept
     assert doors.admin.put(f"/quotas/{doors.other}", {"quota": {"rbac_policy": 0}})["quota"]["rbac_policy"] == 0

@@ -166,10 +166,18 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cidr", "kept"),
+    [("10.50.0.1/24", "10.50.0.0/24"), ("10.50.3.255/22", "10.50.0.0/22"), ("fd00::5/64", "fd00::/64")],
+)
+def test_a_subnet_is_the_range_around_an_address(doors: Doors, cidr: str, kept: str) -> None:
+    subnet = {"network_id": network(doors)["id"], "ip_version": 6 if ":" in cidr else 4, "cidr": cidr}
+    assert doors.member.post("/subnets", {"subnet": subnet}, 201)["subnet"]["cidr"] == kept
+
+
+@pytest.mark.parametrize(
     "subnet_body",
     [
         {"cidr": "10.50.0.0/8"},
-        {"cidr": "10.50.0.1/24"},
         {"cidr": "nonsense"},
         {"cidr": "10.50.0.0/24", "gateway_ip": "10.51.0.1"},
         {"cidr": "10.50.0.0/24", "gateway_ip": "10.50.0.255"},

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 
-from flask import Response, request
+from flask import Response
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 from ....web import policy, validation
+from ....web.addresses import base_url
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError
@@ -153,7 +154,7 @@ def _create_image(connection: Connection, row: InstanceRow, value: Record, calle
         create_image(connection, row, details)
     if microversion() >= (2, 45):
         return {"image_id": details["image_id"]}, 202
-    location = f"{request.url_root}image/v2/images/{details['image_id']}"
+    location = f"{base_url()}/image/v2/images/{details['image_id']}"
     return Response(status=202, headers={"Location": location})
 
 

@@ -9,11 +9,10 @@ import dataclasses
 import re
 import typing as t
 
-from flask import request
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
+from ....web.addresses import base_url
 from ....web.bodies import Body, Record
 from ....web.context import current
 from ....web.host_names import host_id
@@ -52,7 +51,7 @@ class RenderContext:
 
 def render_context() -> RenderContext:
     """Return the current request's context."""
-    return RenderContext(microversion(), current().is_admin, request.url_root)
+    return RenderContext(microversion(), current().is_admin, f"{base_url()}/")
 
 
 def brief(record: Record, context: RenderContext) -> Body:

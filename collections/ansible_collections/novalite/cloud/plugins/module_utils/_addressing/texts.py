@@ -26,6 +26,14 @@ def parse_address(text: str, version: int | None = None) -> netaddr.IPAddress:
         raise ValueError(str(error)) from None
 
 
+def without_host_bits(text: str) -> str:
+    """The range around `text`, such as 10.9.9.0/24 around 10.9.9.1/24; what is no range is returned as it is."""
+    try:
+        return str(parse_network(text, strict=False).cidr)
+    except ValueError:
+        return text
+
+
 def parse_network(text: str, strict: bool = True, version: int | None = None) -> netaddr.IPNetwork:
     """Return the range; an address alone is one, too. Raises ValueError, with `strict` for bits behind the prefix.
 

@@ -72,6 +72,13 @@ def quota_limits(connection: sa.Connection, project_id: str) -> dict[str, int]:
     return {**DEFAULTS, **{resource: limit for resource, limit, _own in rows if resource in DEFAULTS}}
 
 
+def projects_with_quotas(connection: sa.Connection, resources: t.Sequence[str]) -> list[str]:
+    """The ids of the projects that have limits of their own for some of `resources`, sorted."""
+    table = tables.quota.c
+    query = sa.select(table.project_id).where(table.resource.in_(resources)).distinct().order_by(table.project_id)
+    return list(connection.execute(query).scalars())
+
+
 def default_limits(connection: sa.Connection) -> dict[str, int]:
     """The limits of a project that has none of its own."""
     return quota_limits(connection, "")

@@ -228,11 +228,8 @@ def _promoted(connection: sa.Connection, row: Network, following: Subnet) -> Jso
 
 def _checked(attributes: JsonMapping) -> SubnetRequest:
     version = attributes["version"]
-    cidr = (
-        pools.parse_cidr("subnet", attributes["cidr"])
-        if version == 4
-        else pools.parse_cidr_v6("subnet", attributes["cidr"])
-    )
+    around = texts.without_host_bits(attributes["cidr"])  # Neutron stores the range around 10.9.9.1/24, too
+    cidr = pools.parse_cidr("subnet", around) if version == 4 else pools.parse_cidr_v6("subnet", around)
     gateway = str(cidr[1]) if "gateway" not in attributes else attributes["gateway"]
     if gateway is not None:
         gateway = str(_address("gateway_ip", gateway, cidr))
