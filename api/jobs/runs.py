@@ -61,7 +61,7 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
     if uuids and "uuids" in known:
         variables["uuids"] = uuids
         variables.pop("servers", None)  # they are these: the job was recorded with them
-    if uuids and "wait_for" in known:
+    if "wait_for" in known:
         # ACTIVE is what runs, as in Nova, whatever the inventory says: not every image has an ssh server, not every
         # group lets us in, and others of the run would wait for it
         variables["wait_for"] = "running"

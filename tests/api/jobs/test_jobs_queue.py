@@ -270,3 +270,10 @@ class TestClaim:
         run_id, _jobs = claim(jobs)
         with reading(jobs.engine) as connection:
             assert runs.plan_of(connection, str(run_id)).variables["wait_for"] == "running"
+
+    def test_nor_does_a_job_that_names_its_servers(self, jobs: JobCloud) -> None:
+        with transaction(jobs.engine) as connection:
+            queue.enqueue(connection, "launch", variables={"servers": [{"name": "a"}]})
+        run_id, _jobs = claim(jobs)
+        with reading(jobs.engine) as connection:
+            assert runs.plan_of(connection, str(run_id)).variables["wait_for"] == "running"
