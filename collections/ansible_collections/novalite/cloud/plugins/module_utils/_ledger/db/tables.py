@@ -231,7 +231,7 @@ aggregate_host = table(
 allocation = table(  # no key to instance: a plan (check mode) claims before the instance is written
     "allocation",
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
-    sa.Column("compute_host_id", sa.ForeignKey("compute_host.id"), primary_key=True),
+    sa.Column("compute_host_id", sa.ForeignKey("compute_host.id"), primary_key=True, index=True),
     sa.Column("vcpus", sa.Integer, nullable=False),
     sa.Column("memory_mb", sa.BigInteger, nullable=False),
     sa.Column("disk_gb", sa.BigInteger, nullable=False),
@@ -282,9 +282,12 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
 )
+# What is asked of one host reads its own rows, however many instances there are, and were
+sa.Index("ix_instance_host", instance.c.host, instance.c.deleted)
 
 # what each host is busy with
 partial_index("ix_instance_building", sa.text("vm_state = 'building'"), instance.c.host)
+partial_index("ix_instance_adopted", sa.text("adopted IS NOT NULL"), instance.c.uuid)
 
 instance_security_group = table(
     "instance_security_group",

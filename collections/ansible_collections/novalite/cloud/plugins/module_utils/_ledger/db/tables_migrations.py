@@ -22,7 +22,7 @@ migration = numbered(  # Nova's name for a move; not a revision of this schema
     sa.Column("type", sa.String(16), nullable=False),  # resize | migration | live-migration | evacuation
     # queued preparing migrating post-migrating finished confirming confirmed reverting reverted running completed done
     # error cancelled
-    sa.Column("status", sa.String(32), nullable=False),
+    sa.Column("status", sa.String(32), nullable=False, index=True),
     sa.Column("source_host", sa.String(255)),
     sa.Column("dest_host", sa.String(255)),
     sa.Column("old_flavor", sa.JSON, nullable=False),  # as instance.flavor
