@@ -28,6 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils import _trip as hos
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _trip
 
 CODE, DIGEST = _trip.archive()
+NO_STEPS = '{"host": null, "steps": []}'
 DESCRIBE = {"name": "Look", "module": "console_output", "paths": ["state_dir"], "may_fail": False}
 
 
@@ -43,9 +44,8 @@ class Host:
 
     def answers(self, *steps: dict[str, t.Any], code: bytes = b"", keep: str = "1", **request: t.Any) -> t.Any:
         """Return what a trip with `steps` prints after the mark: "none", or the list of how it went."""
-        asked = json.dumps(
-            {"steps": steps, "check_mode": False, "diff": False, "token": "", "again": False, **request}
-        ).encode()
+        nothing = {"check_mode": False, "diff": False, "token": "", "again": False, "expected": None}
+        asked = json.dumps({"steps": steps, "state_dir": str(self.state), **nothing, **request}).encode()
         argv = [sys.executable, "-I", "-c", _trip.BOOT, str(self.directory), DIGEST, keep]
         deflated = zlib.compress(code) if code else b""
         done = subprocess.run(
@@ -58,7 +58,7 @@ class Host:
         lines = [line for line in done.stdout.decode().splitlines() if line.startswith(_trip.MARK)]
         assert lines, done.stderr.decode()
         said = lines[-1].removeprefix(_trip.MARK)
-        return said if said == "none" else json.loads(said)
+        return said if said == "none" else json.loads(said)["steps"]
 
     def tail(self, **args: t.Any) -> dict[str, t.Any]:
         """A step that reads an instance's console."""
@@ -255,11 +255,11 @@ def test_old_tokens_go(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "steps"),
     [
-        pytest.param([-13, "[]"], [], id="had not begun"),
-        pytest.param([-13, "none", "[]"], [], id="had no code"),
+        pytest.param([-13, NO_STEPS], [], id="had not begun"),
+        pytest.param([-13, "none", NO_STEPS], [], id="had no code"),
         pytest.param([-9, "begun"], None, id="had begun"),
         pytest.param([-13, -13], None, id="lost again"),
-        pytest.param([255, "[]"], None, id="unreachable"),
+        pytest.param([255, NO_STEPS], None, id="unreachable"),
     ],
 )
 def test_a_trip_that_ssh_lost_is_sent_again(answers: list[int | str], steps: list[t.Any] | None) -> None:
@@ -269,9 +269,9 @@ def test_a_trip_that_ssh_lost_is_sent_again(answers: list[int | str], steps: lis
     action._send.side_effect = functools.partial(_trip.TripAction._send, action)
     if steps is None:
         with pytest.raises(AnsibleConnectionFailure):
-            _trip.TripAction._trip(action, [], {})
+            _trip.TripAction._trip(action, [], None, {})
     else:
-        assert _trip.TripAction._trip(action, [], {}) == steps
+        assert _trip.TripAction._trip(action, [], None, {}) == (_trip.NOT_MET, steps)
         assert action._low_level_execute_command.call_count == len(answers)
     requests = [
         json.loads(call.kwargs["in_data"][call.kwargs["in_data"].rindex(b'{"steps"') :])

@@ -6,16 +6,26 @@
 
 from __future__ import annotations
 
-from ansible.errors import AnsibleActionFail
+import collections.abc as c
+import dataclasses
+import typing as t
 
-from ..module_utils._json import JsonObject
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ..module_utils._json import JsonMapping, JsonObject
 from ..modules import compute_host
 from ..plugin_utils import _host_expectations
+from ..plugin_utils._handshake import Errand
 from ..plugin_utils._host_scan_action import HostLedgerAction
 
 
 class ActionModule(HostLedgerAction):
     module = compute_host
+
+    def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
+        replaced = boolean(self._task.args.get("replaced", False))
+        return dataclasses.replace(super().errand(steps, task_vars), replaced=replaced)
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         params, task_vars = self.options(tmp, task_vars), task_vars or {}
@@ -37,6 +47,7 @@ class ActionModule(HostLedgerAction):
             return result
         result["compute_host"].update(facts)
         result["policy"] = policy
-        recorded = self.ask_ledger({"compute_hosts": [{**result["compute_host"], **policy}]}, where)
+        entry = {**result["compute_host"], **policy, "replaced": params["replaced"]}
+        recorded = self.ask_ledger({"compute_hosts": [entry]}, where)
         recorded.pop("compute_hosts", None)  # this one, as the ledger has it
         return {**result, **recorded}

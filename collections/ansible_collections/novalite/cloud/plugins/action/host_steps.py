@@ -46,7 +46,12 @@ class ActionModule(ImageAction):
         at, began = time.time(), time.monotonic()
         done: list[JsonObject] = []
         while len(done) < len(steps):
-            done += self.take(steps[len(done) :], task_vars)
+            try:
+                done += self.take(steps[len(done) :], task_vars)
+            except AnsibleActionFail as error:
+                if not done:
+                    raise
+                raise AnsibleActionFail(error.message) from error  # without the word that nothing was done there
             step, last = steps[len(done) - 1], done[-1]
             if step["module"] == IMAGE_CACHE:
                 last["result"] = self.bring(step["args"], last["result"], task_vars)

@@ -19,6 +19,7 @@ from ._domain import lifecycle
 from ._domain.capabilities import Capabilities, booted_at_of, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
 from ._errors import NovaliteError
 from ._host import write_atomically
+from ._host_mark import identity_of
 from ._json import JsonObject
 from ._kvm import kvm_fault
 from ._libvirt import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
@@ -42,6 +43,7 @@ def gather(
     cpuinfo = _read("/proc/cpuinfo")
     facts: JsonObject = {
         "name": name,
+        "identity": identity_of(),
         "up": True,
         "down_reason": None,
         "vcpus": os.sysconf("SC_NPROCESSORS_ONLN"),

@@ -10,6 +10,7 @@ directory under its SHA-256, compiled. Nothing of it runs on between two trips.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -19,6 +20,7 @@ import typing as t
 
 from . import _deadlines
 from ._host import LOCK_DIR
+from ._host_mark import Expected, meet
 from ._host_module import HostCall, Result, call_module
 from ._json import JsonMapping, JsonObject
 
@@ -40,9 +42,12 @@ class Step(t.TypedDict):
 
 
 class Request(t.TypedDict):
-    """A trip. `token` names it, when it is sent `again`, too; empty where it changes nothing (check mode)."""
+    """A trip. `token` names it, when it is sent `again`, too; empty where it changes nothing (check mode). `expected`
+    is what its ledger has of the host, None without a ledger; marks are in `state_dir`."""
 
     steps: list[Step]
+    expected: JsonObject | None
+    state_dir: str
     check_mode: bool
     diff: bool
     token: str
@@ -58,9 +63,24 @@ class Done(t.TypedDict):
     result: Result
 
 
-def take(request: Request) -> list[Done]:
-    """Run the steps of `request` until one fails, or says what is `missing`, which the controller has to bring; return
-    how each went that was run."""
+class Reply(t.TypedDict):
+    """The answer to a trip: what was met on the `host`, None without a ledger, and the steps that were run."""
+
+    host: JsonObject | None
+    steps: list[Done]
+
+
+def take(request: Request) -> Reply:
+    """Compare the host with what is expected, then run the steps of `request` until one fails, or says what is
+    `missing`, which the controller has to bring; return how each went that was run."""
+    if request["expected"] is None:
+        return {"host": None, "steps": _take(request)}
+    state_dir = _on_this_host({"state_dir": request["state_dir"]}, ["state_dir"])["state_dir"]
+    seen = meet(Expected.of(request["expected"]), state_dir, request["check_mode"])
+    return {"host": dataclasses.asdict(seen), "steps": [] if seen.refused else _take(request)}
+
+
+def _take(request: Request) -> list[Done]:
     steps: list[Done] = []
     for step in request["steps"]:
         steps.append(_run(step, request))

@@ -48,6 +48,12 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  replaced:
+    description:
+      - Whether the machine of this name is another one than the ledger has, since its hardware was replaced or it was
+        installed anew. It is recorded then. Otherwise another machine is refused.
+    type: bool
+    default: false
   domain_type:
     description:
       - What accelerates the guests. V(auto) is V(kvm) where it works and V(qemu), which is slow, otherwise.
@@ -185,6 +191,10 @@ compute_host:
     name:
       description: Name of the compute host.
       type: str
+    identity:
+      description: >-
+        What tells the machine from others: C(machine_id) and C(product_uuid), as far as they can be read.
+      type: dict
     up:
       description: Whether its libvirt daemon answers and can run guests.
       type: bool
@@ -332,6 +342,7 @@ ARGUMENT_SPEC = {
     **FACT_ARGUMENTS,
     **POLICY_ARGUMENTS,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "replaced": {"type": "bool", "default": False},
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.

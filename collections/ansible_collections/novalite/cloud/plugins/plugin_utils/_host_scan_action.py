@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import time
 import typing as t
 
@@ -21,6 +22,9 @@ from ._trip import TripAction
 
 class HostLedgerAction(TripAction, LedgerAction):
     _requires_connection = True
+
+    def host_name(self, task_vars: c.Mapping[str, t.Any]) -> str:
+        return str(self._task.args.get("name") or super().host_name(task_vars))
 
     def options(self, tmp: str | None, task_vars: JsonObject | None) -> JsonObject:
         """The task's options, validated."""

@@ -35,10 +35,14 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ..module_utils import _deadlines
+from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_mark import Seen
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._ledger.placement.host_marks import open_marks
 from ..module_utils._trip import BEGUN, MARK
-from . import _patience
+from . import _home, _patience
+from ._handshake import Errand, Handshake, HostRefusedError
 
 Result = JsonObject
 PLUGINS = pathlib.Path(__file__).parents[1]
@@ -47,6 +51,17 @@ COLLECTION = "novalite.cloud"
 LIBVIRT = "ansible_collections.community.libvirt.plugins.module_utils.libvirt"
 SIGNALLED = 128  # a shell adds the signal's number to it
 PYTHON = "/usr/bin/python3"  # libvirt's binding belongs to the system's own
+# Modules that change nothing on a host: a ledger that is behind its hosts may have them run, and no mark is left
+LOOKS = {
+    "compute_host",
+    "console_output",
+    "domain_info",
+    "domain_interfaces",
+    "host_drift",
+    "orphans",
+    "packet_trace",
+    "server_wait",
+}
 # Rooms of module_utils that no module of a host imports (tests/unit/plugin_utils/test_trip.py)
 CONTROLLERS_OWN = ("_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", "_scheduling", "_stack")
 
@@ -135,6 +150,9 @@ def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
             yield f"{LIBVIRT.replace('.', '/')}.py", pathlib.Path(spec.origin)
 
 
+NOT_MET = Seen({})  # of a host that nothing was compared with
+
+
 class SshLost(AnsibleConnectionFailure):
     """ssh was ended by a signal before the host said anything."""
 
@@ -164,10 +182,19 @@ class TripAction(ActionBase):
         checked = [_checked(step, state_dir) for step in steps]
         self._seconds = _deadlines.of_trip(checked)
         _patience.keep_alive(self._connection)
-        with _patience.limited(self._connection, self._seconds):
-            results = self._trip(checked, task_vars) if self._can_trip() else None
-            if results is None:
-                results = self._by_modules(checked, task_vars)
+        try:
+            with _patience.limited(self._connection, self._seconds):
+                handshake = self._handshake(checked, task_vars)
+                if handshake is None:
+                    results = self._go(checked, None, task_vars)[1]
+                else:
+                    results = handshake.take(
+                        lambda expected, with_steps: self._go(checked if with_steps else [], expected, task_vars)
+                    )
+        except HostRefusedError as error:
+            raise AnsibleActionFail(str(error), result={"refused_host": True}) from error
+        except NovaliteError as error:
+            raise AnsibleActionFail(str(error)) from error
         secrets = set().union(*(step["secrets"] for step in checked))
         return [remove_values(result, secrets) for result in results]
 
@@ -180,6 +207,30 @@ class TripAction(ActionBase):
         """State directory of the host by its inventory: for modules whose task does not name it."""
         return str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
 
+    def host_name(self, task_vars: c.Mapping[str, t.Any]) -> str:
+        """Name of the host in the ledger: the inventory's."""
+        return str(self._task.delegate_to or task_vars.get("inventory_hostname") or "")
+
+    def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
+        """What a trip with these `steps` is for; a subclass may know more of the host."""
+        looks = all(step["module"] in LOOKS or step["args"].get("state") == "read" for step in steps)
+        return Errand(self.host_name(task_vars), looks, self._task.check_mode)
+
+    def _handshake(self, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
+        """What is compared with the host before the first step; None without a ledger, where nothing can be."""
+        place = _home.ledger(self._task.args, task_vars, self._templar)
+        marks = open_marks(place["home"], place["ledger_url"])
+        errand = self.errand(steps, task_vars)
+        return Handshake.begin(marks, errand) if marks is not None and errand.host else None
+
+    def _go(
+        self, steps: list[JsonObject], expected: JsonObject | None, task_vars: JsonObject
+    ) -> tuple[Seen, list[Result]]:
+        """Have the host compare itself with what is `expected`, and run the steps; return what it met, and how they
+        went."""
+        reply = self._trip(steps, expected, task_vars) if self._can_trip() else None
+        return self._by_modules(steps, expected, task_vars) if reply is None else reply
+
     def _can_trip(self) -> bool:
         return bool(
             self._connection.is_pipelining_enabled(False)
@@ -188,11 +239,15 @@ class TripAction(ActionBase):
             and not getattr(self._connection._shell, "_IS_WINDOWS", False)
         )
 
-    def _trip(self, steps: list[JsonObject], task_vars: JsonObject) -> list[Result] | None:
+    def _trip(
+        self, steps: list[JsonObject], expected: JsonObject | None, task_vars: JsonObject
+    ) -> tuple[Seen, list[Result]] | None:
         """One process on the host; None if it cannot be had."""
         step_keys = ("name", "module", "args", "paths", "may_fail")
         request = {
             "steps": [{key: step[key] for key in step_keys} for step in steps],
+            "expected": expected,
+            "state_dir": self.state_dir(task_vars),
             "check_mode": self._task.check_mode,
             "diff": self._task.diff or self.diffs,
             "token": "" if self._task.check_mode else secrets.token_hex(16),
@@ -204,7 +259,10 @@ class TripAction(ActionBase):
             reply = self._ask({**request, "again": True}, task_vars)
             if reply == BEGUN:
                 raise
-        return None if reply is None else t.cast("list[Result]", json.loads(reply))
+        if reply is None:
+            return None
+        answer = json.loads(reply)
+        return NOT_MET if answer["host"] is None else Seen.of(answer["host"]), answer["steps"]
 
     def _ask(self, request: JsonObject, task_vars: JsonObject) -> str | None:
         """Send a request, and the code where the host has it not; return the host's answer as _send()."""
@@ -244,14 +302,33 @@ class TripAction(ActionBase):
         self._display.vvv(f"no trip to the host, which said: {done['stderr']}")
         return None
 
-    def _by_modules(self, steps: list[JsonObject], task_vars: JsonObject) -> list[Result]:
+    def _by_modules(
+        self, steps: list[JsonObject], expected: JsonObject | None, task_vars: JsonObject
+    ) -> tuple[Seen, list[Result]]:
+        seen = NOT_MET
+        if expected is not None:
+            seen = self._met_by_module(expected, task_vars)
+            if seen.refused is not None:
+                return seen, []
         results: list[Result] = []
         for step in steps:
             results.append(self._module(step, task_vars))
             result = results[-1]["result"]
             if result.get("missing") or (result.get("failed") and not step["may_fail"]):
                 break
-        return results
+        return seen, results
+
+    def _met_by_module(self, expected: JsonObject, task_vars: JsonObject) -> Seen:
+        """What a module finds that compares the host; it is waited for, also in an asynchronous task."""
+        arguments = {"state": "present", "expected": expected, "state_dir": self.state_dir(task_vars)}
+        result = self._execute_module(
+            module_name=f"{COLLECTION}.host_mark", module_args=arguments, task_vars=task_vars, wrap_async=False
+        )
+        if "seen" not in result:
+            if result.get("unreachable"):
+                raise AnsibleConnectionFailure(str(result.get("msg")))
+            raise AnsibleActionFail(f"the host was not compared with the ledger: {result.get('msg', 'no message')}")
+        return Seen.of(result["seen"])
 
     def _module(self, step: JsonObject, task_vars: JsonObject) -> Result:
         began = time.monotonic()

@@ -18,6 +18,7 @@ from sqlalchemy.pool import StaticPool
 
 from ..._errors import ConflictError, NovaliteError, UndoneError
 from ..._host import STATE_DIR, locked
+from .revisions import BUSY_TIMEOUT, FILE_NAME, HEAD, REVISIONS
 
 # What others name of SQLAlchemy, who do not import it. DataError: of a value that the database does not take.
 Connection = sa.Connection
@@ -25,15 +26,8 @@ Engine = sa.Engine
 DataError = sa.exc.DataError
 
 DEFAULT_HOME = STATE_DIR
-FILE_NAME = "ledger.sqlite"
 MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
 
-# Every revision, oldest first. Kept here so that opening a ledger that is up to date costs one SELECT and no import of
-# Alembic (0.2 s); tests hold the list against migrations/versions.
-REVISIONS = tuple(f"{number:04}" for number in range(1, 35))
-HEAD = REVISIONS[-1]
-
-BUSY_TIMEOUT = 30.0  # seconds that a writer waits for the others
 DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
 MIGRATION_LOCK = 0x6E6F7661  # PostgreSQL advisory lock
 # PostgreSQL's SQLSTATE for a wait that was given up, and for a transaction that it ended so that others can go on

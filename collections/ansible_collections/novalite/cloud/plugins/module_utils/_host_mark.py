@@ -1,0 +1,244 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Identity of this machine, and the marks that ledgers leave on it: what every trip compares before its first step.
+
+Two lines swapped in an inventory, an address given to another host, a restored copy of the ledger: each has a run work
+on a machine, or from a state, that it does not mean, and there it would remove what runs. In the state directory,
+`ledgers/<UUID>.json` holds the name that this ledger has for the host, and the mark that its last trip left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import json
+import os
+import re
+import stat
+import typing as t
+
+from ._errors import NovaliteError
+from ._host import closing
+from ._json import JsonMapping, JsonObject
+
+Identity = dict[str, str]  # machine_id, product_uuid; what cannot be read is left out
+
+DIRECTORY = "ledgers"  # in the state directory: root's, like its files
+LARGEST = 4096  # bytes of a mark's file
+# What of a machine outlives a reboot, by name: its file below the root, and the form of it
+SOURCES = {
+    "machine_id": ("etc/machine-id", re.compile(r"[0-9a-f]{32}")),
+    "product_uuid": (
+        "sys/class/dmi/id/product_uuid",
+        re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+    ),
+}
+# What boards have whose vendor gave them none: many are shipped with the same
+SHARED = {
+    "0" * 32,
+    "00000000-0000-0000-0000-000000000000",
+    "ffffffff-ffff-ffff-ffff-ffffffffffff",
+    "03000200-0400-0500-0006-000700080009",
+}
+# Why a trip is refused
+OTHER_MACHINE, OTHER_NAME, UNKNOWN_MARK, NOT_PRIVATE = "other_machine", "other_name", "unknown_mark", "not_private"
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What the ledger `ledger` (its UUID) has of the host that a trip is for. `former` is a name that it had before.
+    `marks` are those that it may carry, None where that is not compared; `leave` is left there, unless it is None.
+    Of a machine that has `replaced` another one nothing is compared, and a mark that it carries goes."""
+
+    ledger: str
+    host: str
+    identity: Identity | None = None
+    marks: tuple[str, ...] | None = None
+    leave: str | None = None
+    former: str | None = None
+    replaced: bool = False
+
+    @classmethod
+    def of(cls, values: JsonMapping) -> Expected:
+        """The one that `values`, JSON, describe."""
+        marks = values["marks"]
+        return cls(**{**values, "marks": None if marks is None else tuple(marks)})
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """The content of a mark's file: the name of the host in that ledger, and what its last trip left."""
+
+    host: str
+    mark: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What was found on a host before the first step. `refused` says why there is none; `left`, that the mark of the
+    trip is there."""
+
+    identity: Identity
+    mark: Mark | None = None
+    refused: str | None = None
+    left: bool = False
+
+    @classmethod
+    def of(cls, values: JsonMapping) -> Seen:
+        """The one that `values`, JSON, describe."""
+        mark = values["mark"]
+        return cls(**{**values, "mark": None if mark is None else Mark(**mark)})
+
+
+def differs(identity: JsonMapping, other: JsonMapping) -> bool:
+    """Tell whether these cannot be one machine: something that both have is not the same."""
+    return any(name in other and value != other[name] for name, value in identity.items())
+
+
+def same(identity: JsonMapping, other: JsonMapping) -> bool:
+    """Tell whether these are one machine: they have something in common, and nothing of it differs."""
+    return bool(identity.keys() & other.keys()) and not differs(identity, other)
+
+
+def identity_of(root: str = "/") -> Identity:
+    """The identity of this machine, whose file system is at `root`."""
+    identity = {}
+    for name, (path, form) in SOURCES.items():
+        with contextlib.suppress(OSError), open(os.path.join(root, path), encoding="ascii", errors="replace") as handle:
+            value = handle.read(64).strip().lower()
+            if form.fullmatch(value) and value not in SHARED:
+                identity[name] = value
+    return identity
+
+
+def meet(expected: Expected, state_dir: str, check_mode: bool = False, root: str = "/") -> Seen:
+    """Compare this machine with what is `expected`, and leave the mark here; nothing is left after a refusal.
+
+    A file system that takes no mark keeps nobody from making room on it: then nothing is left, and that is said.
+    Raises NovaliteError for the mark of a machine that was replaced, where it cannot be removed."""
+    identity = identity_of(root)
+    if expected.replaced:
+        forget(expected.ledger, state_dir, check_mode)
+        return Seen(identity)
+    leave = None if check_mode else expected.leave
+    try:
+        with _directory(state_dir, make=leave is not None) as directory:
+            if leave is not None:
+                # Compared and replaced under one lock: of two trips at once, the second one meets the first one's mark
+                fcntl.flock(directory, fcntl.LOCK_EX)
+            mark = _read(directory, expected.ledger)
+            refused = _refusal(expected, identity, mark)
+            if refused is not None or leave is None:
+                return Seen(identity, mark, refused)
+            return Seen(identity, mark, left=_write(directory, expected.ledger, Mark(expected.host, leave)))
+    except _OpenToOthersError:
+        return Seen(identity, None, NOT_PRIVATE)
+    except OSError:  # no such directory, no room for it, or a file system that is read-only
+        return Seen(identity, None, _refusal(expected, identity, None))
+
+
+def marks_here(state_dir: str) -> dict[str, JsonObject]:
+    """The marks on this host by their ledgers' UUIDs, without those that are not root's alone."""
+    marks: dict[str, JsonObject] = {}
+    with contextlib.suppress(OSError, _OpenToOthersError), _directory(state_dir, make=False) as directory:
+        for name in sorted(os.listdir(directory)):
+            ledger, ending = os.path.splitext(name)
+            with contextlib.suppress(OSError, _OpenToOthersError):
+                mark = _read(directory, ledger) if ending == ".json" else None
+                if mark is not None:
+                    marks[ledger] = dataclasses.asdict(mark)
+    return marks
+
+
+def forget(ledger: str, state_dir: str, check_mode: bool = False) -> bool:
+    """Remove the mark of `ledger` from this host; return whether there was one. Raises NovaliteError."""
+    try:
+        with _directory(state_dir, make=False) as directory:
+            os.stat(_name(ledger), dir_fd=directory, follow_symlinks=False)
+            if not check_mode:
+                os.unlink(_name(ledger), dir_fd=directory)
+            return True
+    except FileNotFoundError:
+        return False
+    except (OSError, _OpenToOthersError) as error:
+        raise NovaliteError(f"{state_dir}/{DIRECTORY}: the ledger's mark cannot be removed: {error}") from error
+
+
+class _OpenToOthersError(Exception):
+    """What is to be root's alone is not."""
+
+
+def _refusal(expected: Expected, identity: Identity, mark: Mark | None) -> str | None:
+    if expected.identity is not None and differs(expected.identity, identity):
+        return OTHER_MACHINE
+    if mark is None:
+        return None
+    if mark.host not in (expected.host, expected.former):
+        return OTHER_NAME
+    return UNKNOWN_MARK if expected.marks is not None and mark.mark not in expected.marks else None
+
+
+@contextlib.contextmanager
+def _directory(state_dir: str, make: bool) -> t.Iterator[int]:
+    """Open the directory of marks; yields its descriptor. Raises OSError, _OpenToOthersError. Where the state directory
+    leads to is the operator's choice; from there on no link is followed."""
+    if make:
+        os.makedirs(state_dir, mode=0o711, exist_ok=True)
+    with closing(os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as parent:
+        if make:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(DIRECTORY, 0o700, dir_fd=parent)
+        with _ours(DIRECTORY, os.O_RDONLY | os.O_DIRECTORY, parent) as fd:
+            yield fd
+
+
+@contextlib.contextmanager
+def _ours(name: str, flags: int, directory: int) -> t.Iterator[int]:
+    """Open `name`, a file, or a directory with O_DIRECTORY. Raises OSError, and _OpenToOthersError for what others may
+    write to, or what is of another kind."""
+    try:
+        fd = os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _OpenToOthersError(f"{name} is a link, or no directory") from error
+        raise
+    with closing(fd):
+        status = os.fstat(fd)
+        kind = stat.S_IFDIR if flags & os.O_DIRECTORY else stat.S_IFREG
+        if stat.S_IFMT(status.st_mode) != kind or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise _OpenToOthersError(f"{name} is open to others")
+        yield fd
+
+
+def _name(ledger: str) -> str:
+    return f"{os.path.basename(ledger)}.json"
+
+
+def _read(directory: int, ledger: str) -> Mark | None:
+    """The mark of `ledger`; None where there is none, or a damaged file. Raises as _ours()."""
+    try:
+        with _ours(_name(ledger), os.O_RDONLY, directory) as fd:
+            content = json.loads(os.read(fd, LARGEST))
+        return Mark(str(content["host"]), str(content["mark"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(directory: int, ledger: str, mark: Mark) -> bool:
+    """Replace the mark of `ledger`, so that it outlives a power cut; return whether that went well."""
+    temporary = f".{_name(ledger)}"  # nobody else's: the directory is locked
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with closing(os.open(temporary, flags, 0o600, dir_fd=directory)) as fd:
+            os.write(fd, (json.dumps(dataclasses.asdict(mark)) + "\n").encode())
+            os.fsync(fd)
+        os.rename(temporary, _name(ledger), src_dir_fd=directory, dst_dir_fd=directory)
+        os.fsync(directory)
+    except OSError:
+        return False
+    return True

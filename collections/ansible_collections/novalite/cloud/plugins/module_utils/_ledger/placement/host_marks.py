@@ -1,0 +1,221 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the ledger has of a host before a trip, and the marks that trips leave there, by the databases' drivers alone.
+
+Each trip leaves a new mark, which is in the ledger before it is on its way. So a host carries `mark`, the last one that
+is known to be there, or one of those `sent` since, whatever became of their trips. A host with another one was
+changed by another ledger of the same identity: this one is a copy that is older.
+
+A process of its own for each host does this twice in each trip: SQLAlchemy's engine would cost it more than the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import secrets
+import sqlite3
+import time
+import typing as t
+
+from ..._errors import NovaliteError
+from ..._host_mark import Identity, same
+from ..db.revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
+
+MOST = 16  # marks sent to a host that does not answer; then the last one is sent again, alone, until it does
+MACHINES_LOCK = 0x6E6F7662  # PostgreSQL advisory lock: who writes an identity has seen all others
+
+Rows = list[t.Sequence[t.Any]]
+Execute = t.Callable[..., Rows]
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What the ledger `ledger` has of a host. `behind` says why the ledger may not be trusted. `recorded`: it knows the
+    host at all. `token` is the mark for this trip to leave; `own`, that no other trip leaves it."""
+
+    ledger: str
+    behind: str | None
+    recorded: bool = False
+    identity: Identity | None = None
+    mark: str | None = None
+    sent: tuple[str, ...] = ()
+    token: str | None = None
+    own: bool = False
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Those that the host may carry."""
+        return (*((self.mark,) if self.mark else ()), *self.sent)
+
+    @property
+    def by_others(self) -> tuple[str, ...]:
+        """Those that this trip has no part in."""
+        return tuple(mark for mark in self.marks if not (self.own and mark == self.token))
+
+
+@dataclasses.dataclass(frozen=True)
+class Driver:
+    """A way to a database: a driver's connections, what it raises, and the ledger's name in messages."""
+
+    connect: t.Callable[[], t.Any]
+    error: type[Exception]
+    shown: str
+    postgresql: bool = False
+
+
+class HostMarks:
+    """The marks of the hosts of one ledger. Everything raises NovaliteError where the ledger cannot be used."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def begin(self, host: str, leaves: bool, instead_of: Known | None = None) -> Known | None:
+        """Return what is known of `host`, with a new mark to leave if it `leaves` one; that of a trip that was refused,
+        `instead_of` which this one is, is no more. None for a ledger of another revision, which nobody has used yet."""
+        with self._transaction(leaves) as execute:
+            known = self._known(execute, host, leaves)
+            if known is None or not known.recorded or not leaves:
+                return known
+            sent = known.sent
+            if instead_of is not None and instead_of.own:
+                sent = tuple(mark for mark in sent if mark != instead_of.token)
+            if len(sent) >= MOST:
+                return dataclasses.replace(known, token=sent[-1])
+            token = secrets.token_hex(16)
+            sent = (*sent, token)
+            execute("UPDATE compute_host SET marks_sent = ? WHERE name = ?", json.dumps(sent), host)
+            return dataclasses.replace(known, sent=sent, token=token, own=True)
+
+    def arrived(self, host: str, token: str | None, identity: Identity, replaced: bool = False) -> None:
+        """Record that a trip left `token` on the host, which is the machine `identity`: what of it is not known yet, or
+        all of it, when it has `replaced` another one.
+
+        A late answer says nothing of what came after it: of a mark that is no longer among those sent, a later one
+        is known to be there. Raises NovaliteError, and records nothing, for a machine that is another host."""
+        with self._transaction(True) as execute:
+            known = self._known(execute, host, True)
+            if known is None or not known.recorded:
+                return
+            changes: dict[str, str] = {}
+            if token in known.sent:
+                later = known.sent[known.sent.index(token) + 1 :]
+                changes = {"mark": str(token), "marks_sent": json.dumps(later)}
+            merged = identity if replaced else {**identity, **(known.identity or {})}
+            if merged != known.identity:
+                if self._driver.postgresql:
+                    execute("SELECT pg_advisory_xact_lock(?)", MACHINES_LOCK)
+                if others := self._same_machine(execute, host, merged):
+                    raise SameMachineError(host, others)
+                changes["identity"] = json.dumps(merged)
+            if changes:
+                columns = ", ".join(f"{column} = ?" for column in changes)
+                execute(f"UPDATE compute_host SET {columns} WHERE name = ?", *changes.values(), host)
+
+    def forget(self, host: str, known: Known) -> None:
+        """Forget the mark of a trip that was refused."""
+        with self._transaction(True) as execute:
+            now = self._known(execute, host, True)
+            if now is not None and known.own:
+                sent = json.dumps([mark for mark in now.sent if mark != known.token])
+                execute("UPDATE compute_host SET marks_sent = ? WHERE name = ?", sent, host)
+
+    def same_machine(self, host: str, identity: Identity) -> list[str]:
+        """The names of the other hosts that are recorded as this machine."""
+        with self._transaction(False) as execute:
+            return self._same_machine(execute, host, identity)
+
+    def fall_behind(self, reason: str) -> None:
+        """Record why nothing may be changed until all hosts have been asked; the first reason stays."""
+        with self._transaction(True) as execute:
+            execute(
+                "UPDATE ledger_identity SET behind = ?, behind_since = ? WHERE behind IS NULL", reason, int(time.time())
+            )
+
+    def _known(self, execute: Execute, host: str, lock: bool) -> Known | None:
+        ((revision,),) = execute("SELECT version_num FROM alembic_version") or [(None,)]
+        if revision != HEAD:
+            return None
+        ((ledger, behind),) = execute("SELECT uuid, behind FROM ledger_identity") or [(None, None)]
+        if ledger is None:
+            return None
+        rows = execute(
+            "SELECT CAST(identity AS TEXT), mark, CAST(marks_sent AS TEXT) FROM compute_host WHERE name = ?"
+            + (" FOR UPDATE" if lock and self._driver.postgresql else ""),
+            host,
+        )
+        if not rows:
+            return Known(ledger, behind)
+        identity, mark, sent = rows[0]
+        return Known(ledger, behind, True, json.loads(identity or "null"), mark, tuple(json.loads(sent)))
+
+    @staticmethod
+    def _same_machine(execute: Execute, host: str, identity: Identity) -> list[str]:
+        rows = execute(
+            "SELECT name, CAST(identity AS TEXT) FROM compute_host WHERE identity IS NOT NULL AND name <> ?", host
+        )
+        return sorted(name for name, text in rows if same(identity, json.loads(text)))
+
+    @contextlib.contextmanager
+    def _transaction(self, writes: bool) -> t.Iterator[Execute]:
+        """One transaction; yields what runs a statement in it, with a "?" for each value, and returns its rows."""
+        driver = self._driver
+        try:
+            with contextlib.closing(driver.connect()) as connection:
+
+                def execute(statement: str, *values: object) -> Rows:
+                    words = statement.replace("?", "%s") if driver.postgresql else statement
+                    cursor = connection.execute(words, values)
+                    return list(cursor.fetchall()) if cursor.description is not None else []
+
+                if not driver.postgresql:  # where the driver begins one by itself
+                    connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+                yield execute
+                connection.commit()
+        except driver.error as error:
+            raise NovaliteError(f"{driver.shown} cannot be used: {str(error).strip().splitlines()[0]}") from error
+
+
+class SameMachineError(NovaliteError):
+    """A machine is recorded as another host; `names` are those of the others."""
+
+    def __init__(self, host: str, names: list[str]) -> None:
+        self.names = names
+        super().__init__(f"{host} is the machine that the ledger has as {', '.join(names)}")
+
+
+def open_marks(home: str, url: str | None) -> HostMarks | None:
+    """Open the marks in the ledger of this home, or at this URL; None where there is no ledger.
+
+    Raises NovaliteError for a URL that is none."""
+    path = os.path.join(home, FILE_NAME)
+    if url is not None:
+        from ..db.engine import place_of  # SQLAlchemy, which reads URLs
+
+        place = place_of(home, url)
+        if place.libpq_url is not None:
+            return HostMarks(_postgresql(place.libpq_url, place.shown))
+        path = place.path
+    if not os.path.exists(path):
+        return None
+    address = f"{pathlib.Path(path).as_uri()}?mode=rw"  # which makes no file where one has just gone
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
+        connection.execute("PRAGMA synchronous=NORMAL")  # as in db/engine.py
+        return connection
+
+    return HostMarks(Driver(connect, sqlite3.Error, f"the ledger {path}"))
+
+
+def _postgresql(url: str, shown: str) -> Driver:
+    try:
+        import psycopg
+    except ModuleNotFoundError as error:
+        raise NovaliteError(f"{shown} needs the Python package {error.name}: pip install it") from None
+    options = f"-c lock_timeout={round(BUSY_TIMEOUT * 1000)}"
+    return Driver(lambda: psycopg.connect(url, options=options), psycopg.Error, shown, postgresql=True)

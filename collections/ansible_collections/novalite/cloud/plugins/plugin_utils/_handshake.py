@@ -1,0 +1,124 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The controller's side of what a trip compares before its first step: is this the machine that the ledger means, and
+the ledger that the machine knows? module_utils/_host_mark.py is the host's side."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ..module_utils._errors import ConflictError, NovaliteError
+from ..module_utils._host_mark import UNKNOWN_MARK, Expected, Seen
+from ..module_utils._json import JsonObject
+from ..module_utils._ledger.placement.host_marks import MOST, HostMarks, Known, SameMachineError
+from ..module_utils._rules.machines import Meeting, refusal
+
+T = t.TypeVar("T")
+
+ATTEMPTS = 10  # of a trip that meets, each time, what another run has left meanwhile
+
+
+class HostRefusedError(NovaliteError):
+    """A machine that is not the host that the ledger means, or knows a newer ledger: nothing was done on it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Errand:
+    """What a trip is to do on `host`: it `looks` only, changes nothing (`check_mode`); the host was renamed from
+    `former`, or its machine was `replaced`."""
+
+    host: str
+    looks: bool = False
+    check_mode: bool = False
+    former: str | None = None
+    replaced: bool = False
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it leaves a mark: what changes nothing does not have to be known of afterwards."""
+        return not (self.looks or self.check_mode or self.replaced)
+
+
+class Handshake:
+    """What is expected of a host in one trip, and what follows from what is met there."""
+
+    def __init__(self, marks: HostMarks, errand: Errand, known: Known) -> None:
+        self._marks, self._errand, self._known, self._attempts = marks, errand, known, 0
+
+    @classmethod
+    def begin(cls, marks: HostMarks, errand: Errand) -> Handshake | None:
+        """Ask the ledger what it has of the host; None where it cannot say. Raises NovaliteError."""
+        known = marks.begin(errand.host, errand.leaves)
+        if known is None:
+            return None
+        if known.behind is not None and errand.leaves:
+            raise NovaliteError(
+                f"{errand.host}: nothing is changed, for the ledger is behind its hosts ({known.behind}): run "
+                "ledger_rebuild.yml, which asks all hosts"
+            )
+        return cls(marks, errand, known)
+
+    @property
+    def expected(self) -> JsonObject:
+        """The part of the trip's request that the host compares."""
+        known, errand = self._known, self._errand
+        expected = Expected(
+            known.ledger,
+            errand.host,
+            known.identity,
+            None if known.behind is not None else known.marks,
+            known.token,
+            errand.former,
+            errand.replaced,
+        )
+        return dataclasses.asdict(expected)
+
+    def take(self, go: c.Callable[[JsonObject, bool], tuple[Seen, T]]) -> T:
+        """Have `go` make the trip: it has the host compare itself with what is expected, with the steps or without, and
+        returns what was met, and how the steps went, which is returned. Raises HostRefusedError, NovaliteError."""
+        known = self._known
+        if self._errand.leaves and known.recorded and (known.identity is None or len(known.sent) >= MOST):
+            # without a step: nobody has asked the machine who it is, or nobody knows which of many marks it has
+            while not self._settled(go(self.expected, False)[0]):
+                pass
+            self._known = self._marks.begin(self._errand.host, self._errand.leaves) or known
+        while True:
+            seen, done = go(self.expected, True)
+            if self._settled(seen):
+                return done
+
+    def _settled(self, seen: Seen) -> bool:
+        """Record what was met; return False for a trip that is to be sent again, since another run's has changed the
+        mark meanwhile. Raises HostRefusedError, ConflictError, NovaliteError."""
+        host, known = self._errand.host, self._known
+        if seen.refused == UNKNOWN_MARK and self._has_changed():
+            return False
+        others = self._marks.same_machine(host, seen.identity) if seen.refused or not known.identity else []
+        if seen.refused is None and not others:
+            try:
+                if not self._errand.check_mode:
+                    token = known.token if seen.left else None
+                    self._marks.arrived(host, token, seen.identity, self._errand.replaced)
+                return True
+            except SameMachineError as error:
+                others = error.names
+        reason = refusal(Meeting(host, seen, known.recorded, known.identity, others))
+        if known.token is not None:
+            self._marks.forget(host, known)
+        if seen.refused == UNKNOWN_MARK and not self._errand.check_mode:
+            self._marks.fall_behind(reason)
+        raise HostRefusedError(reason)
+
+    def _has_changed(self) -> bool:
+        """Ask the ledger once more after a mark that it did not know: a trip of another run may have left it since.
+        One whose marks have not changed in between has never known it."""
+        before = self._known
+        self._attempts += 1
+        if self._attempts > ATTEMPTS:
+            raise ConflictError(f"{self._errand.host}: other runs change it again and again; run again")
+        self._known = self._marks.begin(self._errand.host, self._errand.leaves, instead_of=before) or before
+        return self._known.by_others != before.by_others
