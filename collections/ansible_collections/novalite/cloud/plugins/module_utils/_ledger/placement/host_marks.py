@@ -76,7 +76,8 @@ class HostMarks:
 
     def begin(self, host: str, leaves: bool, instead_of: Known | None = None) -> Known | None:
         """Return what is known of `host`, with a new mark to leave if it `leaves` one; that of a trip that was refused,
-        `instead_of` which this one is, is no more. None for a ledger of another revision, which nobody has used yet."""
+        `instead_of` which this one is, is no more. None for a ledger of another revision, and for an empty one: the first
+        operation migrates it."""
         with self._transaction(leaves) as execute:
             known = self._known(execute, host, leaves)
             if known is None or not known.recorded or not leaves:
@@ -137,8 +138,10 @@ class HostMarks:
             )
 
     def _known(self, execute: Execute, host: str, lock: bool) -> Known | None:
-        ((revision,),) = execute("SELECT version_num FROM alembic_version") or [(None,)]
-        if revision != HEAD:
+        tables = "pg_tables WHERE tablename" if self._driver.postgresql else "sqlite_master WHERE name"
+        if not execute(f"SELECT 1 FROM {tables} = 'alembic_version'"):
+            return None
+        if execute("SELECT version_num FROM alembic_version") != [(HEAD,)]:
             return None
         ((ledger, behind),) = execute("SELECT uuid, behind FROM ledger_identity") or [(None, None)]
         if ledger is None:
