@@ -83,6 +83,10 @@ host_record:
   description: The text that is kept for the host, or null.
   returned: O(state=read)
   type: str
+marks:
+  description: For each ledger that left one on the host, by its identity, C(mark), and C(host), its name for the host.
+  returned: O(state=read)
+  type: dict
 found:
   description: What carries novalite's names or metadata on the host.
   returned: O(state=read)
@@ -91,6 +95,7 @@ found:
 
 from ..module_utils._drift.host_scan import ARGUMENT_SPEC as LOOK_ARGUMENTS
 from ..module_utils._drift.host_scan import scan
+from ..module_utils._host_mark import marks_here
 from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._records import read_records, write_records
 
@@ -107,7 +112,8 @@ ARGUMENT_SPEC = {
 def run(call: HostCall) -> Result:
     params, state_dir = call.params, call.params["state_dir"]
     if params["state"] == "read":
-        return {"changed": False, "found": scan(state_dir, params["uri"]), **read_records(state_dir)}
+        look = scan(state_dir, params["uri"])
+        return {"changed": False, "found": look, "marks": marks_here(state_dir), **read_records(state_dir)}
     written = []
     if not call.check_mode:
         elsewhere = params["adopted"], params["shelved"]

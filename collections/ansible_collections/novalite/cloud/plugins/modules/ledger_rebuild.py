@@ -41,6 +41,9 @@ options:
       host_record:
         description: The text that is kept for the host.
         type: str
+      marks:
+        description: The marks that ledgers left on the host, as M(novalite.cloud.host_mark) returns them.
+        type: dict
       found:
         description: What carries novalite's names or metadata on the host.
         type: dict
@@ -91,6 +94,7 @@ ARGUMENT_SPEC = {
             "name": {"type": "str", "required": True},
             "records": {"type": "dict", "required": True},
             "host_record": {"type": "str"},
+            "marks": {"type": "dict"},
             "found": {"type": "dict", "required": True},
         },
     },

@@ -162,7 +162,16 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("host",),),
         hosts=False,
     ),
-    "compute_nodes": Playbook({}),
+    "compute_node_rename": Playbook(
+        {
+            "host": Variable("name that the ledger has for the compute host"),
+            "new_name": Variable("its new name, which the inventory has already"),
+        },
+        (("host",), ("new_name",)),
+    ),
+    "compute_nodes": Playbook(
+        {"replaced": Variable("compute hosts whose hardware was replaced or installed anew", "list", commas=True)}
+    ),
     "confirm_resize": _of_servers(),
     "console": _of_servers(
         {"lines": Variable("lines at most", "int"), "max_bytes": Variable("bytes at most of each console", "int")}

@@ -265,6 +265,8 @@ def _public(name: str, row: Row) -> Row:
     """`row` without what may be secret, and without what is long and only history."""
     if name == "instance":
         return {**row, **dict.fromkeys(WITHHELD)}
+    if name == "compute_host":  # each trip has another: what a host has is asked of the host
+        return {**row, "mark": None, "marks_sent": []}
     if name == subnet.name:  # what it was drawn from is not the instance's
         return {**row, "subnetpool_id": None}
     if name == "instance_action":

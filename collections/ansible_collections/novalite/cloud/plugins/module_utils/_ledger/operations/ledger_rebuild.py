@@ -28,6 +28,7 @@ from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
 from ..drift.slices_on_hosts import Slice, SlicesOnHosts, judge
+from ..placement.machines import adopt_marks
 from ..queries.subnet_records import derived_id
 from .ledger_heal import wrong_sums
 
@@ -55,6 +56,8 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     before = _servers(connection)
     writer.add(_merged(findings))
     wrong_sums(connection)
+    marks = {host["name"]: host.get("marks") or {} for host in params["hosts"]}
+    adopted = adopt_marks(connection, findings.ledger or ledger_id(connection), marks)
     for table, highest in _highest(params["hosts"]).items():
         raise_number(connection, table, highest)
     servers = [server for server in _servers(connection) if server not in before]
@@ -69,7 +72,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         *_volumes(connection, params["hosts"]),
     ]
     result: JsonObject = {
-        "changed": bool(writer.added),
+        "changed": bool(writer.added or adopted),
         "ledger": findings.ledger,
         "added": dict(sorted(writer.added.items())),
         "servers": servers,

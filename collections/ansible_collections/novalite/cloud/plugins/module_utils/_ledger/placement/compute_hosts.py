@@ -12,19 +12,16 @@ import sqlalchemy as sa
 from ..._domain.usage import COUNTS, Usage, usage
 from ..._errors import NovaliteError
 from ..._host import STATE_DIR
-from ..._host_mark import Identity, Seen, differs, same
 from ..._json import JsonMapping, JsonObject
-from ..._rules.machines import Meeting, refusal
 from ..._rules.records import Changes, check_text
 from ..._scheduling.rows import Aggregate, HostState
-from ..db.engine import take_turns
 from ..db.tables import allocation, instance, server_group_member
 from ..db.tables import compute_host as table
 from ..queries.foreign import known_uuids
 from ..queries.lookups import check_compute_hosts
 from .aggregates import check_zones, memberships, zone_of
-from .host_marks import MACHINES_LOCK
 from .host_removal import check_empty
+from .machines import check_machines
 
 SERVICE_DOWN_TIME = 60  # seconds; Nova's default
 EVER = 10**10  # seconds: to whom a host that nobody has asked for a while is not down
@@ -45,7 +42,19 @@ POLICY: JsonObject = {
     "disk_ratio": 1.0,
     "count_foreign": "running",
 }
-_NOT_FACTS = {"name", "identity", "replaced", "state_dir", "up", "down_reason", "traits", "domains", *TOTALS, *POLICY}
+_NOT_FACTS = {
+    "name",
+    "identity",
+    "replaced",
+    "refused_host",
+    "state_dir",
+    "up",
+    "down_reason",
+    "traits",
+    "domains",
+    *TOTALS,
+    *POLICY,
+}
 STATE_COLUMNS = (
     *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
     *TOTALS,
@@ -68,7 +77,9 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
     # held, and in the order of the ids, as by every writer of these rows: nothing changes between this look and the
     # writes, and no two writers wait for each other
     known = {row.name: row for row in connection.execute(query.with_for_update(key_share=True))}
-    machines = _machines(connection, entries, known)
+    reported = {entry["name"]: entry["identity"] for entry in entries if entry.get("identity") is not None}
+    replaced = {entry["name"] for entry in entries if entry.get("replaced")}
+    machines = check_machines(connection, reported, replaced)
     ours = known_uuids(connection, (domain["uuid"] for entry in entries for domain in entry.get("domains") or ()))
     before: JsonObject = {}
     after: JsonObject = {}
@@ -76,10 +87,12 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
     for entry in entries:
         name = entry["name"]
         old = known.get(name)
+        if old is None and entry.get("refused_host"):
+            continue  # another name of a machine that is recorded
         values = _reported(entry, old) | _decided(entry, old)
         values |= _foreign(entry, old, ours)
-        if name in machines:
-            values["identity"] = machines[name]
+        if old is None or name in machines:
+            values["identity"] = machines.get(name)
         if old is not None and values.get("state_dir", old.state_dir) != old.state_dir:
             check_empty(connection, old, f"cannot have the state directory {values['state_dir']}")
         if old is None:
@@ -218,42 +231,6 @@ def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
     for host_id, uuid, project_id, group_id in connection.execute(query):
         instances_by_host.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
     return instances_by_host
-
-
-def _machines(
-    connection: sa.Connection, entries: t.Sequence[JsonMapping], known: t.Mapping[str, t.Any]
-) -> dict[str, Identity]:
-    """The identities to record, by name: as they were, with what is reported for the first time. Raises NovaliteError
-    for a machine that is not the one of its name, and for one that has two names."""
-    reported = {entry["name"]: entry["identity"] for entry in entries if entry.get("identity") is not None}
-    replaced = {entry["name"] for entry in entries if entry.get("replaced")}
-    before = {name: known[name].identity if name in known and name not in replaced else None for name in reported}
-    machines = {name: {**identity, **(before[name] or {})} for name, identity in reported.items()}
-    for name, identity in reported.items():
-        if differs(identity, before[name] or {}):
-            _refuse(name, identity, known, _same_machine(_all_machines(connection), name, identity))
-    new = {name: identity for name, identity in machines.items() if identity != before[name]}
-    if new:
-        take_turns(connection, MACHINES_LOCK)
-        everywhere = {**_all_machines(connection), **machines}
-        for name, identity in new.items():
-            if others := _same_machine(everywhere, name, identity):
-                _refuse(name, identity, known, others)
-    return machines
-
-
-def _all_machines(connection: sa.Connection) -> dict[str, Identity]:
-    query = sa.select(table.c.name, table.c.identity).where(table.c.identity.is_not(None))
-    return {row.name: row.identity for row in connection.execute(query)}
-
-
-def _same_machine(machines: t.Mapping[str, Identity], name: str, identity: Identity) -> list[str]:
-    return sorted(other for other, its in machines.items() if other != name and same(its, identity))
-
-
-def _refuse(name: str, identity: Identity, known: t.Mapping[str, t.Any], others: t.Sequence[str]) -> t.NoReturn:
-    recorded = known[name].identity if name in known else None
-    raise NovaliteError(refusal(Meeting(name, Seen(identity), name in known, recorded, others)))
 
 
 def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:

@@ -76,8 +76,8 @@ class HostMarks:
 
     def begin(self, host: str, leaves: bool, instead_of: Known | None = None) -> Known | None:
         """Return what is known of `host`, with a new mark to leave if it `leaves` one; that of a trip that was refused,
-        `instead_of` which this one is, is no more. None for a ledger of another revision, and for an empty one: the first
-        operation migrates it."""
+        `instead_of` which this one is, is no more. None for a ledger of another revision, and for an empty one: the
+        first operation migrates it."""
         with self._transaction(leaves) as execute:
             known = self._known(execute, host, leaves)
             if known is None or not known.recorded or not leaves:

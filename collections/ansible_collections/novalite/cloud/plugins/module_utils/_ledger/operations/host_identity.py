@@ -1,0 +1,36 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operation `host_identity`: the machines of an inventory beside those of the ledger, and new names of hosts."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._rules.records import with_diff
+from ..placement.host_renaming import rename
+from ..placement.machines import check_machines
+
+
+def host_identity(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """See the module's documentation for `params` and what is returned. Raises NovaliteError for a machine that is not
+    the host that it should be, ConflictError for a host that cannot have its new name now."""
+    machines = params["machines"]
+    if params["state"] == "renamed":
+        name, new_name = params["name"], params["new_name"]
+        if new_name not in machines:
+            raise NovaliteError(
+                f"'{new_name}' has not told which machine it is: put it into the inventory in place of {name}, with "
+                "the same address, and run again"
+            )
+        renamed = rename(connection, name, new_name, machines[new_name]["identity"], machines[new_name]["marks"])
+        return with_diff({"changed": bool(renamed), "renamed": renamed}, {"name": name}, {"name": new_name})
+    replaced = params["replaced"]
+    if unknown := sorted(set(replaced) - set(machines)):
+        raise NovaliteError(
+            f"replaced={unknown[0]}: there is no such compute host in the inventory, or it did not answer"
+        )
+    check_machines(connection, {name: machine["identity"] for name, machine in machines.items()}, replaced)
+    return {"changed": False}
