@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._host_mark import DIRECTORY, NOT_PRIVATE, UNKNOWN_MARK, Identity, Seen, differs
+from .._host_mark import DIRECTORY, NOT_PRIVATE, UNKNOWN_MARK, Identity, Seen, differs, same
 
 RENAME = "compute_node_rename.yml"
 REPLACED = "compute_nodes.yml -e replaced="
@@ -39,7 +39,8 @@ def refusal(meeting: Meeting) -> str:
             "a copy), or the host was set back: run ledger_rebuild.yml, which asks all hosts"
         )
     if seen.mark is not None and seen.mark.host != host:
-        return f"{host}: {_bears_the_name(host, seen.mark.host, meeting.recorded)}"
+        may_be_renamed = not meeting.recorded or same(seen.identity, meeting.identity or {})
+        return f"{host}: {_bears_the_name(host, seen.mark.host, may_be_renamed)}"
     return (
         f"{host}: this is not the machine that the ledger has as {host} ({_difference(meeting)}): "
         f"{_address(host)}, or, if its hardware was replaced or it was installed anew, run {REPLACED}{host}"
@@ -54,8 +55,8 @@ def is_another(host: str, others: t.Sequence[str], recorded: bool) -> str:
     return f"{text}, leave out a second name, or, if {others[0]} has a new name, run {_rename(others[0], host)}"
 
 
-def _bears_the_name(host: str, other: str, recorded: bool) -> str:
-    renamed = "" if recorded else f"if {other} has a new name, run {_rename(other, host)}, or, "
+def _bears_the_name(host: str, other: str, may_be_renamed: bool) -> str:
+    renamed = "" if not may_be_renamed else f"if {other} has a new name, run {_rename(other, host)}, or, "
     return (
         f"this machine has the mark of {other} of this ledger, and {host} is expected here: {_address(host)}, or, "
         f"{renamed}if {host} was made of {other}'s disk, run {REPLACED}{host}"
