@@ -130,6 +130,34 @@ def test_what_a_host_failed_to_build_is_planned_for_the_next(cloud: Cloud, alone
         assert (second["host"], again["hosts"], held(cloud)[0]) == (None, {}, 0)
 
 
+def test_the_reason_of_the_last_host_is_kept_where_no_other_fits(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud))
+    (server,) = launch["instances"]
+    cloud.change_host("hv2" if server["host"] == "hv1" else "hv1", enabled=False)
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "retry", "reason": "this machine is hv7"}
+    params = {"launch": launch["launch"], "plans": launch["hosts"], "outcomes": [outcome]}
+    ended = called(cloud, launch_record, record_module, **params)
+    (failure,) = ended["launch"]["failures"]
+    assert failure.startswith("No valid host") and failure.endswith(". The last one tried: this machine is hv7")
+    (kept,) = cloud.info()
+    assert kept["fault"]["message"] == failure
+
+
+def test_a_machine_with_two_names_ends_the_launch_before_anything_is_recorded(cloud: Cloud) -> None:
+    before = cloud.rows(sa.select(tables.compute_host))
+    hosts = [{**host, "identity": {"machine_id": "a" * 32}} for host in HOSTS]
+    launch = planned(cloud, asked(cloud), compute_hosts=hosts)
+    assert "this machine is hv2 of this ledger, and hv1 is expected here" in launch["launch"]["failures"][0]
+    assert (held(cloud), cloud.rows(sa.select(tables.compute_host))) == ((0, 0), before)
+
+
+def test_a_launch_on_other_hosts_warns_of_a_machine_that_was_refused(cloud: Cloud) -> None:
+    refused = {"name": "hv1", "up": False, "refused_host": True, "down_reason": "hv1: this machine is hv7"}
+    launch = planned(cloud, asked(cloud), compute_hosts=[refused, HOSTS[1]])
+    assert (launch["instances"][0]["host"], launch["warnings"]) == ("hv2", ["hv1: this machine is hv7"])
+    assert "warnings" not in planned(cloud, asked(cloud))
+
+
 def test_what_was_built_and_what_was_not_is_carried_to_the_end(cloud: Cloud) -> None:
     launch = planned(cloud, asked(cloud))
     (server,) = launch["instances"]

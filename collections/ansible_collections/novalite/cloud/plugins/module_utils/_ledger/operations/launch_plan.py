@@ -60,9 +60,11 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             "launch": {**launch, "failures": [*launch["failures"], str(error)]},
             "refused": str(error),
         }
+    # it may be none of its business: there are other hosts
+    refused = [str(host["down_reason"]) for host in params.get("compute_hosts") or () if host.get("refused_host")]
     return {
         **planned,
-        **changes(placed, addressed),
+        **changes(placed, addressed, {"changed": False, "warnings": refused}),
         "instances": addressed["instances"],
         "unplaced": placed["unplaced"],
         "explanations": placed["explanations"],

@@ -39,7 +39,11 @@ def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     }
     planned: JsonObject = {"changed": False, "hosts": {}, "targets": of_plan({}), "instances": [], "launch": launch}
     if params["alone"] and recorded["retry"]:
-        planned = launch_plan(connection, {**params, "instances": recorded["retry"], "existing": (), "launch": launch})
+        last_errors = {
+            uuid: outcome["reason"] for outcome in outcomes if outcome.get("reason") for uuid in outcome["uuids"]
+        }
+        again = {"instances": recorded["retry"], "existing": (), "launch": launch, "last_errors": last_errors}
+        planned = launch_plan(connection, {**params, **again})
     now = {server["uuid"]: server for server in planned["instances"]}
     instances = [now.get(server["uuid"], server) for server in recorded["instances"]]
     return {**planned, **changes(recorded, planned), "instances": instances}

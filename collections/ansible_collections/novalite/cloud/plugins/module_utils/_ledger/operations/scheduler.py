@@ -24,6 +24,7 @@ from ..db.tables import allocation, compute_host, instance
 from ..placement.claims import CLAIM_ATTEMPTS, DEFAULT_CHOICE, asks_for_instances, release_claims, take_room
 from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
 from ..placement.placements import Outcome, StaleChoiceError, result_of, write_outcome
+from ..queries.actions import one_line
 from ..queries.groups import groups_of, lock_groups, violated
 from ..queries.instance_rows import instance_rows
 
@@ -113,6 +114,9 @@ def _place(
             raise StaleChoiceError
         outcome.hosts.update({decision.request.uuid: decision.host for decision in placed if decision.host is not None})
         outcome.recorded.update(uuid for uuid in outcome.decisions if uuid in outcome.unplaced)
+    for uuid, reason in (params.get("last_errors") or {}).items():  # of hosts that are not tried again
+        if uuid in outcome.unplaced:
+            outcome.unplaced[uuid] += f". The last one tried: {one_line(reason)}"
     write_outcome(connection, outcome, rows, now)
     return outcome
 
