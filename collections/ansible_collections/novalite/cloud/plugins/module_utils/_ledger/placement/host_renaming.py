@@ -21,6 +21,7 @@ from ..db.tables_jobs import job, job_event
 from ..db.tables_migrations import UNDER_WAY, departure, migration
 from ..db.tables_networking import MOST_RANGES, port
 from ..db.tables_volumes import volume
+from .machines import same_machine
 
 # Columns that hold a host's name and nothing else
 NAMES: tuple[sa.Column[t.Any], ...] = (
@@ -91,7 +92,8 @@ def _check_machine(
     other_name = mark is not None and mark["host"] not in (host, new_name)
     if other_name or differs(identity, row.identity or {}):
         seen = Seen(identity, None if mark is None else Mark(**mark), OTHER_NAME if other_name else None)
-        raise NovaliteError(refusal(Meeting(row.name, seen, True, row.identity)))
+        others = same_machine(connection, row.name, identity)
+        raise NovaliteError(refusal(Meeting(row.name, seen, True, row.identity, others)))
 
 
 def _check_rest(connection: sa.Connection, row: t.Any) -> None:

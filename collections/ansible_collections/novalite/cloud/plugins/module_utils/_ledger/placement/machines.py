@@ -22,8 +22,8 @@ def check_machines(
     connection: sa.Connection, reported: t.Mapping[str, Identity], replaced: t.Collection[str] = ()
 ) -> dict[str, Identity]:
     """Return the identities to record for hosts that `reported` theirs: as they were, with what is new of them; of the
-    hosts whose machines were `replaced`, as they are. Raises NovaliteError for a machine that is not the one of its
-    name, and for one that has two names."""
+    hosts whose machines were `replaced`, as they are. Raises NovaliteError for machines that are not those of their
+    names, and for those that have two names."""
     c = compute_host.c
     query = sa.select(c.name, c.identity).where(c.name.in_(sorted(reported)))
     recorded: dict[str, Identity | None] = {row.name: row.identity for row in connection.execute(query)}
@@ -34,12 +34,20 @@ def check_machines(
     if new or other:
         take_turns(connection, MACHINES_LOCK)
         everywhere = {**_recorded(connection), **machines}
+        refusals = []
         for name in sorted(new | other):
-            names = sorted(host for host, its in everywhere.items() if host != name and same(its, reported[name]))
+            names = _others(everywhere, name, reported[name])
             if names or name in other:
-                seen = Seen(reported[name])
-                raise NovaliteError(refusal(Meeting(name, seen, name in recorded, recorded.get(name), names)))
+                meeting = Meeting(name, Seen(reported[name]), name in recorded, recorded.get(name), names)
+                refusals.append(refusal(meeting))
+        if refusals:
+            raise NovaliteError("; ".join(refusals))
     return machines
+
+
+def same_machine(connection: sa.Connection, host: str, identity: Identity) -> list[str]:
+    """The names of the other hosts that are recorded as the machine `identity`."""
+    return _others(_recorded(connection), host, identity)
 
 
 def adopt_marks(connection: sa.Connection, ledger: str, marks: t.Mapping[str, JsonMapping]) -> int:
@@ -54,6 +62,10 @@ def adopt_marks(connection: sa.Connection, ledger: str, marks: t.Mapping[str, Js
             connection.execute(sa.update(compute_host).where(c.name == host).values(mark=mark, marks_sent=[]))
             adopted += 1
     return adopted
+
+
+def _others(machines: t.Mapping[str, Identity], host: str, identity: Identity) -> list[str]:
+    return sorted(name for name, its in machines.items() if name != host and same(its, identity))
 
 
 def _recorded(connection: sa.Connection) -> dict[str, Identity]:
