@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 
 Result = dict[str, t.Any]
+NOTHING_ELSEWHERE: Result = {"sights": {}, "volumes": {}, "silent": []}  # all other hosts were asked
 BASE = "sha256:" + "0" * 64
 
 
@@ -50,7 +51,7 @@ def running(instance: Result, **other: t.Any) -> Result:
 
 def compare(cloud: t.Any, look: Result, check_mode: bool = False, since: int | None = None) -> Result:
     with transaction(cloud.engine, check_mode) as connection:
-        params = {"host": "hv2", "found": look, "state_dir": "/var/lib/novalite"}
+        params = {"host": "hv2", "found": look, "state_dir": "/var/lib/novalite", "elsewhere": NOTHING_ELSEWHERE}
         return host_drift(connection, {**params, "since": since or int(time.time()) + 10})
 
 

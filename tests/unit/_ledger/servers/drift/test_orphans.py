@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.orphans import orphans
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 ROLES = pathlib.Path(__file__).parents[5] / "collections/ansible_collections/novalite/cloud/roles"
@@ -34,10 +35,23 @@ NOTHING: dict[str, list[t.Any]] = {
 }
 
 
-def compare(cloud: t.Any, host: str, look: dict[str, t.Any]) -> dict[str, t.Any]:
+def compare(
+    cloud: t.Any, host: str, look: dict[str, t.Any], sights: t.Mapping[str, t.Any] | None = None
+) -> dict[str, t.Any]:
+    """`sights`: what was seen on other hosts, all of which were asked."""
     with transaction(cloud.engine) as connection:
         marks = {"bridge_owners": {"br-private": [Mark(ledger_id(connection)).text]}}
-        return orphans(connection, {"host": host, "found": {**NOTHING, **marks, **look}})
+        elsewhere = {"sights": sights or {}, "volumes": {}, "silent": []}
+        return orphans(connection, {"host": host, "found": {**NOTHING, **marks, **look}, "elsewhere": elsewhere})
+
+
+def leave(cloud: t.Any, uuid: str, host: str) -> None:
+    with transaction(cloud.engine) as connection:
+        departures.leave(connection, [uuid], host, departures.MOVED, 1)
+
+
+def running_on(uuid: str, host: str) -> dict[str, t.Any]:
+    return {uuid: {host: {"runs": True, "defined": True, "disk": True}}}
 
 
 def traces(instance: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
@@ -75,9 +89,13 @@ def test_nothing_of_a_placed_instance_is_left_over(cloud: t.Any, web: dict[str, 
 
 
 def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
-    plan = compare(cloud, "hv1", traces(web))["plan"]
+    leave(cloud, web["uuid"], "hv1")
+    result = compare(cloud, "hv1", traces(web), running_on(web["uuid"], "hv2"))
+    plan = result["plan"]
     assert plan["domains"] == [{"uuid": web["uuid"], "name": web["domain_name"]}]
-    assert plan["disks"] == [{"uuid": web["uuid"]}]
+    assert plan["disks"] == [{"uuid": web["uuid"], "to_bin": True}]
+    why = "web left hv1 (moved) and runs on hv2"
+    assert result["proofs"] == {web["uuid"]: {"proof": "left_and_is_elsewhere", "why": why}}
     assert plan["filters"] == [{"name": f"nova-instance-{web['domain_name']}"}]
     assert plan["firewall_instances"] == [{"id": web["id"], "addresses": ["10.20.0.5"]}]
     assert [network["hosts"][0]["mac"] for network in plan["dhcp_networks"]] == [web["nics"][0]["mac"]]
@@ -100,7 +118,8 @@ def test_of_an_instance_that_waits_to_be_confirmed_its_source_keeps_the_disks(
         sa.update(migration).values(status="finished"),
         sa.update(tables.instance).values(vm_state="resized", task_state="rebooting_hard"),
     )
-    plan = compare(cloud, "hv1", traces(web))["plan"]
+    leave(cloud, web["uuid"], "hv1")
+    plan = compare(cloud, "hv1", traces(web), running_on(web["uuid"], "hv2"))["plan"]
     assert [domain["uuid"] for domain in plan["domains"]] == [web["uuid"]] and plan["disks"] == []
     assert plan["filters"] and plan["firewall_instances"] and plan["dhcp_networks"] and plan["last_bridges"]
     assert not compare(cloud, "hv2", traces(web))["left"]

@@ -24,6 +24,11 @@ def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Ro
     return {"host": host, "object": what, "ledger": ledger, "there": there, "repair": repair}
 
 
+def removal(host: str, what: str, ledger: str, how: str, *, proof: str, why: str) -> Row:
+    """A row for what is taken away, or aside, with the `proof` (see proofs.Proof) and the reason in words."""
+    return {**row(host, what, ledger, "there", f"{how}: {why}"), "proof": proof}
+
+
 def correction(record: Result) -> Row:
     """Of the module `ledger_heal`."""
     before, after = record["before"], record["after"]

@@ -22,6 +22,7 @@ from ..._model.rows import InstanceRow, MoveRow
 from ..db.tables import instance, vif
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_host_address
+from ..placement import departures
 from ..placement.claims import release_claims
 from ..placement.migration_claims import change_claim
 from ..queries import actions
@@ -102,7 +103,15 @@ def give_up(connection: sa.Connection, move: MoveRow, host: str | None, now: int
     if host is None:
         return
     release_claims(connection, [move.instance_uuid], hosts=[host])
+    _left(connection, move, host)
     _leave_networks(connection, move, host, now)
+
+
+def _left(connection: sa.Connection, move: MoveRow, host: str | None) -> None:
+    """The instance of `move` has left this end of it, or never came to be there."""
+    reason = departures.EVACUATED if move.type == "evacuation" else departures.MOVED
+    reason = reason if host == move.source_host else departures.REVERTED
+    departures.leave(connection, [move.instance_uuid], host, reason, now_())
 
 
 def _leave_networks(connection: sa.Connection, move: MoveRow, host: str, now: int | None) -> None:
@@ -171,7 +180,17 @@ def _swap(
     connection: sa.Connection, move: MoveRow, task_state: str | None, host: str | None, after: JsonObject
 ) -> bool:
     same = (instance.c.task_state.is_not_distinct_from(task_state), instance.c.host == host)
-    return swap(connection, move.instance_uuid, {**after, "updated_at": now_()}, *same)
+    done = swap(connection, move.instance_uuid, {**after, "updated_at": now_()}, *same)
+    if done and after["host"] != host:
+        _left(connection, move, host)
+        departures.arrive(connection, [move.instance_uuid], after["host"])
+    return done
+
+
+def arrived_alive(connection: sa.Connection, move: MoveRow) -> None:
+    """A guest that moved while it ran is on its destination now; finish() ends the move."""
+    swap(connection, move.instance_uuid, {"host": move.dest_host, "updated_at": now_()})
+    departures.arrive(connection, [move.instance_uuid], move.dest_host)
 
 
 def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str | None = None) -> None:

@@ -27,6 +27,7 @@ from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
 from ..network.preexisting_ports import interfaces_to_release, let_go
+from ..placement import departures
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
 from ..queries import actions
@@ -187,7 +188,7 @@ def _retry(
             report.error(row, _too_late(row, "to be tried again", host))
     release_claims(connection, [uuid for uuid, _host, _message in done])
     _count_builds(connection, collections.Counter(host for _uuid, host, _error in done if host))
-    _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, departures.RETRIED, now)
     _log(connection, report, done, now, ended=False)
     return exhausted
 
@@ -229,7 +230,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
     _give_back(connection, [uuid for uuid, _host, _message in built if uuid not in report.unshelving], now)
     release_claims(connection, report.unshelving & {uuid for uuid, _host, _message in built})
     _count_builds(connection, collections.Counter(blamed))
-    _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, departures.RETRIED, now)
     _log(connection, report, built, now)
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
 
@@ -262,7 +263,7 @@ def _deleted(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]]
     networks = _networks_of(connection, [row.uuid for row in gone])
     migrations.end_with(connection, [row.uuid for row in gone])
     _forget(connection, gone, now)
-    _leave_hosts(connection, {row.uuid: row.host for row in gone}, now, networks)
+    _leave_hosts(connection, {row.uuid: row.host for row in gone}, departures.DELETED, now, networks)
     actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
 
 
@@ -321,10 +322,12 @@ def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[tu
 def _leave_hosts(
     connection: sa.Connection,
     hosts: t.Mapping[str, str | None],
+    reason: str,
     now: int,
     networks: list[tuple[str, int]] | None = None,
 ) -> None:
     """The servers (UUIDs) are on these `hosts` no more: a host gives back its own address where it was the last."""
+    departures.leave_all(connection, hosts, reason, now)
     server_networks = _networks_of(connection, hosts) if networks is None else networks
     for network_id, host in sorted({(network_id, hosts[uuid] or "") for uuid, network_id in server_networks}):
         if host:

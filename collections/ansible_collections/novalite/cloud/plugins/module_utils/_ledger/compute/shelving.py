@@ -28,6 +28,7 @@ from ..catalog.image_records import delete_images
 from ..db import tables
 from ..db.tables import compute_host, image, vif
 from ..network.addresses import release_host_address
+from ..placement import departures
 from ..placement.claims import release_claims
 from ..queries import actions, lookups
 from ..queries.views import image_of
@@ -82,6 +83,7 @@ def ended_offload(
 def left(connection: sa.Connection, hosts: t.Mapping[str, str | None], now: int) -> None:
     """These instances (UUIDs) have left their `hosts`: give back their room, and addresses that hosts had for them."""
     release_claims(connection, hosts)
+    departures.leave_all(connection, hosts, departures.SHELVED, now)
     query = sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(sorted(hosts)))
     for network_id, host in sorted({(row.network_id, hosts[row.instance_uuid]) for row in connection.execute(query)}):
         release_host_address(connection, network_id, host or "", now)

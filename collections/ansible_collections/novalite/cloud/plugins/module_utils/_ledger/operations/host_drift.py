@@ -17,7 +17,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
-from ..._drift.report import Row, row
+from ..._drift import proofs
+from ..._drift.report import Row, removal, row
 from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
@@ -26,6 +27,7 @@ from ..compute import migrations, power_states, server_actions
 from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
 from ..drift.resize_disk_backups import resize_disk_backups
+from ..drift.words import Elsewhere, words
 from ..ec2 import ec2_shutdowns
 from ..queries import actions
 from ..queries.instance_rows import swap, whereabouts
@@ -46,9 +48,9 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     besides. Writes the states of guests that nobody can bring back, or that went another way by themselves."""
     look: Look = params["found"]
     host, since = params["host"], params["since"]
-    result = orphans(connection, {"host": host, "found": look})
+    result = orphans(connection, {"host": host, "found": look, "elsewhere": params.get("elsewhere")})
     owners = _Owners(connection, look)
-    rows = [*_left(host, result, owners), *_released(host, result)]
+    rows = [*_left(host, result, owners), *_contested(host, result, look, owners), *_released(host, result)]
     at_rest = [
         server
         for server in instances_by(connection, hosts=[host])
@@ -57,7 +59,9 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         and server["updated_at"] < since
     ]
     theirs = [server for server in at_rest if server["adopted"] is not None]
-    at_rest = [server for server in at_rest if server["adopted"] is None]
+    obstacles = _obstacles(connection, params, [server for server in at_rest if server["adopted"] is None])
+    at_rest = [server for server in at_rest if server["adopted"] is None and server["uuid"] not in obstacles]
+    rows += obstacles.values()
     plans = plan_hosts(connection, params["state_dir"], existing=at_rest).hosts
     keep = plans[host]["keep"] if at_rest else None
     guests = _Guests(connection, host, look, at_rest, keep or {})
@@ -93,6 +97,21 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "restart": guests.restart,
     }
     return result
+
+
+def _obstacles(connection: sa.Connection, params: JsonMapping, at_rest: t.Sequence[Instance]) -> dict[str, Row]:
+    """Instances (UUID -> row) that are left as they are: another host has them, or may have."""
+    look: Look = params["found"]
+    sights, elsewhere = proofs.sights_of(look), Elsewhere(connection, params["host"], params)
+    known = words(connection, [server["uuid"] for server in at_rest])
+    rows = {}
+    for server in at_rest:
+        uuid, here = server["uuid"], sights.get(server["uuid"], proofs.Sight())
+        why = proofs.obstacle(known[uuid], params["host"], here, elsewhere.of(uuid))
+        if why is not None:
+            there = "off" if here.defined else "no domain" if here.disk else "missing"
+            rows[uuid] = row(params["host"], f"server {server['name']}", server["vm_state"], there, f"none: {why}")
+    return rows
 
 
 def _brought_here(connection: sa.Connection, host: str, look: Look) -> list[Row]:
@@ -331,9 +350,17 @@ class _Owners:
 def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
     """List what the role `reclaim` is to take away."""
     plan, nobody = result["plan"], "nobody's"
+    rows = [
+        removal(host, what, owners.by_uuid[uuid], how, **result["proofs"][uuid])
+        for what, uuid, how in (
+            *((f"domain {domain['name']}", domain["uuid"], "removed") for domain in plan["domains"]),
+            *(
+                (f"disks {disk['uuid']}", disk["uuid"], "moved to removed/" if disk["to_bin"] else "removed")
+                for disk in plan["disks"]
+            ),
+        )
+    ]
     leftovers = [
-        *((f"domain {domain['name']}", owners.by_uuid[domain["uuid"]]) for domain in plan["domains"]),
-        *((f"disks {disk['uuid']}", owners.by_uuid[disk["uuid"]]) for disk in plan["disks"]),
         *(
             (f"chains nova-inst-{server['id']}", owners.by_number[server["id"]])
             for server in plan["firewall_instances"]
@@ -349,7 +376,25 @@ def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
         ),
         *((f"bridge {bridge['name']}", "no instance here is on it") for bridge in plan["last_bridges"]),
     ]
-    return [row(host, what, ledger, "there", "removed") for what, ledger in leftovers]
+    unused = proofs.Proof.UNUSED.value
+    why = "no guest that is here, or belongs here, uses it"
+    return rows + [removal(host, what, ledger, "removed", proof=unused, why=why) for what, ledger in leftovers]
+
+
+def _contested(host: str, result: JsonMapping, look: Look, owners: _Owners) -> list[Row]:
+    """List what stays although the ledger does not have it here."""
+    domains = {domain["uuid"]: domain for domain in look["domains"]}
+    return [
+        row(
+            host,
+            f"domain {domains[uuid]['name']}" if uuid in domains else f"disks {uuid}",
+            owners.by_uuid[uuid],
+            domains[uuid]["state"] if uuid in domains else "there",
+            f"none: {left['name']} {left['why']}",
+        )
+        for left in result["contested"]
+        for uuid in (left["uuid"],)
+    ]
 
 
 def _released(host: str, result: JsonMapping) -> list[Row]:

@@ -4,18 +4,21 @@
 """Operation `orphans`: what of novalite's is on a host although no instance that is placed there owns it.
 
 It arises when a host breaks in the middle of a build and cannot undo it, and the instance goes elsewhere. Only what
-the ledger knows is taken for such: guests of another ledger are none of this one's business.
+the ledger knows is taken for such: guests of another ledger are none of this one's business. And the ledger's word is
+not enough (_drift/proofs.py): a guest or disk that stays keeps all that it stands on.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._drift import proofs
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Network
-from ..._model.look import FoundDomain, Look
+from ..._model.look import Look
 from ..._network.namespaces import namespace_of
 from ..._network.ownership import Mark, Owner
 from ..._plan.networks import bridge, routed, router
@@ -26,6 +29,7 @@ from ..db.tables import allocation, compute_host, fixed_ip, instance, network, v
 from ..db.tables_addresses import host_owner
 from ..db.tables_migrations import migration
 from ..db.tables_networking import MOST_RANGES
+from ..drift.words import Elsewhere, words
 from ..network.addresses import release_host_address
 
 Held = t.TypeVar("Held")
@@ -34,41 +38,50 @@ Held = t.TypeVar("Held")
 def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Compare `params["found"]` (see host_scan.scan) on `params["host"]` with the ledger, read after it was found.
 
-    Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), and `unknown`, the domains
-    that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves
-    no more are released. Of an instance whose move waits to be confirmed, its source keeps the disks.
+    `params["elsewhere"]` is what this run saw on other hosts (drift/words.py).
+
+    Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), `proofs` (by UUID, the
+    proof and the reason by which something is in the plan), `contested`, what stays though the ledger does not have it
+    here, and `unknown`, the domains that carry novalite's mark but that this ledger never heard of. The host's
+    own addresses in networks that it serves no more are released. Of an instance whose move waits to be confirmed, its
+    source keeps the disks.
     """
     look: Look = params["found"]
     host = params["host"]
     held = _placed(connection, host)
     moved = _moved_away(connection, host)
     here = {uuid: number for uuid, number in held.items() if uuid not in moved}
-    domains: list[FoundDomain] = []
-    unknown: list[FoundDomain] = []
-    uuids = {domain["uuid"] for domain in look["domains"]}.union(look["disks"])
-    known: set[str] = _all(connection, instance.c.uuid, instance.c.uuid.in_(sorted(uuids)))
+    sights = proofs.sights_of(look)
+    known = words(connection, sights)
+    # one that was adopted on another host was brought here by whoever it belongs to
     adopted: set[str] = _all(connection, instance.c.uuid, instance.c.adopted.is_not(None))
-    for domain in look["domains"]:
-        # one that was adopted on another host was brought here by whoever it belongs to
-        if domain["uuid"] in here or domain["uuid"] in adopted:
-            continue
-        (domains if domain["uuid"] in known else unknown).append(domain)
-    going = {domain["uuid"] for domain in domains}
+    elsewhere = Elsewhere(connection, host, params)
+    verdicts: dict[str, proofs.Verdict] = {}
+    for uuid, sight in sights.items():
+        if uuid in known and uuid not in here and uuid not in adopted:
+            is_kept = uuid in held  # the disk, for a revert: no matter what is there
+            seen = dataclasses.replace(sight, disk=False) if is_kept else sight
+            if seen.defined or not is_kept:
+                verdicts[uuid] = proofs.of_leftover(known[uuid], host, seen, elsewhere.of(uuid))
+    going = {uuid for uuid, verdict in verdicts.items() if verdict.proof is not None}
+    unknown = [domain for domain in look["domains"] if domain["uuid"] not in known]
     staying = [domain for domain in look["domains"] if domain["uuid"] not in going]
     # what a guest that stays stands on, whoever made that guest
     names = {server["name"] for server in staying} | {f"instance-{number:08x}" for number in here.values()}
     macs = {mac for server in staying for mac in server["macs"]}
     macs |= _all(connection, vif.c.mac, vif.c.instance_uuid.in_(sorted(here)))
     numbers: set[int] = _all(connection, instance.c.id)
-    serving = {*here, *(server["uuid"] for server in staying if server["uuid"] in adopted)}
+    serving = {*here, *(server["uuid"] for server in staying if server["uuid"] in known)}
     served: set[int] = _all(connection, vif.c.network_id, vif.c.instance_uuid.in_(sorted(serving)))
     mark = Mark(ledger_id(connection))
     bridges = _unused_bridges(connection, look, served, mark, bool(unknown))
     dhcp_owners = look.get("dhcp_owners", {})
     plan = {
         "ledger": mark.ledger,
-        "uuids": sorted(going),
-        "domains": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in domains],
+        "uuids": sorted(uuid for uuid in going if sights[uuid].defined),
+        "domains": [
+            {"uuid": domain["uuid"], "name": domain["name"]} for domain in look["domains"] if domain["uuid"] in going
+        ],
         "firewall_instances": [
             chain for chain in look["chains"] if chain["id"] in numbers and f"instance-{chain['id']:08x}" not in names
         ],
@@ -90,7 +103,11 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "last_metadata_networks": [
             {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
         ],
-        "disks": [{"uuid": disk} for disk in look["disks"] if disk in known and disk not in held],
+        "disks": [
+            {"uuid": disk, "to_bin": verdicts[disk].proof is not proofs.Proof.DELETED}
+            for disk in look["disks"]
+            if disk in going and disk not in held
+        ],
         "volumes_gone": [],  # a volume is nobody's rest: it outlives its servers
     }
     released = [] if unknown else _release(connection, host, served)
@@ -98,6 +115,16 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "changed": bool(released),
         "plan": plan,
         "left": any(value for key, value in plan.items() if key != "ledger"),
+        "proofs": {
+            uuid: {"proof": verdict.proof.value, "why": verdict.why}
+            for uuid, verdict in verdicts.items()
+            if verdict.proof is not None
+        },
+        "contested": [
+            {"uuid": uuid, "name": known[uuid].name, "why": verdict.why, "ask": verdict.ask}
+            for uuid, verdict in verdicts.items()
+            if verdict.proof is None
+        ],
         "unknown": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in unknown],
     }
     return with_diff(result, {"host_addresses": released}, {"host_addresses": []})

@@ -24,7 +24,7 @@ from ..._scheduling.rows import AMOUNTS, HostState, Request, request_of, unpinne
 from ..._scheduling.select import select
 from ..db.tables import allocation, compute_host
 from ..queries.groups import groups_of, lock_groups
-from . import claims
+from . import claims, departures
 from .compute_hosts import SERVICE_DOWN_TIME, host_states
 from .placements import StaleChoiceError
 
@@ -112,6 +112,7 @@ def _claim(
     else:
         row = {"instance_uuid": request.uuid, "compute_host_id": host_id, "created_at": now, **amounts}
         connection.execute(sa.insert(allocation).values(**row))
+        departures.arrive(connection, [request.uuid], decision.host)
 
 
 def _growth(request: Request, old: Flavor) -> Request:

@@ -18,6 +18,7 @@ from ..._rules.build_states import BUILDS, CREATE, build_of
 from ..._scheduling.explain import NAMED, Decision, explanation, lines_of
 from ..._scheduling.select import EXPLAINED_HOSTS
 from ..db.tables import instance, instance_action
+from . import departures
 
 
 @dataclasses.dataclass
@@ -67,6 +68,10 @@ def write_outcome(connection: sa.Connection, outcome: Outcome, rows: t.Mapping[s
         )
         if written.rowcount != len(moves):
             raise StaleChoiceError
+        hosts = {move["of"]: move["at"] for move in moves}
+        departures.arrive_all(connection, hosts)
+        tried = {uuid: rows[uuid].host for uuid in hosts if rows[uuid].host != hosts[uuid]}
+        departures.leave_all(connection, tried, departures.RETRIED, now)
     _explain(connection, outcome, now)
 
 
