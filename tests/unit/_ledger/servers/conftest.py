@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.support.cloud import Cloud, sqlite
+from tests.support.leaving import WatchedCloud
 from tests.support.rows import DEMO, GIB, OTHER, a_flavor, add_host, add_image, add_network, add_project, insert
 
 
@@ -58,12 +59,14 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def cloud(request: pytest.FixtureRequest, seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
     if request.param == "sqlite":
         shutil.copy(seeded, tmp_path)
-        made = Cloud(sqlite(tmp_path))
+        made: Cloud = WatchedCloud(sqlite(tmp_path))
     else:
         made = Cloud(request.getfixturevalue("postgresql_ledger")())
         seed(made)
     yield made
     made.close()
+    if isinstance(made, WatchedCloud):
+        assert made.unsaid() == ([], [])
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import OF_HOST
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
 from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
 
 pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
@@ -77,6 +78,33 @@ def carried(cloud: t.Any, action: str, begun: dict[str, t.Any], parts: tuple[str
     uuids = [move["uuid"] for move in moves]
     ended = ask(cloud, action, state="end", moves=moves, outcomes=well(*parts, done=uuids))
     assert (ended["done"], ended["errors"]) == (uuids, [])
+
+
+def left(cloud: t.Any, uuid: str) -> dict[str, str]:
+    """The hosts that the instance has left, and why."""
+    with transaction(cloud.engine) as connection:
+        return departures.of_instances(connection, [uuid]).get(uuid, {})
+
+
+def test_the_host_that_a_guest_left_is_written_down_until_it_comes_back(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    away = ask(cloud, "live-migration", "web", host="hv2")
+    assert left(cloud, uuid) == {}
+    carried(cloud, "live-migration", away)
+    assert left(cloud, uuid) == {"hv1": "moved"}
+    back = ask(cloud, "live-migration", "web", host="hv1")
+    assert left(cloud, uuid) == {}  # what arrives there is the guest
+    carried(cloud, "live-migration", back, ("hv2", "hv1"))
+    assert left(cloud, uuid) == {"hv2": "moved"}
+    carried(cloud, "resize", ask(cloud, "resize", "web", flavor="m1.tiny"))
+    assert left(cloud, uuid) == {"hv1": "moved"}  # which keeps the disks
+    carried(cloud, "revertResize", ask(cloud, "revertResize", "web"), ("hv2", "hv1"))
+    assert left(cloud, uuid) == {"hv2": "reverted"}
+    # one that did not get there may have left something there all the same
+    again = ask(cloud, "live-migration", "web", host="hv2")
+    outcomes = well("hv1", error="no room", here=[uuid])
+    ask(cloud, "live-migration", state="end", moves=again["moves"], outcomes=[*outcomes, *well("hv2", done=[])])
+    assert (row(cloud, uuid).host, left(cloud, uuid)) == ("hv1", {"hv2": "reverted"})
 
 
 def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> None:

@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import create
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import departure
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import vifs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
 
@@ -188,6 +189,26 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
     assert result["changed"] and result["diff"]["before"]["web"]["vm_state"] == "error"
     actions = cloud.info(name="web", actions=True)[0]["actions"]
     assert [action["finished_at"] is None for action in actions] == [True, False]
+
+
+def test_a_host_that_a_build_left_is_written_down_until_it_is_tried_there_again(cloud: t.Any) -> None:
+    def left() -> dict[str, str]:
+        return {row.host: row.reason for row in cloud.rows(sa.select(departure))}
+
+    (instance,) = cloud.server(ask())["to_build"]
+    cloud.place(instance["uuid"], "hv1")
+    cloud.state({"uuids": [instance["uuid"]], "state": "retry", "host": "hv1"})
+    assert left() == {"hv1": "retried"}
+    cloud.place(instance["uuid"], "hv2")
+    # somebody took its claim away, and it is placed anew
+    cloud.write(sa.delete(tables.allocation))
+    cloud.place(instance["uuid"], "hv3")
+    assert left() == {"hv1": "retried", "hv2": "retried"}
+    cloud.state({"uuids": [instance["uuid"]], "state": "error", "reason": "boom"})
+    assert left() == {"hv1": "retried", "hv2": "retried", "hv3": "retried"}
+    cloud.server(ask())
+    cloud.place(instance["uuid"], "hv1")
+    assert left() == {"hv2": "retried", "hv3": "retried"}
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,38 @@ options:
 
     # Of those that look at a host, and compare it with the ledger
     SCAN = r"""
+options:
+  look_only:
+    description: Look at the host and return RV(found), RV(seen) and RV(since), without a comparison.
+    type: bool
+    default: false
+  look:
+    description: The result of an earlier task with O(look_only). The host is not asked again.
+    type: dict
+  elsewhere:
+    description:
+      - What other hosts were seen to have, one of RV(novalite.cloud.whereabouts#module:hosts).
+      - Without it no other host was asked, and what the ledger has on one of them is left alone.
+    type: dict
+  rehearsal:
+    description:
+      - For check mode, what earlier tasks of the run did to the ledger and took back. It is done again first, and taken
+        back with the rest.
+    type: dict
+    suboptions:
+      build_timeout:
+        description: As M(novalite.cloud.ledger_heal) takes it.
+        type: int
+      outcomes:
+        description: What hosts said of live migrations that were cut off.
+        type: list
+        elements: dict
+        default: []
+      accepted:
+        description: As M(novalite.cloud.whereabouts) returns it.
+        type: list
+        elements: dict
+        default: []
 attributes:
   check_mode:
     support: full

@@ -14,6 +14,7 @@ import tempfile
 import typing as t
 
 from ._command import CommandError, run
+from ._disk import removed
 from ._disk.config_drive import PROGRAMS as ISO_PROGRAMS
 from ._domain import lifecycle
 from ._domain.capabilities import Capabilities, booted_at_of, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
@@ -50,6 +51,7 @@ def gather(
         "memory_mb": memory_mb_of(_read("/proc/meminfo")),
         "booted_at": booted_at_of(_read("/proc/stat")),
         "disk_gb": disk_gb(state_dir),
+        "removed_gb": -(-sum(day.bytes for day in removed.days(state_dir)) // 1024**3),
         "state_dir": os.path.abspath(state_dir),
         "hypervisor_type": "QEMU",
         "hypervisor_version": 0,

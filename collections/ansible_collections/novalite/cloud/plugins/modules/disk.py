@@ -70,6 +70,11 @@ options:
           - Whether it is the disk, kernel and ramdisk that the instance is rescued with. Its own ones are left alone.
         type: bool
         default: false
+      to_bin:
+        description:
+          - With O(state=absent), moves the directory to C(<state_dir>/removed/<date>/<uuid>), as it is, instead.
+        type: bool
+        default: false
       record:
         description: What the ledger says of the instance, to be kept beside it; see M(novalite.cloud.host_record).
         type: str
@@ -78,12 +83,23 @@ options:
       - V(absent) removes the directories of the instances with all they hold.
       - V(anew) makes the disks anew and always changes something. The old ones stay until the new ones are there, and
         if one fails, all of them. No guest may be using them.
+      - V(emptied) removes for good what was moved away by O(disks[].to_bin), on O(days) and as O(min_free) says.
     type: str
-    choices: [present, anew, absent]
+    choices: [present, anew, absent, emptied]
     default: present
+  days:
+    description: With O(state=emptied), the days that are emptied, such as V(2026-11-01).
+    type: list
+    elements: str
+    default: []
+  min_free:
+    description: With O(state=emptied), empties the oldest days, too, until so many percent of the file system are free.
+    type: int
+    default: 0
   wipe:
     description:
-      - What to do with the content of the files before they are removed by O(state=absent) or O(state=anew).
+      - What to do with the content of the files before they are removed by O(state=absent), O(state=anew) or
+        O(state=emptied).
       - V(zero) overwrites all of it, which takes its time, and means nothing on a copy-on-write file system.
       - V(discard) gives the blocks back to the file system, which hands that on to the device where it is mounted with
         C(discard).
@@ -146,10 +162,15 @@ disks:
       type: list
       elements: str
       returned: when O(state=absent)
+emptied:
+  description: The days that were emptied, each with C(day), the number of C(disks), and the C(bytes) that they took.
+  returned: when O(state=emptied)
+  type: list
+  elements: dict
 """
 
 from ..module_utils._disk.overlay import Disk, create_disks, replace_disks
-from ..module_utils._disk.removal import remove_disks
+from ..module_utils._disk.removal import empty_bin, remove_disks
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._records import write_records
@@ -171,10 +192,13 @@ ARGUMENT_SPEC = {
             "swap_mb": {"type": "int", "default": 0},
             "root": {"type": "bool", "default": True},
             "rescue": {"type": "bool", "default": False},
+            "to_bin": {"type": "bool", "default": False},
             "record": {"type": "str"},
         },
     },
-    "state": {"type": "str", "choices": ["present", "anew", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "anew", "absent", "emptied"], "default": "present"},
+    "days": {"type": "list", "elements": "str", "default": []},
+    "min_free": {"type": "int", "default": 0},
     "wipe": {"type": "str", "choices": ["none", "discard", "zero"], "default": "none"},
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
@@ -184,13 +208,19 @@ def run(call: HostCall) -> Result:
     params, check_mode = call.params, call.check_mode
     state, state_dir, wipe = params["state"], params["state_dir"], params["wipe"]
     records = {disk["uuid"]: disk["record"] for disk in params["disks"] if disk["record"] is not None}
-    disks = [Disk(**{name: value for name, value in disk.items() if name != "record"}) for disk in params["disks"]]
+    to_bin = {disk["uuid"] for disk in params["disks"] if disk["to_bin"]}
+    not_of_disk = ("record", "to_bin")
+    disks = [
+        Disk(**{name: value for name, value in disk.items() if name not in not_of_disk}) for disk in params["disks"]
+    ]
+    if state == "emptied":
+        return empty_bin(state_dir, params["days"], params["min_free"], check_mode, wipe)
     if state == "present":
         result = create_disks(disks, state_dir, check_mode)
     elif state == "anew":
         result = replace_disks(disks, state_dir, check_mode, wipe)
     else:
-        result = remove_disks(disks, state_dir, check_mode, wipe)
+        result = remove_disks(disks, state_dir, check_mode, wipe, to_bin)
     if state != "absent" and not check_mode:
         write_records(state_dir, records)
     return result

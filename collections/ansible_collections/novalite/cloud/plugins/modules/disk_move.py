@@ -111,6 +111,12 @@ options:
       - With O(state=forgotten), only copies that were made before, in seconds since the epoch by the host's clock, as
         RV(novalite.cloud.host_drift#module:found) has it.
     type: float
+  to_bin:
+    description:
+      - With O(state=restored) and O(state=forgotten), keeps in C(<state_dir>/removed/<date>/) what is replaced or
+        removed.
+    type: bool
+    default: false
 seealso:
   - module: novalite.cloud.disk
   - module: novalite.cloud.server_migration
@@ -194,6 +200,7 @@ ARGUMENT_SPEC = {
     "running": {"type": "bool", "default": False},
     "disks": {"type": "list", "elements": "dict", "default": []},
     "made_before": {"type": "float"},
+    "to_bin": {"type": "bool", "default": False},
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
 
@@ -235,9 +242,9 @@ def _do(params: JsonMapping) -> Result:
         done = transfer.keep(uuids, state_dir)
     elif state == "restored":
         _refuse_running(moves)
-        done = transfer.restore(uuids, state_dir)
+        done = transfer.restore(uuids, state_dir, params["to_bin"])
     else:
-        done = transfer.forget(uuids, state_dir, params["made_before"])
+        done = transfer.forget(uuids, state_dir, params["made_before"], params["to_bin"])
     write_records(state_dir, records)
     return {"changed": bool(done), "done": done}
 

@@ -26,6 +26,11 @@ extends_documentation_fragment:
   - novalite.cloud.ledger.scan
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
+options:
+  removed_days:
+    description: For how many days the disks that repairs removed are kept.
+    type: int
+    default: 14
 """
 
 EXAMPLES = r"""
@@ -71,6 +76,26 @@ left:
   description: Whether there is anything in RV(plan).
   returned: success
   type: bool
+seen:
+  description:
+    - What the host has of each instance (C(sights)), and its C(volumes), as M(novalite.cloud.whereabouts) takes it.
+  returned: with O(look_only)
+  type: dict
+since:
+  description: When the look began, in seconds since the epoch by the controller's clock.
+  returned: with O(look_only)
+  type: int
+contested:
+  description:
+    - What stays although the ledger has it elsewhere, each with C(uuid), C(name), the reason (C(why)), and the host
+      that would have to be asked (C(ask)).
+  returned: without O(look_only)
+  type: list
+  elements: dict
+proofs:
+  description: The C(proof) by which something is in RV(plan), and the reason in words (C(why)), by the instance's UUID.
+  returned: without O(look_only)
+  type: dict
 unknown:
   description: Domains with novalite's metadata that this ledger never heard of, each with C(uuid) and C(name).
   returned: success
@@ -105,6 +130,11 @@ grow:
   returned: success
   type: list
   elements: dict
+empty:
+  description: Days of the bin whose time is over, as M(novalite.cloud.disk) takes O(novalite.cloud.disk#module:days).
+  returned: success
+  type: list
+  elements: str
 stale_devices:
   description: What is to be detached, as M(novalite.cloud.stale_devices) takes it.
   returned: success
@@ -126,12 +156,14 @@ found:
   type: dict
 """
 
-from ..module_utils._drift.host_scan import ARGUMENT_SPEC, scan
+from ..module_utils._drift import host_scan
 from ..module_utils._host_module import HostCall, Result, run_host_module
+
+ARGUMENT_SPEC = {**host_scan.ARGUMENT_SPEC, "removed_days": {"type": "int", "default": 14}}
 
 
 def run(call: HostCall) -> Result:
-    return {"changed": False, "found": scan(call.params["state_dir"], call.params["uri"])}
+    return {"changed": False, "found": host_scan.scan(call.params["state_dir"], call.params["uri"])}
 
 
 def main() -> None:

@@ -50,6 +50,26 @@ left:
   description: Whether there is anything left.
   returned: success
   type: bool
+seen:
+  description:
+    - What the host has of each instance (C(sights)), and its C(volumes), as M(novalite.cloud.whereabouts) takes it.
+  returned: with O(look_only)
+  type: dict
+since:
+  description: When the look began, in seconds since the epoch by the controller's clock.
+  returned: with O(look_only)
+  type: int
+contested:
+  description:
+    - What stays although the ledger has it elsewhere, each with C(uuid), C(name), the reason (C(why)), and the host
+      that would have to be asked (C(ask)).
+  returned: without O(look_only)
+  type: list
+  elements: dict
+proofs:
+  description: The C(proof) by which something is in RV(plan), and the reason in words (C(why)), by the instance's UUID.
+  returned: without O(look_only)
+  type: dict
 unknown:
   description: Domains with novalite's metadata that this ledger never heard of, each with C(uuid) and C(name).
   returned: success

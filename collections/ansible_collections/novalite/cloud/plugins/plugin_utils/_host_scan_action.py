@@ -14,6 +14,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
+from ..module_utils._drift.proofs import sights_of
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
 from ._ledger_action import LedgerAction
@@ -53,9 +54,15 @@ class HostScanAction(HostLedgerAction):
         arguments = {option: params[option] for option in HOST_ARGUMENTS}
         arguments["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         since = int(time.time())
-        result = self.run_on_host(self.name(), arguments, task_vars)
+        result = params["look"] or {**self.run_on_host(self.name(), arguments, task_vars), "since": since}
         if result.get("failed") or "found" not in result:
             return result
+        if params["look_only"]:
+            sights = {uuid: vars(sight) for uuid, sight in sights_of(result["found"]).items()}
+            return {**result, "seen": {"sights": sights, "volumes": result["found"]["volumes"]}}
         host = params["name"] or task_vars["inventory_hostname"]
-        seen = {**arguments, "host": host, "since": since, "found": result["found"]}
-        return {**result, **self.ask_ledger(seen, where)}
+        look = {"host": host, **{name: result[name] for name in ("since", "found")}}
+        options = ("elsewhere", "rehearsal", "removed_days")
+        look |= {name: params[name] for name in options if name in params}
+        compared = self.ask_ledger({**arguments, **look}, where)
+        return {"changed": False, "found": result["found"], **compared}

@@ -186,6 +186,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         {
             "max_age": Variable("seconds that an unused image is kept", "int"),
             "max_cache_gb": Variable("GiB of unused images that are kept", "int"),
+            "min_free": Variable("percent of the file system for which the bin of removed disks is emptied", "int"),
         }
     ),
     "firewall": Playbook({}),
@@ -278,7 +279,13 @@ PLAYBOOKS: dict[str, Playbook] = {
         SHUTDOWN, WAIT, _options("image", "key", "metadata", "user_data", "files", "admin_password")
     ),
     "reconcile": Playbook(
-        {**REPORT, "build_timeout": Variable("seconds of silence after which a run is taken for dead", "int")}
+        {
+            **REPORT,
+            "build_timeout": Variable("seconds of silence after which a run is taken for dead", "int"),
+            "accept": Variable(
+                "hosts whose guests are theirs, though the ledger has them elsewhere", "list", commas=True
+            ),
+        }
     ),
     "release": Playbook({"server": Variable("name of the adopted server"), **PROJECT}, (("server",),)),
     "rescue": _of_servers(SHUTDOWN, WAIT, _options("image", "admin_password")),

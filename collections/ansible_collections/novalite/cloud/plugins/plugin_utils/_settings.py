@@ -42,6 +42,7 @@ INVENTORY: dict[str, Variable] = {
     "novalite_metadata_url": Variable("where the metadata service is"),
     "novalite_wait_for": Variable("what launches wait for, where wait_for does not say it", choices=WAIT_FOR),
     "novalite_facts_max_age": Variable("seconds for which a launch believes what it has heard of a host", "int"),
+    "novalite_removed_days": Variable("days for which disks that repairs removed are kept on their hosts", "int"),
     "novalite_mac_prefix": Variable("how the guests' MAC addresses begin"),
     "novalite_antispoof": Variable(
         "what keeps guests from sending under foreign addresses", choices=("nwfilter", "chains")

@@ -17,7 +17,7 @@ import typing as t
 from .._errors import ConflictError, NovaliteError
 from .._host import locked, remove_file
 from .._json import JsonObject
-from . import layout
+from . import layout, removed
 from .cache import STAGING_PREFIX
 from .download_request import remove_part
 from .overlay import LOCK, LOCK_TIMEOUT
@@ -73,8 +73,8 @@ def _used(state_dir: str) -> set[str]:
     """The keys of the files in the cache that the disks of all instances here stand on."""
     instances = os.path.join(state_dir, layout.INSTANCES)
     names: set[str] = set()
-    for entry in sorted(os.listdir(instances)) if os.path.isdir(instances) else []:
-        directory = os.path.join(instances, entry)
+    here = [os.path.join(instances, entry) for entry in os.listdir(instances)] if os.path.isdir(instances) else []
+    for directory in sorted([*here, *removed.instances(state_dir)]):
         if not os.path.isdir(directory) or os.path.islink(directory):
             continue
         records = read_records(directory)

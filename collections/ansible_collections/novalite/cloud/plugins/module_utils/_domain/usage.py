@@ -49,15 +49,15 @@ class Room:
         return cls(options["count_foreign"], frozenset(options["instances"]), shares)
 
 
-def usage(domains: t.Iterable[Domain], known: t.Container[str], count: str) -> Usage:
-    """Return what those `domains` of a host take that are not `known`.
+def usage(domains: t.Iterable[Domain], known: t.Container[str], count: str, removed_gb: int = 0) -> Usage:
+    """Return what those `domains` of a host take that are not `known`, and the disks that were removed (`removed_gb`).
 
     With `running`, those that are off count with their disks alone: nobody gave their memory away, but their files are
     there, and grow when they start. `all` counts them as if they ran, `none` counts nobody.
     """
     if count == NONE:
-        return Usage()
-    sums = [0, 0, 0]
+        return Usage(disk_gb_others=removed_gb)
+    sums = [0, 0, removed_gb]
     for domain in domains:
         if domain["uuid"] in known:
             continue
@@ -73,7 +73,8 @@ def shortage(facts: t.Mapping[str, t.Any], room: Room) -> str | None:
 
     The rule is the one of a claim in the ledger (_ledger/placement/claims.py), which is Placement's.
     """
-    others = usage(facts["domains"], room.instances, room.count_foreign)._asdict()
+    removed_gb = facts.get("removed_gb", 0)
+    others = usage(facts["domains"], room.instances, room.count_foreign, removed_gb)._asdict()
     for name, share in room.shares.items():
         by_others = others[f"{name}_others"]
         limit = int((facts[name] - share.reserved) * share.ratio)

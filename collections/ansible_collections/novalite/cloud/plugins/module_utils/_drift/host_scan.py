@@ -15,7 +15,7 @@ import uuid as uuids
 from xml.etree import ElementTree
 
 from .._command import CommandError
-from .._disk import layout
+from .._disk import layout, removed
 from .._disk.records import read_records
 from .._domain import lifecycle
 from .._domain.compare import METADATA_NAMESPACE, attribute
@@ -41,6 +41,17 @@ HOST_ARGUMENTS = {"state_dir": {"type": "path", "default": STATE_DIR}, "uri": {"
 ARGUMENT_SPEC = {
     **HOST_ARGUMENTS,
     "name": {"type": "str"},
+    "look_only": {"type": "bool", "default": False},
+    "look": {"type": "dict"},
+    "elsewhere": {"type": "dict"},
+    "rehearsal": {
+        "type": "dict",
+        "options": {
+            "build_timeout": {"type": "int"},
+            "outcomes": {"type": "list", "elements": "dict", "default": []},
+            "accepted": {"type": "list", "elements": "dict", "default": []},
+        },
+    },
     # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
@@ -71,6 +82,7 @@ def scan(state_dir: str, uri: str) -> Look:
         "domains": sorted(domains, key=lambda domain: domain["name"]),
         "disks": disks,
         "files": {uuid: _files(state_dir, uuid) for uuid in disks},
+        "removed": [{"day": day, "disks": count, "bytes": size} for day, count, size in removed.days(state_dir)],
         "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
         "stale_devices": [

@@ -18,6 +18,7 @@ from .._disk.layout import DISK, EPHEMERAL, KEPT
 from .._model.look import Look
 
 RETRIED, SHELVED = "retried", "shelved"  # of the reasons in the table `departure`
+NAMED = 3  # hosts that a sentence names at most
 _ALIVE = ("running", "paused", "suspended", "shutting down")  # states of a domain whose guest is in memory
 
 
@@ -28,6 +29,7 @@ class Proof(enum.Enum):
     ELSEWHERE = "left_and_is_elsewhere"  # it left this host, and its own host was seen to have it
     BUILD_FAILED = "build_failed"  # the host failed to build it, nobody was told that it runs, and it is on no host
     SHELVED = "shelved_with_image"  # it left this host for an image, which is there
+    KEPT = "kept_for_its_days"  # of the bin's days
     UNUSED = "used_by_no_guest_here"  # of chains, entries, bridges: no guest that is here, or belongs here, needs it
 
 
@@ -134,8 +136,35 @@ def obstacle(word: Word, host: str, here: Sight, evidence: Evidence) -> str | No
         if (sight.disk or sight.defined) and not is_leftover:
             what = "its disk is" if sight.disk else "is defined"
             return f"{what} on {name}, the ledger has it on {host}"
-    silent = sorted(evidence.silent - {host})
-    if silent and not (has_disk and here.defined):
-        more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
-        return f"not known: {', '.join(silent[:3])}{more} {'were' if len(silent) > 1 else 'was'} not asked"
+    return None if has_disk and here.defined else not_asked(evidence.silent)
+
+
+def not_asked(silent: t.Collection[str]) -> str | None:
+    """Return that these hosts may have what is missing on another one; None when there are none."""
+    names = sorted(silent)
+    if not names:
+        return None
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"not known: {', '.join(names[:NAMED])}{more} {'were' if len(names) > 1 else 'was'} not asked"
+
+
+def refusal(word: Word, host: str, here: Sight, evidence: Evidence) -> str | None:
+    """Return why the ledger is not to follow the instance to `host`, which has it (`here`); None when it may."""
+    others = {name: sight for name, sight in sorted(evidence.sights.items()) if name != host}
+    if word.host is None:
+        return "the ledger has it on no host, and took back what it had"
+    if word.host in evidence.silent:
+        return f"{word.host}, where the ledger has it, was not asked"
+    running = [name for name, sight in others.items() if sight.runs]
+    if running:
+        return f"it runs on {' and '.join(running)}"
+    if here.runs:
+        return None
+    if not here.disk:
+        return "no disk of it is there"
+    holding = [name for name, sight in others.items() if sight.disk]
+    if holding:
+        return f"it does not run there, and a disk of it is on {' and '.join(holding)}, too"
+    if evidence.silent:
+        return f"it does not run there, and another host may have a disk of it, too; {not_asked(evidence.silent)}"
     return None

@@ -44,6 +44,14 @@ class Remnant(t.TypedDict):
     disk: str
 
 
+class RemovedDay(t.TypedDict):
+    """What repairs removed on one day, and the bin still has."""
+
+    day: str  # 2026-11-01
+    disks: int
+    bytes: int
+
+
 class Look(t.TypedDict):
     """All of novalite's that is on a host."""
 
@@ -51,6 +59,7 @@ class Look(t.TypedDict):
     domains: list[FoundDomain]
     disks: list[str]  # UUIDs
     files: dict[str, list[str]]  # UUID -> names
+    removed: list[RemovedDay]
     volumes: list[str]
     missing_bases: dict[str, list[str]]  # UUID -> checksums
     stale_devices: list[Remnant]

@@ -17,7 +17,7 @@ import typing as t
 
 from .._command import pipe
 from .._confined import ANY_SIZE, Limits, run_confined
-from .._disk import layout, records
+from .._disk import layout, records, removed
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .._disk.inspect import qcow2_size
 from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
@@ -129,13 +129,16 @@ def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
     return in_threads(copy, list(uuids), workers=4)
 
 
-def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:
-    """Bring back what keep() kept. One that has nothing kept is as it was. Returns the UUIDs that this changed."""
+def restore(uuids: t.Iterable[str], state_dir: str, to_bin: bool = False) -> list[str]:
+    """Bring back what keep() kept. One that has nothing kept is as it was. Returns the UUIDs that this changed. What is
+    replaced goes to the bin with `to_bin`."""
     changed = []
     for uuid in uuids:
         directory = layout.instance_dir(state_dir, uuid)
         kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + layout.KEPT))]
         if kept:
+            if to_bin:
+                removed.put(state_dir, uuid, RESIZED)
             for name in RESIZED:  # a disk that the other size had, and this one has not
                 if name not in kept:
                     remove_file(os.path.join(directory, name))
@@ -145,9 +148,9 @@ def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:
     return changed
 
 
-def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = None) -> list[str]:
+def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = None, to_bin: bool = False) -> list[str]:
     """Remove what keep() kept, or had made before `made_before` (seconds since the epoch): a resize may have begun
-    since somebody saw that nobody needs it. Returns the UUIDs that this changed."""
+    since somebody saw that nobody needs it. Returns the UUIDs that this changed. With `to_bin` it goes there."""
     changed = []
     for uuid in uuids:
         directory = layout.instance_dir(state_dir, uuid)
@@ -157,6 +160,8 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
                 if not name.endswith((layout.KEPT, f"{layout.KEPT}.part")):
                     continue
                 if made_before is None or os.stat(path).st_mtime < made_before:
+                    if to_bin and name.endswith(layout.KEPT):
+                        removed.put(state_dir, uuid, [name])
                     os.unlink(path)
                     changed.append(uuid)
     return sorted(set(changed))

@@ -187,12 +187,6 @@ def _swap(
     return done
 
 
-def arrived_alive(connection: sa.Connection, move: MoveRow) -> None:
-    """A guest that moved while it ran is on its destination now; finish() ends the move."""
-    swap(connection, move.instance_uuid, {"host": move.dest_host, "updated_at": now_()})
-    departures.arrive(connection, [move.instance_uuid], move.dest_host)
-
-
 def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str | None = None) -> None:
     """End a committed move: a live migration or an evacuation is over, others wait to be confirmed or reverted."""
     now = now_()

@@ -11,8 +11,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._drift.proofs import Evidence, Sight, Word
-from ..._json import JsonMapping, JsonObject
+from ..._drift.proofs import Evidence, Sight, Word, not_asked
+from ..._json import JsonMapping
 from ..._rules.build_states import OFFLOADED
 from ..db.tables import compute_host, instance
 from ..placement import departures
@@ -50,14 +50,16 @@ class Elsewhere:
             hosts = connection.execute(sa.select(compute_host.c.name).where(compute_host.c.name != host))
             seen = {"sights": {}, "volumes": {}, "silent": list(hosts.scalars())}
         self._sights: JsonMapping = seen["sights"]
-        self.volumes: JsonMapping = seen["volumes"]
-        self.silent = frozenset(seen["silent"])
+        self._host, self._volumes = host, seen["volumes"]
+        self._silent = frozenset(seen["silent"])
 
     def of(self, uuid: str) -> Evidence:
         """What was seen of the instance."""
-        return Evidence({host: Sight(**sight) for host, sight in self._sights.get(uuid, {}).items()}, self.silent)
+        return Evidence({host: Sight(**sight) for host, sight in self._sights.get(uuid, {}).items()}, self._silent)
 
-
-def as_json(sight: Sight) -> JsonObject:
-    """The sight, as Elsewhere takes it."""
-    return {"runs": sight.runs, "defined": sight.defined, "disk": sight.disk}
+    def doubt_of_volume(self, volume_id: str) -> str | None:
+        """Return why a volume that is missing on the host may not be lost."""
+        there = self._volumes.get(volume_id)
+        if there:
+            return f"its data is on {' and '.join(there)}, the ledger has it on {self._host}"
+        return not_asked(self._silent)

@@ -97,7 +97,7 @@ def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> J
             swap(connection, uuid, {"vm_state": opened.old_vm_state, "power_state": _power(move)})
         else:
             if action == "live-migration" and row.host == opened.source_host:
-                migrations.arrived_alive(connection, opened)
+                swap(connection, uuid, {"host": opened.dest_host})
             migrations.finish(connection, opened, row)
             if action == "evacuate":
                 state = "active" if move["starts"] else "stopped"
@@ -234,5 +234,5 @@ def _settle_interrupted(connection: sa.Connection, server: Instance, move: MoveR
     if not arrived:
         migrations.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
         return
-    migrations.arrived_alive(connection, move)
+    swap(connection, server["uuid"], {"host": move.dest_host, "updated_at": migrations.now_()})
     migrations.finish(connection, move, row)

@@ -10,35 +10,36 @@ begun here as a hard reboot, by compare-and-swap, so that no two runs are at one
 
 from __future__ import annotations
 
-import re
 import time
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._disk import removed
 from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from ..._drift import proofs
-from ..._drift.report import Row, removal, row
+from ..._drift.report import Row, row
 from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.look import Look
 from ..compute import migrations, power_states, server_actions
 from ..compute.plans import plan_hosts
-from ..db.tables import instance, vif
+from ..drift import leftover_rows
 from ..drift.resize_disk_backups import resize_disk_backups
 from ..drift.words import Elsewhere, words
 from ..ec2 import ec2_shutdowns
 from ..queries import actions
-from ..queries.instance_rows import swap, whereabouts
+from ..queries.instance_rows import swap
 from ..queries.views import instances_by
 from ..volumes import volume_heal
 from .orphans import orphans
+from .whereabouts import rehearse
 
 RESIZED = "resized"  # it waits for its owner's word, with its guest on or off as before
 STATES = ("active", "stopped", "paused", "suspended", RESIZED)  # of instances whose guests are compared
 ACTION = "reboot"  # Nova's way to make a guest again from what is recorded of it
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+REMOVED_DAYS = 14  # that the bin keeps what repairs removed
 DETAILS = {"type": server_actions.HARD}
 
 
@@ -48,9 +49,15 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     besides. Writes the states of guests that nobody can bring back, or that went another way by themselves."""
     look: Look = params["found"]
     host, since = params["host"], params["since"]
+    if (rehearsal := params.get("rehearsal")) is not None:
+        rehearse(connection, {**rehearsal, "since": since})
     result = orphans(connection, {"host": host, "found": look, "elsewhere": params.get("elsewhere")})
-    owners = _Owners(connection, look)
-    rows = [*_left(host, result, owners), *_contested(host, result, look, owners), *_released(host, result)]
+    owners = leftover_rows.Owners(connection, look)
+    rows = [
+        *leftover_rows.left(host, result, owners),
+        *leftover_rows.contested(host, result, look, owners),
+        *leftover_rows.released(host, result),
+    ]
     at_rest = [
         server
         for server in instances_by(connection, hosts=[host])
@@ -78,9 +85,17 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         row(host, f"{device['what']} {device['name']}", "nobody is at it", f"leads to {device['disk']}", "detached")
         for device in stale_devices
     ]
-    for name, status in volume_heal.fail_lost(connection, host, look["volumes"], since):
-        rows.append(row(host, f"volume {name}", status, "missing", "volume to error"))
-        guests.changed = True
+    doubt = Elsewhere(connection, host, params).doubt_of_volume
+    for name, status, why in volume_heal.fail_lost(connection, host, look["volumes"], since, doubt):
+        how = f"none: {why}" if why is not None else "volume to error"
+        rows.append(row(host, f"volume {name}", status, "missing", how))
+        guests.changed |= why is None
+    keep_days = params.get("removed_days", REMOVED_DAYS)
+    bin_days = look.get("removed", [])
+    # by the earlier of two clocks: one that is ahead empties nothing
+    now = min(look["looked_at"], since) if bin_days else since
+    expired = removed.expired([day["day"] for day in bin_days], now, keep_days)
+    rows += [leftover_rows.emptied(host, day, keep_days) for day in bin_days if day["day"] in expired]
     if keep is not None:
         rows += [*_plug(host, look, keep), *_guard(host, look, keep)]
     result |= {
@@ -93,6 +108,7 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "forget": kept["forget"],
         "grow": guests.grow,
         "stale_devices": stale_devices,
+        "empty": expired,
         "define": guests.define,
         "restart": guests.restart,
     }
@@ -315,92 +331,6 @@ class _Guests:
             word = state if server["vm_state"] == RESIZED else change["after"]["vm_state"]
             self.rows.append(row(self._host, what, change["before"]["vm_state"], shown, f"recorded as {word}"))
         return bool(changes)
-
-
-class _Owners:
-    """Owners of things on hosts: UUIDs, numbers and MACs -> a word about whose they are."""
-
-    def __init__(self, connection: sa.Connection, look: Look) -> None:
-        c = instance.c
-        numbers = {chain["id"] for chain in look["chains"]} | {int(name[-8:], 16) for name in look["filters"]}
-        macs = {entry["mac"] for network in look["dhcp_networks"] for entry in network["hosts"]}
-        uuids = (
-            {domain["uuid"] for domain in look["domains"]}
-            | set(look["disks"])
-            | {word for device in look["stale_devices"] for word in _UUID.findall(device["disk"])}
-        )
-        rows = connection.execute(
-            sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state).where(
-                sa.or_(c.uuid.in_(sorted(uuids)), c.id.in_(sorted(numbers)))
-            )
-        ).all()
-        self.by_uuid = {record.uuid: whereabouts(record, record.name) for record in rows}
-        self.by_number = {record.id: whereabouts(record, record.name) for record in rows}
-        owners = connection.execute(
-            sa.select(vif.c.mac, c.name, c.host, c.deleted, c.vm_state)
-            .join(instance, c.uuid == vif.c.instance_uuid)
-            .where(vif.c.mac.in_(sorted(macs)))
-        )
-        self.by_mac = {owner.mac: whereabouts(owner, owner.name) for owner in owners}
-
-    def is_ours(self, path: str) -> bool:
-        return any(word in self.by_uuid for word in _UUID.findall(path))
-
-
-def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
-    """List what the role `reclaim` is to take away."""
-    plan, nobody = result["plan"], "nobody's"
-    rows = [
-        removal(host, what, owners.by_uuid[uuid], how, **result["proofs"][uuid])
-        for what, uuid, how in (
-            *((f"domain {domain['name']}", domain["uuid"], "removed") for domain in plan["domains"]),
-            *(
-                (f"disks {disk['uuid']}", disk["uuid"], "moved to removed/" if disk["to_bin"] else "removed")
-                for disk in plan["disks"]
-            ),
-        )
-    ]
-    leftovers = [
-        *(
-            (f"chains nova-inst-{server['id']}", owners.by_number[server["id"]])
-            for server in plan["firewall_instances"]
-        ),
-        *(
-            (f"filter {nwfilter['name']}", owners.by_number[int(nwfilter["name"][-8:], 16)])
-            for nwfilter in plan["filters"]
-        ),
-        *(
-            (f"DHCP entry {entry['mac']} on {network['bridge']}", owners.by_mac.get(entry["mac"], nobody))
-            for network in plan["dhcp_networks"]
-            for entry in network["hosts"]
-        ),
-        *((f"bridge {bridge['name']}", "no instance here is on it") for bridge in plan["last_bridges"]),
-    ]
-    unused = proofs.Proof.UNUSED.value
-    why = "no guest that is here, or belongs here, uses it"
-    return rows + [removal(host, what, ledger, "removed", proof=unused, why=why) for what, ledger in leftovers]
-
-
-def _contested(host: str, result: JsonMapping, look: Look, owners: _Owners) -> list[Row]:
-    """List what stays although the ledger does not have it here."""
-    domains = {domain["uuid"]: domain for domain in look["domains"]}
-    return [
-        row(
-            host,
-            f"domain {domains[uuid]['name']}" if uuid in domains else f"disks {uuid}",
-            owners.by_uuid[uuid],
-            domains[uuid]["state"] if uuid in domains else "there",
-            f"none: {left['name']} {left['why']}",
-        )
-        for left in result["contested"]
-        for uuid in (left["uuid"],)
-    ]
-
-
-def _released(host: str, result: JsonMapping) -> list[Row]:
-    networks = result.get("diff", {}).get("before", {}).get("host_addresses", ())
-    why = "no instance needs it"
-    return [row(host, f"address of {host} in {name}", "taken", why, "given back") for name in networks]
 
 
 def _guard(host: str, look: Look, keep: JsonObject) -> list[Row]:

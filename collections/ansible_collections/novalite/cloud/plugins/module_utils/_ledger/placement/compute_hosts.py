@@ -250,7 +250,7 @@ def _foreign(entry: JsonMapping, old: t.Any, ours: t.Container[str]) -> dict[str
     if not entry.get("up", True) or entry.get("domains") is None:
         return {}
     count = entry.get("count_foreign") or (POLICY["count_foreign"] if old is None else old.count_foreign)
-    return usage(entry["domains"], ours, count)._asdict()
+    return usage(entry["domains"], ours, count, entry.get("removed_gb") or 0)._asdict()
 
 
 def _decided(entry: JsonMapping, old: t.Any) -> JsonObject:

@@ -50,8 +50,11 @@ def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Cha
     return changes
 
 
-def fail_lost(connection: sa.Connection, host: str, files: t.Collection[str], since: int) -> list[tuple[str, str]]:
-    """Make volumes of this host errors whose files are not among `files` (ids); returns (name, status before)."""
+def fail_lost(
+    connection: sa.Connection, host: str, files: t.Collection[str], since: int, doubt: t.Callable[[str], str | None]
+) -> list[tuple[str, str, str | None]]:
+    """Make volumes of this host errors whose files are not among `files` (ids), unless there is `doubt` about one (id).
+    Returns name, status before, and the doubt."""
     rows = connection.execute(
         sa.select(volume.c.id, volume.c.name, volume.c.status)
         .join(volume_type, volume_type.c.id == volume.c.type_id)
@@ -66,7 +69,12 @@ def fail_lost(connection: sa.Connection, host: str, files: t.Collection[str], si
         .order_by(volume.c.id)
     ).all()
     reason = f"its data is gone from {host}"
-    return [(row.name, row.status) for row in rows if volumes.swap(connection, row.id, (row.status,), "error", reason)]
+    return [
+        (row.name, row.status, why)
+        for row in rows
+        for why in (doubt(row.id),)
+        if why is not None or volumes.swap(connection, row.id, (row.status,), "error", reason)
+    ]
 
 
 def _silent(table: sa.Table, then: int) -> sa.Select[tuple[str, str, str, int]]:

@@ -1,0 +1,108 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ledger brought to what is: guests that an operator wants to stay on the host where they were seen to be."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._drift import proofs
+from ..._json import JsonMapping, JsonObject
+from ..._model.rows import InstanceRow
+from ..compute.server_actions import RUNNING, SHUTDOWN
+from ..db.tables import allocation, compute_host, instance
+from ..db.tables_migrations import OPEN, migration
+from ..db.tables_volumes import volume, volume_attachment
+from ..placement import departures
+from ..placement.claims import release_claims
+from ..queries import actions
+from ..queries.instance_rows import instance_rows, swap
+
+_ON = ("active", "paused", "rescued", "suspended")  # what a guest that runs may be recorded as
+
+
+def choose(
+    connection: sa.Connection,
+    hosts: t.Iterable[str],
+    known: t.Mapping[str, proofs.Word],
+    evidence: t.Mapping[str, proofs.Evidence],
+    volumes: t.Mapping[str, t.Collection[str]],
+) -> tuple[list[JsonObject], list[str]]:
+    """The guests that are on one of `hosts` though the ledger has them elsewhere, as write() takes them; and why others
+    are not accepted. `evidence` is of all hosts, `volumes` those that each has."""
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(sorted(known)))}
+    moving = sa.select(migration.c.instance_uuid).where(migration.c.status.in_(OPEN))
+    moves = set(connection.execute(moving).scalars())
+    chosen: list[JsonObject] = []
+    refusals: list[str] = []
+    for host in sorted(set(hosts)):
+        for uuid, word in sorted(known.items()):
+            here = evidence[uuid].sights.get(host)
+            if here is None or word.deleted or word.host == host:
+                continue
+            reason = _not_now(rows[uuid], moves) or proofs.refusal(word, host, here, evidence[uuid])
+            if reason is None:
+                ends = {"from_host": word.host, "to_host": host}
+                attached = sa.select(volume_attachment.c.volume_id).where(volume_attachment.c.instance_uuid == uuid)
+                brought = set(connection.execute(attached).scalars()).intersection(volumes[host])
+                chosen.append({"uuid": uuid, **ends, "runs": here.runs, "volumes": sorted(brought)})
+            else:
+                refusals.append(f"{word.name} is not accepted on {host}: {reason}")
+    return chosen, refusals
+
+
+def _not_now(row: InstanceRow, moves: t.Container[str]) -> str | None:
+    if row.adopted is not None:
+        return "it was adopted: release it (release.yml), and adopt it there (adopt.yml)"
+    if row.task_state is not None:
+        return f"it is in task_state {row.task_state}"
+    return "its move waits to be confirmed or reverted" if row.uuid in moves else None
+
+
+def write(connection: sa.Connection, chosen: t.Iterable[JsonMapping]) -> list[JsonObject]:
+    """Record these guests on their `to_host`, with their claims and the volumes whose files are there. Returns
+    corrections as ledger_heal does; whose row was changed meanwhile is left out."""
+    now, corrections = int(time.time()), []
+    for guest in chosen:
+        uuid, source, host = guest["uuid"], guest["from_host"], guest["to_host"]
+        (row,) = instance_rows(connection, instance.c.uuid == uuid)
+        after: JsonObject = {"host": host, "power_state": RUNNING if guest["runs"] else SHUTDOWN}
+        if guest["runs"] != (row.vm_state in _ON):
+            after["vm_state"] = "active" if guest["runs"] else "stopped"
+        before = {name: getattr(row, name) for name in after}
+        same = (instance.c.task_state.is_(None), instance.c.host == source)
+        if not swap(connection, uuid, {**after, "fault": None, "updated_at": now}, *same):
+            continue
+        departures.leave(connection, [uuid], source, departures.MOVED, now)
+        departures.arrive(connection, [uuid], host)
+        _claim(connection, uuid, source, host, now)
+        brought = (volume.c.id.in_(guest["volumes"]), volume.c.host == source)
+        connection.execute(sa.update(volume).where(*brought).values(host=host))
+        request, details = actions.new_request_id(), {uuid: {"from": source, "to": host}}
+        actions.start(connection, "reconcile", details, request, now, project_id=row.project_id)
+        actions.finish(connection, "reconcile", [(uuid, host, None)], now=now)
+        reason = f"{'runs' if guest['runs'] else 'its disk is'} on {host}: accepted"
+        corrections.append(
+            {"kind": "instance", "name": f"{row.name} ({uuid})", "reason": reason, "before": before, "after": after}
+        )
+    return corrections
+
+
+def _claim(connection: sa.Connection, uuid: str, source: str, host: str, now: int) -> None:
+    """Bring the claim along, without a guard: the guest has what it claims."""
+    query = sa.select(allocation.c.vcpus, allocation.c.memory_mb, allocation.c.disk_gb)
+    query = query.join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
+    amounts = connection.execute(query.where(allocation.c.instance_uuid == uuid)).mappings().first()
+    release_claims(connection, [uuid])
+    if amounts is None:
+        return
+    c = compute_host.c
+    sums = {f"{name}_used": c[f"{name}_used"] + amount for name, amount in amounts.items()}
+    claiming = sa.update(compute_host).where(c.name == host).values(**sums, generation=c.generation + 1)
+    host_id = connection.execute(claiming.returning(c.id)).scalar_one()
+    row = {"instance_uuid": uuid, "compute_host_id": host_id, "created_at": now, **amounts}
+    connection.execute(sa.insert(allocation).values(row))
