@@ -54,11 +54,10 @@ def whereabouts(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         corrections = acceptance.write(connection, chosen)
     result: dict[str, JsonObject] = {host: {"sights": {}, "volumes": {}, "silent": sorted(silent)} for host in seen}
     for uuid, place in _homes(connection, instance.c.uuid, instance.c.host, sights):
-        places = {place, *sights[uuid]}
-        if places != {place}:
-            for host in places & seen.keys():
-                others = {name: sight for name, sight in sights[uuid].items() if name != host}
-                result[host]["sights"][uuid] = {name: vars(sight) for name, sight in others.items()}
+        if sights[uuid].keys() != {place}:
+            for name in seen.keys() & {place, *sights[uuid]}:
+                others = {host: vars(sight) for host, sight in sights[uuid].items() if host != name}
+                result[name]["sights"][uuid] = others
     volumes: dict[str, list[str]] = {}
     for host, of_host in sorted(seen.items()):
         for volume_id in of_host["volumes"]:
