@@ -18,15 +18,18 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import pools
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import stable_privacy
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.secrets import derived_key
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import UNDER_WAY, migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
     release_addresses,
     release_host_address,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from tests.support import rows
 from tests.support.rows import add_instance, add_project, add_vif
 from tests.unit._ledger.conftest import on_postgresql
@@ -307,6 +310,23 @@ def test_the_hosts_own_address_stays_as_long_as_an_instance_needs_it(engine: sa.
         assert release_host_address(connection, network["id"], "hv1", NOW)
         assert not release_host_address(connection, network["id"], "hv1", NOW)
         assert owners(connection) == {}
+
+
+@pytest.mark.parametrize("status", [*UNDER_WAY, "finished", "error"])
+@pytest.mark.parametrize("end", ["source_host", "dest_host"])
+def test_the_hosts_own_address_stays_for_an_instance_on_its_way(engine: sa.Engine, status: str, end: str) -> None:
+    """To the host, or back to it: the instance itself is recorded on the other one."""
+    with transaction(engine) as connection:
+        network = add_network(connection)
+        (server,) = instances = some(1, network)
+        write(connection, instances)
+        fixed_ip(connection, {"instances": instances})
+        connection.execute(sa.update(tables.instance).values(host="hv2"))
+        (row,) = instance_rows(connection, tables.instance.c.uuid == server["uuid"])
+        migrations.insert(connection, "migrate", row)
+        ends = {"source_host": "hv2", "dest_host": "hv2", end: "hv1"}
+        connection.execute(sa.update(migration).values(status=status, **ends))
+        assert release_host_address(connection, network["id"], "hv1", NOW) is (status not in UNDER_WAY)
 
 
 @on_postgresql

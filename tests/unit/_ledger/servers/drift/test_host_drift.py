@@ -194,6 +194,15 @@ def test_what_another_run_is_at_is_left_to_it(cloud: t.Any, web: Result) -> None
     assert now(cloud) == ("active", "powering-off")
 
 
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_what_was_changed_in_the_second_of_the_look_is_not_judged(cloud: t.Any, web: Result, earlier: int) -> None:
+    began = int(time.time()) + 10
+    cloud.write(sa.update(tables.instance).values(updated_at=began - earlier))
+    result = compare(cloud, running(web, state="shutoff", reason="destroyed", taps=[]), since=began)
+    assert [domain["uuid"] for domain in result["restart"]] == [web["uuid"]] * earlier
+    assert len(result["rows"]) == earlier
+
+
 def test_devices_that_are_not_plugged_in_or_not_guarded(cloud: t.Any, web: Result) -> None:
     look = running(web)
     look["domains"][0]["taps"][0].update(master=None, unfiltered=True)

@@ -12,12 +12,18 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import departure
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
+    OPEN,
+    departure,
+    migration,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from tests.support.leaving import WatchedCloud
 
 Result = dict[str, t.Any]
@@ -158,6 +164,19 @@ def test_of_two_claims_the_one_where_the_instance_is_stays(cloud: t.Any) -> None
     assert kinds(result) == ["allocation"]  # its sums were never raised
     assert result["corrections"][0]["name"] == f"of {instance['uuid']} on {elsewhere}"
     assert (used(cloud, instance["host"]), used(cloud, elsewhere)) == ((1, 512, 1), (0, 0, 0))
+
+
+@pytest.mark.parametrize("status", [*OPEN, "confirmed", "error"])
+def test_a_claim_of_a_move_is_its_instances_until_the_move_is_over(cloud: t.Any, status: str) -> None:
+    instance = launched(cloud, "one")
+    elsewhere = "hv3" if instance["host"] != "hv3" else "hv1"
+    claim(cloud, instance["uuid"], elsewhere)
+    with transaction(cloud.engine) as connection:
+        (row,) = instance_rows(connection, tables.instance.c.uuid == instance["uuid"])
+        migrations.insert(connection, "migrate", row, host=elsewhere)
+    cloud.write(sa.update(migration).values(status=status))
+    claims = [row for row in repair(cloud, check_mode=True)["corrections"] if row["kind"] == "allocation"]
+    assert [row["name"] for row in claims] == ([] if status in OPEN else [f"of {instance['uuid']} on {elsewhere}"])
 
 
 def test_sums_are_made_those_of_the_claims(cloud: t.Any) -> None:

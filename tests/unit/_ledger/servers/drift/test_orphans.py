@@ -130,6 +130,14 @@ def test_the_address_of_a_host_that_an_instance_is_on_its_way_to_stays(cloud: t.
     assert not compare(cloud, "hv2", NOTHING)["changed"]
 
 
+def test_an_adopted_guest_that_is_elsewhere_stays_with_all_it_stands_on(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    """Somebody brought it here: it is its owner's, whatever else the ledger knows."""
+    cloud.write(sa.update(tables.instance).values(adopted={"domain": "db", "at": 1, "disks": [], "reserved": []}))
+    leave(cloud, web["uuid"], "hv1")
+    result = compare(cloud, "hv1", traces(web), running_on(web["uuid"], "hv2"))
+    assert not result["left"] and result["contested"] == result["unknown"] == []
+
+
 def test_a_guest_of_another_ledger_keeps_what_it_stands_on(cloud: t.Any, web: dict[str, t.Any]) -> None:
     # the other ledger counts from 1, too: the same number, chain and filter
     foreign = traces({"uuid": "f" * 8 + "-0000-4000-8000-000000000000", "name": "x"}, web["id"], "fa:16:3e:00:00:01")
