@@ -251,7 +251,7 @@ class World:
         if word.get("launched_at", 1) is None:
             self.never_told.add(uuid)
         table = tables.instance
-        statements = [sa.update(table).where(table.c.uuid == uuid).values(**word)] if word else []
+        statements: list[t.Any] = [sa.update(table).where(table.c.uuid == uuid).values(**word)] if word else []
         if word.get("host", "") is None:
             statements.append(sa.delete(tables.allocation).where(tables.allocation.c.instance_uuid == uuid))
         self.cloud.write(*statements)
