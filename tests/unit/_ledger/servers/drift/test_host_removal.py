@@ -12,9 +12,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import departure, migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import HostInUseError
 from tests.support.rows import DEMO
 
@@ -55,6 +56,16 @@ def test_a_host_with_nothing_on_it_leaves_and_comes_back(cloud: t.Any) -> None:
     with transaction(cloud.engine) as connection:
         assert compute_host(connection, {"compute_hosts": [facts]})["changed"]
     assert names(cloud) == ["hv2", "hv3", "hv1"]
+
+
+def test_what_left_a_host_is_forgotten_with_it(cloud: t.Any) -> None:
+    """Another machine may get its name, and what is there is no leftover of ours."""
+    uuid = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
+    with transaction(cloud.engine) as connection:
+        for host in ("hv1", "hv2"):
+            departures.leave(connection, [uuid], host, departures.EVACUATED, 1)
+    leave(cloud, "hv1")
+    assert [row.host for row in cloud.rows(sa.select(departure))] == ["hv2"]
 
 
 def test_an_instance_keeps_its_host(cloud: t.Any) -> None:

@@ -17,7 +17,7 @@ from ..._errors import ConflictError
 from ..._json import JsonObject
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
 from ..db.tables_addresses import host_owner
-from ..db.tables_migrations import OPEN, migration
+from ..db.tables_migrations import OPEN, departure, migration
 from ..db.tables_networking import MOST_RANGES
 from ..db.tables_volumes import volume
 
@@ -52,6 +52,9 @@ def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     freed = sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners))
     connection.execute(freed.values(owner=None, last_owner=fixed_ip.c.owner, released_at=int(time.time())))
     connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
+    connection.execute(
+        sa.delete(departure).where(departure.c.host == host)
+    )  # of another machine, should one get the name
     connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}
 
