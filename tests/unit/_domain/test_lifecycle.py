@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
+import types
 import typing as t
 
 import pytest
@@ -15,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt, _r
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.modules import domain as domain_module
 from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 RUNNING, PAUSED, SHUTOFF = 1, 3, 5
@@ -247,6 +249,27 @@ def test_absent_removes_what_there_is_and_is_idempotent(host: Host) -> None:
     assert actions(outcomes) == ["remove", "remove", "none"]
     assert host.states() == {"instance-00000003": RUNNING}
     assert actions(lifecycle.ensure_absent(host, [spec(1), spec(2)])) == ["none", "none"]
+
+
+def test_a_guest_that_came_back_since_somebody_looked_is_not_removed(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing else either: the disks would be next."""
+    lifecycle.ensure_running(host, [spec(1), spec(2)])
+    host.defineXML(str(spec(3)["xml"]))
+    monkeypatch.setattr(domain_module, "connect", lambda _uri: host)
+    params: dict[str, t.Any] = {"state": "absent", "uri": "", "domains": [spec(2), spec(3)]}
+
+    def remove(*only_off: int) -> None:
+        uuids = [spec(number)["uuid"] for number in only_off]
+        call = types.SimpleNamespace(params={**params, "only_off": uuids}, check_mode=False, diff=False)
+        domain_module.run(t.cast(t.Any, call))
+
+    with pytest.raises(ConflictError, match=f"instance {spec(1)['uuid']} runs on this host: it was off, or not there"):
+        remove(3, 9, 1)
+    assert len(host.states()) == 3
+    remove(3, 9)
+    assert host.states() == {"instance-00000001": RUNNING}
 
 
 def test_the_profile_that_libvirt_leaves_goes_with_the_guest(

@@ -43,7 +43,7 @@ class Host:
             unittest.mock.patch.object(action, "run_on_host", run_on_host),
             unittest.mock.patch.object(action, "state_dir", lambda _task_vars: "/var/lib/novalite"),
         ):
-            return t.cast(Result, action.run(task_vars={"inventory_hostname": self.name}))
+            return action.run(task_vars={"inventory_hostname": self.name})
 
 
 @pytest.fixture

@@ -94,6 +94,7 @@ def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: di
     plan = result["plan"]
     assert plan["domains"] == [{"uuid": web["uuid"], "name": web["domain_name"]}]
     assert plan["disks"] == [{"uuid": web["uuid"], "to_bin": True}]
+    assert plan["only_off"] == []
     why = "web left hv1 (moved) and runs on hv2"
     assert result["proofs"] == {web["uuid"]: {"proof": "left_and_is_elsewhere", "why": why}}
     assert plan["filters"] == [{"name": f"nova-instance-{web['domain_name']}"}]
@@ -128,6 +129,17 @@ def test_of_an_instance_that_waits_to_be_confirmed_its_source_keeps_the_disks(
 def test_the_address_of_a_host_that_an_instance_is_on_its_way_to_stays(cloud: t.Any, web: dict[str, t.Any]) -> None:
     cloud.write(sa.update(tables.instance).values(host="hv1", task_state="resize_migrating"))
     assert not compare(cloud, "hv2", NOTHING)["changed"]
+
+
+@pytest.mark.parametrize(("state", "may_not_run"), [("shutoff", True), ("crashed", False), (None, True)])
+def test_what_was_seen_off_goes_only_as_long_as_it_is(
+    cloud: t.Any, web: dict[str, t.Any], state: str | None, may_not_run: bool
+) -> None:
+    leave(cloud, web["uuid"], "hv1")
+    look = traces(web)
+    look["domains"] = [{**look["domains"][0], "state": state}] if state else []
+    plan = compare(cloud, "hv1", look, running_on(web["uuid"], "hv2"))["plan"]
+    assert plan["disks"] and plan["only_off"] == [web["uuid"]] * may_not_run
 
 
 def test_an_adopted_guest_that_is_elsewhere_stays_with_all_it_stands_on(cloud: t.Any, web: dict[str, t.Any]) -> None:

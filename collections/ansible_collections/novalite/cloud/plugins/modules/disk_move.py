@@ -164,7 +164,7 @@ done:
 
 
 from ..module_utils._disk.overlay import Disk
-from ..module_utils._domain import lifecycle
+from ..module_utils._domain import lifecycle_power
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, Result, run_host_module
@@ -250,12 +250,8 @@ def _do(params: JsonMapping) -> Result:
 
 
 def _refuse_running(moves: list) -> None:
-    """A copy of disks that are written to is worth nothing, and a disk that is open cannot be replaced."""
-    connection = connect(DEFAULT_URI)
-    for move in moves:
-        domain = lifecycle.lookup(connection, move["uuid"])
-        if domain is not None and domain.isActive():
-            raise NovaliteError(f"instance {move['uuid']} still runs on this host")
+    why = "a copy of disks that are written to is worth nothing, and one that is open cannot be replaced; stop it first"
+    lifecycle_power.refuse_running(connect(DEFAULT_URI), [move["uuid"] for move in moves], why)
 
 
 def main() -> None:

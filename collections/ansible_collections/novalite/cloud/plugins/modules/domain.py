@@ -56,6 +56,13 @@ options:
     type: str
     choices: [running, defined, absent]
     default: running
+  only_off:
+    description:
+      - With O(state=absent), UUIDs of instances that were seen not to run here. When one of them does by now, the
+        module fails and removes nothing.
+    type: list
+    elements: str
+    default: []
   timeout:
     description: Seconds that a domain may take between its start and its CPUs running.
     type: float
@@ -120,7 +127,7 @@ domains:
         - {field: memory_kib, desired: 98304, actual: 65536, where: persistent, effect: at next boot}
 """
 
-from ..module_utils._domain import lifecycle
+from ..module_utils._domain import lifecycle, lifecycle_power
 from ..module_utils._domain.outcome import DOMAIN_OPTIONS, diff_of
 from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
@@ -128,6 +135,7 @@ from ..module_utils._libvirt import DEFAULT_URI, connect
 ARGUMENT_SPEC = {
     "domains": {"type": "list", "elements": "dict", "required": True, "options": DOMAIN_OPTIONS},
     "state": {"type": "str", "choices": ["running", "defined", "absent"], "default": "running"},
+    "only_off": {"type": "list", "elements": "str", "default": []},
     "uri": {"type": "str", "default": DEFAULT_URI},
     "timeout": {"type": "float", "default": lifecycle.START_TIMEOUT},
     "together": {"type": "bool", "default": False},
@@ -143,6 +151,8 @@ def run(call: HostCall) -> Result:
     elif state == "defined":
         outcomes = lifecycle.ensure_defined(connection, domains, check_mode)
     else:
+        why = "it was off, or not there, when this host was looked at, so nothing was removed; run again"
+        lifecycle_power.refuse_running(connection, params["only_off"], why)
         outcomes = lifecycle.ensure_absent(connection, domains, check_mode)
     result: Result = {
         "changed": any(outcome.changed for outcome in outcomes),

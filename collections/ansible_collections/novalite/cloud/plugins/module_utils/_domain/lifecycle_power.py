@@ -9,7 +9,7 @@ import contextlib
 import time
 import typing as t
 
-from .._errors import NovaliteError
+from .._errors import ConflictError, NovaliteError
 from .._host import in_threads
 from .._libvirt import with_filters
 from . import lifecycle
@@ -195,3 +195,10 @@ def state_now(connection: libvirt.virConnect, uuid: str) -> str:
         state = lifecycle.state_of(domain)
         return SAVED if state == "shutoff" and domain.hasManagedSaveImage(0) else state
     return "unknown"
+
+
+def refuse_running(connection: libvirt.virConnect, uuids: t.Iterable[str], why: str) -> None:
+    """Raise ConflictError, which says `why`, when one of these instances runs on this host."""
+    for uuid in uuids:
+        if lifecycle.is_active(connection, uuid):
+            raise ConflictError(f"instance {uuid} runs on this host: {why}")

@@ -64,6 +64,7 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             if seen.defined or not is_kept:
                 verdicts[uuid] = proofs.of_leftover(known[uuid], host, seen, elsewhere.of(uuid))
     going = {uuid for uuid, verdict in verdicts.items() if verdict.proof is not None}
+    crashed = {domain["uuid"] for domain in look["domains"] if domain.get("state") == "crashed"}
     unknown = [domain for domain in look["domains"] if domain["uuid"] not in known]
     staying = [domain for domain in look["domains"] if domain["uuid"] not in going]
     # what a guest that stays stands on, whoever made that guest
@@ -82,6 +83,8 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "domains": [
             {"uuid": domain["uuid"], "name": domain["name"]} for domain in look["domains"] if domain["uuid"] in going
         ],
+        # a guest may come back to where its leftovers are, after this look; of a crashed one QEMU may be there still
+        "only_off": sorted(uuid for uuid in going - crashed if not sights[uuid].runs),
         "firewall_instances": [
             chain for chain in look["chains"] if chain["id"] in numbers and f"instance-{chain['id']:08x}" not in names
         ],

@@ -52,9 +52,8 @@ def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     freed = sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners))
     connection.execute(freed.values(owner=None, last_owner=fixed_ip.c.owner, released_at=int(time.time())))
     connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
-    connection.execute(
-        sa.delete(departure).where(departure.c.host == host)
-    )  # of another machine, should one get the name
+    # should another machine get the name, what is there is no leftover
+    connection.execute(sa.delete(departure).where(departure.c.host == host))
     connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}
 
