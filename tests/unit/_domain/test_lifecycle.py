@@ -16,7 +16,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt, _r
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall
 from ansible_collections.novalite.cloud.plugins.modules import domain as domain_module
+from ansible_collections.novalite.cloud.plugins.modules import domain_info
 from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 RUNNING, PAUSED, SHUTOFF = 1, 3, 5
@@ -287,7 +289,13 @@ def test_the_profile_that_libvirt_leaves_goes_with_the_guest(
     assert set(tmp_path.iterdir()) == {*others}
 
 
-def test_a_name_that_belongs_to_another_uuid_is_refused(host: Host) -> None:
+def test_a_name_that_belongs_to_another_uuid_is_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domain_info, "connect", lambda _uri: host)
+
+    def look(_host: Host, domains: list[DomainSpec]) -> None:
+        """Before a build makes anything, spawn asks whether the names are free."""
+        domain_info.run(HostCall({"uri": "test:///", "domains": domains, "free": True}))
+
     other = spec(1)
     host.defineXML(str(other["xml"]))
     desired_spec = spec(2)
@@ -296,9 +304,15 @@ def test_a_name_that_belongs_to_another_uuid_is_refused(host: Host) -> None:
         name=other["name"],
         xml=str(desired_spec["xml"]).replace(desired_spec["name"], other["name"]),
     )
-    with pytest.raises(ConflictError, match=f"uuid {other['uuid']}, wanted with uuid {desired_spec['uuid']}"):
-        lifecycle.ensure_running(host, [desired_spec])
-    assert host.states() == {other["name"]: SHUTOFF}
+    for refusing in (lifecycle.ensure_running, lifecycle.ensure_defined, look):
+        with pytest.raises(
+            ConflictError, match=f"uuid {other['uuid']} and not {desired_spec['uuid']}.*stays as it is"
+        ) as refusal:
+            refusing(host, [desired_spec])
+        assert "undefine" not in str(refusal.value), "the hint must not destroy it"
+    assert lifecycle.ensure_running(host, [other])
+    look(host, [other, spec(3)])
+    assert host.states() == {other["name"]: RUNNING}
 
 
 def test_a_uuid_that_belongs_to_another_name_is_refused(host: Host) -> None:
@@ -306,7 +320,7 @@ def test_a_uuid_that_belongs_to_another_name_is_refused(host: Host) -> None:
     desired_spec = DomainSpec(
         uuid=spec(1)["uuid"], name="web", xml=str(spec(1)["xml"]).replace("instance-00000001", "web")
     )
-    with pytest.raises(ConflictError, match="exists on this host as instance-00000001, wanted as web"):
+    with pytest.raises(ConflictError, match="exists on this host as instance-00000001, not as web"):
         lifecycle.ensure_running(host, [desired_spec])
 
 

@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import bri
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("own_files")]
 
+UUID = "6f1b6a2c-3f0e-4b1d-9a57-000000000001"
 SSH = {"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}
 SSH6 = {**SSH, "ethertype": "IPv6", "cidr": "fd99::/64"}
 # One of each kind that iptables has its own way to print.
@@ -39,7 +40,13 @@ ALL_KINDS: list[dict[str, t.Any]] = [
 
 
 def request_for(rules: list[dict[str, t.Any]], **values: t.Any) -> arguments.Request:
-    instance = {"id": 1, "addresses": ["10.99.0.5", "fd99::5"], "dhcp_servers": ["10.99.0.1"], "security_groups": [1]}
+    instance = {
+        "id": 1,
+        "uuid": UUID,
+        "addresses": ["10.99.0.5", "fd99::5"],
+        "dhcp_servers": ["10.99.0.1"],
+        "security_groups": [1],
+    }
     members = values.pop("members", ["10.99.0.6", "fd99::6"])
     groups = [{"id": 1, "rules": rules}, {"id": 2, "members": members}]
     return arguments.Request(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp_options, dnsmasq
+from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp_hosts, dhcp_options, dnsmasq
 
 HOSTS = [
     {
@@ -29,7 +29,7 @@ NETWORK = {"name": "n", "bridge": "br100", "listen": "10.20.0.2", "cidr": "10.20
 
 def test_a_guest_has_a_tag_and_its_options_have_that() -> None:
     (network,) = dnsmasq.parse([{**NETWORK, "hosts": HOSTS}])
-    hosts, options = dnsmasq.hosts_text(network.hosts, "novalocal"), dnsmasq.options_text(network.hosts)
+    hosts, options = dhcp_hosts.hosts_text(network.hosts, "novalocal"), dhcp_hosts.options_text(network.hosts)
     assert hosts.splitlines() == [
         "fa:16:3e:00:00:01,set:port-fa163e000001,a.novalocal,10.20.0.5",
         "fa:16:3e:00:00:02,b.novalocal,10.20.0.6",
@@ -40,7 +40,7 @@ def test_a_guest_has_a_tag_and_its_options_have_that() -> None:
         "tag:port-fa163e000001,option6:dns-server,[fd00::1]",
         "tag:port-fa163e000001,option6:59,http://x/y",
     ]
-    assert dnsmasq.read_hosts(hosts, options) == list(network.hosts)
+    assert dhcp_hosts.read_hosts(hosts, options) == list(network.hosts)
     assert "dhcp-optsfile=/d/opts" in dnsmasq.config(network, "/d", options=True).splitlines()
     assert "optsfile" not in dnsmasq.config(network, "/d")
 

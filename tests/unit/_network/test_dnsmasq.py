@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import dnsmasq
-from ansible_collections.novalite.cloud.plugins.module_utils._network.dnsmasq import Host
+from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp_hosts, dnsmasq
+from ansible_collections.novalite.cloud.plugins.module_utils._network.dhcp_hosts import Host
 
 VALUES = {"name": "private", "bridge": "br100", "listen": "10.20.0.2", "cidr": "10.20.0.0/24"}
 HOST = {"mac": "FA:16:3E:00:00:05", "ip": "10.20.0.5", "hostname": "web-1"}
@@ -52,9 +52,9 @@ def test_defaults() -> None:
 
 def test_hosts_are_read_back() -> None:
     (network,) = dnsmasq.parse([{**VALUES, "hosts": [HOST]}])
-    text = dnsmasq.hosts_text(network.hosts, "novalocal")
+    text = dhcp_hosts.hosts_text(network.hosts, "novalocal")
     assert text == "fa:16:3e:00:00:05,web-1.novalocal,10.20.0.5\n"
-    assert dnsmasq.read_hosts(text + "rubbish\n") == list(network.hosts)
+    assert dhcp_hosts.read_hosts(text + "rubbish\n") == list(network.hosts)
     assert dnsmasq.names_text(network.hosts, "novalocal") == "10.20.0.5 web-1.novalocal web-1\n"
 
 
@@ -105,9 +105,9 @@ def test_a_configuration_is_read_back(namespace: str | None) -> None:
 
 def test_hosts_with_both_addresses() -> None:
     (network,) = dnsmasq.parse([{**VALUES, **V6, "hosts": [{**HOST, "ipv6": "fd00:20::0005"}]}])
-    text = dnsmasq.hosts_text(network.hosts, "novalocal")
+    text = dhcp_hosts.hosts_text(network.hosts, "novalocal")
     assert text == "fa:16:3e:00:00:05,web-1.novalocal,10.20.0.5,[fd00:20::5]\n"
-    assert dnsmasq.read_hosts(text) == list(network.hosts)
+    assert dhcp_hosts.read_hosts(text) == list(network.hosts)
     assert dnsmasq.names_text(network.hosts, "novalocal").splitlines() == [
         "10.20.0.5 web-1.novalocal web-1",
         "fd00:20::5 web-1.novalocal web-1",
@@ -179,19 +179,19 @@ HOSTS = st.lists(
 
 @given(HOSTS, HOSTS)
 def test_merging(old: list[Host], new: list[Host]) -> None:
-    merged = dnsmasq.merged(old, new)
+    merged = dhcp_hosts.merged(old, new)
     assert set(new) <= set(merged) <= set(old) | set(new)
     assert len({host.mac for host in merged}) == len({host.ip for host in merged}) == len(merged)
     for host in set(old) - set(merged):
         assert any(host.mac == other.mac or host.ip == other.ip for other in new)
-    assert dnsmasq.merged(merged, new) == merged
-    left = dnsmasq.without(merged, new)
+    assert dhcp_hosts.merged(merged, new) == merged
+    left = dhcp_hosts.without(merged, new)
     assert set(left) == set(merged) - set(new)
 
 
 def test_an_address_that_another_guest_has_got_stays() -> None:
     old = [Host("fa:16:3e:00:00:02", "10.0.0.5", "new")]
-    assert dnsmasq.without(old, [Host("fa:16:3e:00:00:01", "10.0.0.5", "old")]) == old
+    assert dhcp_hosts.without(old, [Host("fa:16:3e:00:00:01", "10.0.0.5", "old")]) == old
 
 
 FURTHER = {"cidr": "10.21.0.0/24", "listen": "10.21.0.2", "gateway": "10.21.0.2", "dns": ["192.0.2.54"]}

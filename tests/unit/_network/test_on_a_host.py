@@ -225,7 +225,7 @@ class Site:
             "listen": "10.99.0.1",
             "cidr": "10.99.0.0/24",
             "gateway": "10.99.0.1",
-            "hosts": [dict(zip(("mac", "ip", "hostname"), host)) for host in hosts],
+            "hosts": [dict(zip(("mac", "ip", "hostname", "uuid"), (*host, MINE))) for host in hosts],
             **values,
         }
 

@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import (
     dhcp,
+    dhcp_hosts,
     dnsmasq,
     haproxy,
     metadata_proxy,
@@ -42,7 +43,7 @@ def test_another_ledgers_dhcp_server(tmp_path: pathlib.Path) -> None:
     directory = tmp_path / "networks" / "br1"
     directory.mkdir(parents=True)
     (directory / "conf").write_text(dnsmasq.config(network, str(directory), THEIRS))
-    (directory / "hosts").write_text(dnsmasq.hosts_text(network.hosts, network.domain))
+    (directory / "hosts").write_text(dhcp_hosts.hosts_text(network.hosts, network.domain))
     before = files(tmp_path / "networks")
     with pytest.raises(ConflictError, match=f"br1 on this host is another ledger's .{THEIRS.text}"):
         dhcp.ensure([network], "present", state_dir=str(tmp_path), mark=MINE)
@@ -57,7 +58,7 @@ def test_a_server_whose_address_is_not_known_can_be_taken_away_and_nothing_else(
     directory = tmp_path / "networks" / "br1"
     directory.mkdir(parents=True)
     (directory / "conf").write_text(dnsmasq.config(network, str(directory), MINE))
-    (directory / "hosts").write_text(dnsmasq.hosts_text(network.hosts, network.domain))
+    (directory / "hosts").write_text(dhcp_hosts.hosts_text(network.hosts, network.domain))
     before = files(tmp_path / "networks")
     with pytest.raises(NovaliteError, match="'n': this host has no address"):
         dhcp.ensure([lost], "present", state_dir=str(tmp_path), mark=MINE)

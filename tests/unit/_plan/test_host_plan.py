@@ -127,6 +127,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
     assert plan["firewall_instances"] == [
         {
             "id": 1,
+            "uuid": server["uuid"],
             "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1", "10.30.0.9", "fd00::9", "fe80::f816:3eff:fe00:101"],
             "scoped": [],
             "allowed_pairs": [],
@@ -138,7 +139,12 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
         }
     ]
     assert plan["filters"] == [
-        {"name": "nova-instance-instance-00000001", "references": ["nova-base", "nova-ipv6"], "allowed_pairs": []}
+        {
+            "name": "nova-instance-instance-00000001",
+            "uuid": server["uuid"],
+            "references": ["nova-base", "nova-ipv6"],
+            "allowed_pairs": [],
+        }
     ]
     assert [network["bridge"] for network in plan["dhcp_networks"]] == ["br100"]
     assert plan["bridges"][1]["addresses"] == []
@@ -160,6 +166,7 @@ def test_nobody_judges_an_interface_whose_port_security_is_off() -> None:
     assert plans["nwfilter"]["filters"] == [
         {
             "name": "nova-instance-instance-00000001",
+            "uuid": server["uuid"],
             "references": ["nova-base"],
             "allowed_pairs": [],
             "beside": ["nova-open"],

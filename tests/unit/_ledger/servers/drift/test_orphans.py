@@ -97,10 +97,16 @@ def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: di
     assert plan["only_off"] == []
     why = "web left hv1 (moved) and runs on hv2"
     assert result["proofs"] == {web["uuid"]: {"proof": "left_and_is_elsewhere", "why": why}}
-    assert plan["filters"] == [{"name": f"nova-instance-{web['domain_name']}"}]
+    assert plan["filters"] == [{"name": f"nova-instance-{web['domain_name']}", "uuid": web["uuid"]}]
     assert plan["firewall_instances"] == [{"id": web["id"], "addresses": ["10.20.0.5"]}]
     assert [network["hosts"][0]["mac"] for network in plan["dhcp_networks"]] == [web["nics"][0]["mac"]]
     assert [bridge["name"] for bridge in plan["last_bridges"]] == ["br-private"]
+
+
+def test_chains_that_another_instance_of_its_number_marked_stay(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    for uuid, ours in ((web["uuid"], True), ("6f1b6a2c-3f0e-4b1d-9a57-000000000009", False)):
+        look = {**traces(web), "chains": [{"id": web["id"], "uuid": uuid, "addresses": []}]}
+        assert bool(compare(cloud, "hv1", look)["plan"]["firewall_instances"]) == ours
 
 
 def test_of_an_instance_that_waits_to_be_confirmed_its_source_keeps_the_disks(

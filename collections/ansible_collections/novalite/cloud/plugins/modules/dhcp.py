@@ -156,7 +156,9 @@ options:
             elements: str
             required: true
       hosts:
-        description: The guests. An entry that is there already for the same MAC or the same address is replaced.
+        description:
+          - The guests. An entry that is there already for the same MAC or the same address is replaced, unless it is
+            another instance's (O(networks[].hosts[].uuid)).
         type: list
         elements: dict
         default: []
@@ -176,6 +178,12 @@ options:
             description: Name without the domain.
             type: str
             required: true
+          uuid:
+            description:
+              - UUID of the instance, kept with the entry. With it, an entry of another instance is not taken out, and
+                O(state=present) fails where one would have to be replaced, or one for the address and another MAC that
+                says no instance.
+            type: str
           options:
             description: DHCP options that this guest gets beside those of the network, or instead of them. At most 32.
             type: list
@@ -237,6 +245,7 @@ HOST_SPEC = {
     "ip": {"type": "str", "required": True},
     "ipv6": {"type": "str"},
     "hostname": {"type": "str", "required": True},
+    "uuid": {"type": "str"},
     "options": {
         "type": "list",
         "elements": "dict",

@@ -36,6 +36,10 @@ options:
       xml:
         description: What the domain should be. Without it only the state is reported.
         type: str
+  free:
+    description: Whether to fail where another domain of this host has one of the names, or one of these has another.
+    type: bool
+    default: false
 seealso:
   - module: novalite.cloud.domain
 """
@@ -84,13 +88,18 @@ from ..module_utils._libvirt import DEFAULT_URI, connect
 
 ARGUMENT_SPEC = {
     "domains": {"type": "list", "elements": "dict", "required": True, "options": DOMAIN_OPTIONS},
+    "free": {"type": "bool", "default": False},
     "uri": {"type": "str", "default": DEFAULT_URI},
 }
 
 
 def run(call: HostCall) -> Result:
     connection = connect(call.params["uri"])
-    rows = [outcome.as_dict() for outcome in lifecycle.inspect(connection, call.params["domains"])]
+    domains = call.params["domains"]
+    outcomes = lifecycle.inspect(connection, domains)
+    for spec, outcome in zip(domains, outcomes) if call.params["free"] else ():
+        lifecycle.refuse_conflict(connection, spec, outcome)
+    rows = [outcome.as_dict() for outcome in outcomes]
     for row in rows:
         del row["action"]
         if row["state"] == "shutoff":

@@ -51,6 +51,11 @@ options:
         description: Number of the instance, part of its chains' names.
         type: int
         required: true
+      uuid:
+        description:
+          - Its UUID, the mark of its chains. With it, chains of its number that are another instance's are refused by
+            O(state=present), and left alone by O(state=absent).
+        type: str
       addresses:
         description:
           - Its IPv4 and IPv6 addresses on networks whose addresses nobody else uses, the link-local ones too.

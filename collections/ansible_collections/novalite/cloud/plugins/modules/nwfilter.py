@@ -43,6 +43,9 @@ options:
         description: Name of the filter, by convention C(nova-instance-) and the name of the guest.
         type: str
         required: true
+      uuid:
+        description: UUID of the instance. A filter of this name that was made for another one is not touched.
+        type: str
       references:
         description:
           - Filters that apply to the guest.
@@ -121,6 +124,7 @@ ARGUMENT_SPEC = {
         "default": [],
         "options": {
             "name": {"type": "str", "required": True},
+            "uuid": {"type": "str"},
             "references": {"type": "list", "elements": "str", "default": ["nova-base"]},
             "beside": {"type": "list", "elements": "str", "default": []},
             "allowed_pairs": {

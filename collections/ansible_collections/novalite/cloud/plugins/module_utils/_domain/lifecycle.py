@@ -230,11 +230,12 @@ def _bring_up(
                 undo.append(lambda: _restore(connection, uuid, str(before)))
         else:
             domain = connection.lookupByUUIDString(uuid)
-            undo.append(lambda: destroy(connection, uuid))
         try:
             if outcome.action != _RESUME:
                 flags = libvirt.VIR_DOMAIN_START_PAUSED if paused else 0
                 with_filters(lambda: domain.createWithFlags(flags))
+                if "define" not in outcome.action:
+                    undo.append(lambda: destroy(connection, uuid))
         except libvirt.libvirtError:
             if not domain.isActive():  # otherwise somebody else started it in between, which is as good
                 raise
@@ -360,15 +361,15 @@ def refuse_conflict(connection: libvirt.virConnect, spec: DomainSpec, outcome: O
     """Raise ConflictError when the UUID, or the name, of a domain is another one's on this host."""
     if outcome.name != spec["name"]:
         raise ConflictError(
-            f"domain {spec['uuid']} exists on this host as {outcome.name}, wanted as {spec['name']}; "
-            f"remove it (virsh undefine {spec['uuid']}) and run again"
+            f"domain {spec['uuid']} exists on this host as {outcome.name}, not as {spec['name']}: give it that name "
+            f"(virsh domrename {outcome.name} {spec['name']}) and run again"
         )
     other = looked_up(lambda: connection.lookupByName(spec["name"]), spec["name"])
     if other is not None and other.UUIDString() != spec["uuid"]:
         raise ConflictError(
-            f"domain {spec['name']} exists on this host with uuid {other.UUIDString()}, wanted with uuid "
-            f"{spec['uuid']}: it belongs to something else; rename or remove it "
-            f"(virsh undefine {other.UUIDString()}) and run again"
+            f"domain {spec['name']} on this host is another guest's, with uuid {other.UUIDString()} and not "
+            f"{spec['uuid']}. It stays as it is: take another host, or, where this ledger is older than its hosts "
+            "(it was restored), run playbooks/ledger_rebuild.yml"
         )
 
 

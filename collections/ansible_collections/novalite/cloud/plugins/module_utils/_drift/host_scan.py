@@ -23,6 +23,7 @@ from .._domain.lifecycle_power import SAVED
 from .._errors import NovaliteError
 from .._firewall.apply import Tables
 from .._firewall.dispatch import to_cidr
+from .._firewall.policy import uuid_of
 from .._firewall.present import of_ruleset
 from .._firewall.rules import FAMILIES
 from .._host import STATE_DIR, read_text
@@ -30,7 +31,8 @@ from .._json import JsonObject
 from .._libvirt import DEFAULT_URI, connect
 from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
 from .._network import additions, nwfilter, ownership
-from .._network.dnsmasq import read_config, read_hosts
+from .._network.dhcp_hosts import read_hosts
+from .._network.dnsmasq import read_config
 from . import stale_devices
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -173,20 +175,24 @@ def _missing_bases(state_dir: str) -> dict[str, list[str]]:
 def _chains() -> list[Chain]:
     """Instances that have chains, by their numbers, with the addresses that lead to them."""
     numbers: dict[int, set[str]] = {}
+    uuids: dict[int, str | None] = {}
     for family in FAMILIES:
         try:
             present = of_ruleset(Tables().read(family))
         except CommandError:
             continue  # a host without ip6tables
-        for chain in present.chains:
+        for chain, rules in present.chains.items():
             match = _CHAIN.fullmatch(chain)
             if match:
                 numbers.setdefault(int(match[1]), set())
+                uuids[int(match[1])] = uuid_of(rules) or uuids.get(int(match[1]))
         for entries in present.inbound.values():
             for key, who in entries.items():
                 for number in who.split("+"):
                     numbers.setdefault(int(number), set()).add(to_cidr(key, family).partition("/")[0])
-    return [{"id": number, "addresses": sorted(numbers[number])} for number in sorted(numbers)]
+    return [
+        {"id": number, "uuid": uuids.get(number), "addresses": sorted(numbers[number])} for number in sorted(numbers)
+    ]
 
 
 def _bridge_owners() -> dict[str, list[str]]:

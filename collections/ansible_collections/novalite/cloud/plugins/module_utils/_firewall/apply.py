@@ -13,7 +13,7 @@ import time
 import typing as t
 
 from .._command import CommandError
-from .._errors import NovaliteError
+from .._errors import ConflictError, NovaliteError
 from .._host import locked
 from .._json import JsonObject
 from .._libvirt import DEFAULT_URI
@@ -24,7 +24,7 @@ from .arguments import Request
 from .cache import DIRECTORY
 from .look import Known, Look
 from .policy import group_of, set_name
-from .present import Changes, Present, everything, roots
+from .present import Changes, Present, everything, others, roots
 from .rules import FAMILIES
 from .tables import Second, Tables
 
@@ -103,6 +103,7 @@ class _Run:
         self.look = Look(tables, self.second, request, check_mode, directory)
         self.first: Known | None = None  # as it was found, to go back to
         self.written: list[str] = []  # families
+        self.left: list[str] = []  # warnings about what is not taken away
 
     def converge(self) -> None:
         """Try, and when another program was faster or iptables failed, look again, up to ATTEMPTS times."""
@@ -111,6 +112,7 @@ class _Run:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 known = self.look.known(thorough)
+                self._leave_others(known)
                 changes = self._merge(known)
                 if changes is None:  # what was kept does not do for this change
                     known = self.look.known(thorough=True, keep=False)
@@ -154,6 +156,25 @@ class _Run:
             changed[family] = changes
         return changed
 
+    def _leave_others(self, known: Known) -> None:
+        """Take from a request to remove what is another instance's of the same number. Raises ConflictError for one to
+        ensure: that one's chains would be replaced."""
+        strangers: dict[int, str] = {}
+        for present in known.presents.values():
+            strangers |= others(present, self.request.instances)
+        if strangers and self.request.state == "present":
+            number, whose = min(strangers.items())
+            raise ConflictError(
+                f"the chains nova-inst-{number} on this host are {whose}, which has the same number: this ledger is "
+                "older than its hosts, or that instance is a leftover; run playbooks/ledger_rebuild.yml, then "
+                "reconcile.yml"
+            )
+        staying = tuple(instance for instance in self.request.instances if instance.id not in strangers)
+        self.request = dataclasses.replace(self.request, instances=staying)
+        self.left += [
+            f"the chains nova-inst-{number} are {whose} and were left alone" for number, whose in strangers.items()
+        ]
+
     def _ask_for_targets(self, present: Present) -> None:
         """Decide, once for a host, whether its kernel can compare ND targets: it can where it already does."""
         if self.request.state != "present" or not any(instance.devices for instance in self.request.instances):
@@ -175,6 +196,7 @@ class _Run:
         if known.intended_ports is not None:
             self.outcome.repaired["ports"] = sorted(known.intended_ports.chains)
         self.outcome.warnings[:] = [
+            *self.left,
             *([] if self.request.targets else [_NO_TARGETS]),
             *damage.warnings(self.outcome.repaired, {family: names for family, names in lost.items() if names}),
             *(

@@ -18,6 +18,7 @@ from .ports import parse_port
 from .rules import expanded, host, parse_rule
 
 _BRIDGE = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _TEXT, _TEXTS = {"type": "str", "required": True}, {"type": "list", "elements": "str", "default": []}
 
@@ -48,6 +49,7 @@ GROUP_SPEC = {
 }
 INSTANCE_SPEC = {
     "id": {"type": "int", "required": True},
+    "uuid": {"type": "str"},
     "addresses": _TEXTS,
     "scoped": SCOPED_SPEC,
     "allowed_pairs": _dicts(bridge={"type": "str"}, cidr=_TEXT),
@@ -112,6 +114,7 @@ def parse_instances(values: t.Iterable[JsonMapping], leaving: bool = False) -> l
                     raise NovaliteError(f"instance {value['id']}: {error}") from None
         instance = Instance(
             id=_identifier("instance", value["id"]),
+            uuid=_uuid(value),
             addresses=addresses,
             shared=shared,
             dhcp_servers=_texts(value.get("dhcp_servers")),
@@ -183,6 +186,13 @@ def _identifier(what: str, value: Json) -> int:
     if not 0 <= number < 10**11:  # a chain's name has 28 characters, a set's 31
         raise NovaliteError(f"{what} id {value!r} is no number between 0 and 10^11")
     return number
+
+
+def _uuid(value: JsonMapping) -> str | None:
+    uuid = value.get("uuid")
+    if uuid and not _UUID.fullmatch(uuid):
+        raise NovaliteError(f"instance {value['id']}: {uuid!r} is not a UUID")
+    return uuid or None
 
 
 def _open_network(value: JsonMapping) -> tuple[str, str]:

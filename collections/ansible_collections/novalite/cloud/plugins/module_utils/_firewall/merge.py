@@ -113,6 +113,7 @@ class _Merge:
 
     def _write(self, who: str) -> None:
         numbers = who.split("+")
+        rules = self.present.chains.get(f"{policy.INSTANCE}{who}", ())
         instance = self.instances.get(who) if self.is_present else None
         groups = list(instance.security_groups) if instance else self._common_groups(numbers)
         restricted = owners.is_crowded(who) or any(
@@ -121,15 +122,14 @@ class _Merge:
         self.restricted[who] = restricted
         if instance:
             scopes, servers = instance.scopes(self.family), (instance.dhcp_servers, instance.ra_servers)
-            open_networks = instance.open_networks
+            open_networks, uuid = instance.open_networks, instance.uuid
         elif len(numbers) > 1:
             scopes = {scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
-            servers, open_networks = ((), ()), ()
+            servers, open_networks, uuid = ((), ()), (), None
         else:  # as it was told when it was given
             in_zones = {zone for _group, zone in self._jumps_of(who)}
             scopes = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}
-            rules = self.present.chains.get(f"{policy.INSTANCE}{who}", ())
-            servers, open_networks = policy.servers_of(rules), policy.open_networks_of(rules)
+            servers, open_networks, uuid = policy.servers_of(rules), policy.open_networks_of(rules), None
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
             addresses = (instance.of(self.family), instance.shared_of(self.family))
@@ -138,7 +138,8 @@ class _Merge:
                 if self.request.targets
                 else devices.ANY_TARGET
             )
-        for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers, open_networks):
+        uuid = uuid or policy.uuid_of(rules)
+        for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers, open_networks, uuid):
             self.all[chain.name] = chain.rules
         if restricted:
             chain = policy.outbound_chain(who, self.family, groups, zones, open_networks)

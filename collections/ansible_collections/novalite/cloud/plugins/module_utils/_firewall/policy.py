@@ -78,6 +78,7 @@ _SERVER = re.compile(
     r"(?:udp -m udp --sport (?:67|547) --dport (?:68|546)|ipv6-icmp -m icmp6 --icmpv6-type (134)) -j ACCEPT"
 )
 _OPEN_NETWORK = re.compile(r"-s (\S+) -i (\S+) -j ACCEPT")
+_MARKED = "-m comment --comment "  # begins the last rule of an instance's chain; its UUID follows
 _DHCP = {"IPv4": "--sport 67 --dport 68", "IPv6": "--sport 547 --dport 546"}
 # What a guest needs before it can be spoken to at all. They are UNTRACKED or INVALID to conntrack, hence in front.
 _NEIGHBOUR_DISCOVERY = ("135", "136")
@@ -121,10 +122,12 @@ class Instance:
 
     `shared` are addresses, by scope, that it may use beside others that may (an allowed address pair). `devices` are
     the names of its tap devices, `open_devices` of those whose port security is off. `open_networks` are (bridge, CIDR)
-    of networks whose other members reach it whatever its groups say (Nova's allow_same_net_traffic).
+    of networks whose other members reach it whatever its groups say (Nova's allow_same_net_traffic). Its chain is
+    marked with the `uuid`: another instance may have the same number, in a ledger that was restored.
     """
 
     id: int
+    uuid: str | None = None
     addresses: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     shared: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     dhcp_servers: tuple[str, ...] = ()
@@ -199,8 +202,9 @@ def inbound_chains(
     dhcp_servers: t.Iterable[str] = (),
     ra_servers: t.Iterable[str] = (),
     open_networks: t.Iterable[tuple[str, str]] = (),
+    uuid: str | None = None,
 ) -> list[Chain]:
-    """`nova-inst-<who>` and `nova-new-<who>`; `restricted`: egress rules apply to it."""
+    """`nova-inst-<who>`, marked with the `uuid`, and `nova-new-<who>`; `restricted`: egress rules apply to it."""
     groups = list(groups)
     first = []
     dhcp = [f"-s {server} -p udp -m udp {_DHCP[family]} -j ACCEPT" for server in hosts(dhcp_servers, family)]
@@ -227,11 +231,19 @@ def inbound_chains(
                 "-m conntrack --ctstate INVALID -j DROP",
                 f"-m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j {NEW}{who}",
                 *answers,
-                *everything,
+                *everything[:-1],
+                # in the last rule: no packet that is let through meets the mark
+                f"{_MARKED}{uuid} {end}" if uuid else end,
             ),
         ),
         Chain(f"{NEW}{who}", tuple(judged)),
     ]
+
+
+def uuid_of(rules: t.Sequence[str]) -> str | None:
+    """The UUID that the chain of an instance is marked with, from its rules."""
+    last = rules[-1] if rules else ""
+    return last[len(_MARKED) :].partition(" ")[0] if last.startswith(_MARKED) else None
 
 
 def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -101,6 +101,33 @@ def everything(present: Present, family: str) -> Chains:
     return chains
 
 
+def others(present: Present, instances: t.Iterable[policy.Instance]) -> dict[int, str]:
+    """The numbers of those `instances` that have, on this host, the number of another one, and what tells: the UUID in
+    its chain, or in one without a mark the devices that lead to it, of which the instance has none."""
+    names: dict[int, str] = {}
+    devices_of: dict[str, set[str]] | None = None
+    for instance in instances:
+        uuid = policy.uuid_of(present.chains.get(f"{INSTANCE}{instance.id}", ()))
+        own = {*instance.devices, *instance.open_devices}
+        if instance.uuid is None or uuid == instance.uuid:
+            continue
+        if uuid is not None:
+            names[instance.id] = f"of instance {uuid}"
+        elif own:
+            devices_of = _by_number(present) if devices_of is None else devices_of
+            there = devices_of.get(str(instance.id), own)
+            if own.isdisjoint(there):
+                names[instance.id] = f"for the device {min(there)}"
+    return names
+
+
+def _by_number(present: Present) -> dict[str, set[str]]:
+    devices_of: dict[str, set[str]] = {}
+    for device, who in devices.of(devices.ASKING, present.devices).items():
+        devices_of.setdefault(who, set()).add(device)
+    return devices_of
+
+
 def whos(scopes: Scopes) -> set[str]:
     """Everything that addresses lead to: an instance's id, or several with `+` between."""
     return set().union(*(entries.values() for entries in scopes.values())) if scopes else set()

@@ -30,9 +30,10 @@ class FoundDomain(t.TypedDict):
 
 
 class Chain(t.TypedDict):
-    """The firewall's chains of an instance, by its number, and the addresses that lead to them."""
+    """The firewall's chains of an instance, by its number, its UUID, and the addresses that lead to them."""
 
     id: int
+    uuid: str | None  # None in chains of a novalite that did not mark them
     addresses: list[str]
 
 

@@ -23,8 +23,9 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
 from .._host_module import compared_each
 from .._json import JsonObject
-from . import dhcp_ranges, dnsmasq, ownership
-from .dnsmasq import Host, Network
+from . import dhcp_hosts, dhcp_ranges, dnsmasq, ownership
+from .dhcp_hosts import Host
+from .dnsmasq import Network
 from .namespaces import entered
 from .ownership import NO_LEDGER, Mark, Owner
 from .process import Server as Process
@@ -72,12 +73,12 @@ class Server:
         self.conf = os.path.join(directory, "conf")
         self.process = Process("dnsmasq", f"--conf-file={self.conf}", os.path.join(directory, "pid"))
         self._old = {name: self._read(name) for name in _FILES}
-        self._hosts = dnsmasq.read_hosts(self._old["hosts"] or "", self._old["opts"] or "")
+        self._hosts = dhcp_hosts.read_hosts(self._old["hosts"] or "", self._old["opts"] or "")
         self._marked = ownership.of_file((self._old["conf"] or "").splitlines())
         self._is_others = mark.owner(self._marked) is Owner.OTHER_LEDGER
 
     def present(self, check_mode: bool) -> tuple[JsonObject, JsonObject]:
-        hosts = dnsmasq.merged(self._hosts, self.network.hosts)
+        hosts = dhcp_hosts.merged(self._hosts, self.network.hosts)
         if not hosts and self._old["conf"] is None:
             return {}, {}  # it comes with its first host: there may be no bridge yet
         if self._is_others:
@@ -108,7 +109,7 @@ class Server:
     def absent(self, check_mode: bool) -> tuple[JsonObject, JsonObject]:
         if not os.path.isdir(self.directory) or self._is_others:
             return {}, {}
-        hosts = dnsmasq.without(self._hosts, self.network.hosts)
+        hosts = dhcp_hosts.without(self._hosts, self.network.hosts)
         self.network = dataclasses.replace(self.network, names=None)
         pid = self.process.pid()
         before = self._state(self._old, pid is not None)
@@ -133,9 +134,9 @@ class Server:
         return {
             "others": others,
             "conf": conf,
-            "hosts": dnsmasq.hosts_text(hosts, self.network.domain),
+            "hosts": dhcp_hosts.hosts_text(hosts, self.network.domain),
             "names": dnsmasq.names_text(hosts, self.network.domain),
-            "opts": dnsmasq.options_text(hosts) or (None if self._old["opts"] is None else ""),
+            "opts": dhcp_hosts.options_text(hosts) or (None if self._old["opts"] is None else ""),
         }
 
     @staticmethod

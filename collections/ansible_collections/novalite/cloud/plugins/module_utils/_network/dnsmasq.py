@@ -16,7 +16,7 @@ from .._errors import NovaliteError
 from .._json import JsonMapping, JsonObject
 from . import dhcp_options, dhcp_ranges
 from .bridge_request import NAME
-from .dhcp_options import Option
+from .dhcp_hosts import MAC, UUID, Host
 from .dhcp_ranges import Range
 from .namespaces import check_name
 from .ownership import NO_LEDGER, Mark
@@ -24,19 +24,9 @@ from .ownership import NO_LEDGER, Mark
 RA_INTERVAL = 60  # seconds between unsolicited router advertisements
 RA_LIFETIME = 1800  # seconds that guests believe in their router without another one
 _NAMESPACE = "# namespace: "
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOSTNAME = re.compile(_LABEL)
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-
-
-@dataclasses.dataclass(frozen=True)
-class Host:
-    mac: str
-    ip: str
-    hostname: str
-    ipv6: str | None = None
-    options: tuple[Option, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,22 +181,6 @@ def _options(text: str) -> dict[str, list[str]]:
     return options
 
 
-def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:
-    """`dhcp-hostsfile`: Nova's `MAC,hostname.domain,IP` lines, with the IPv6 address in brackets behind it, and the tag
-    of a host that has options of its own behind the MAC."""
-    lines = []
-    for host in hosts:
-        tags = [f"set:{dhcp_options.tag(host.mac)}"] if host.options else []
-        ipv6 = [f"[{host.ipv6}]"] if host.ipv6 else []
-        lines.append(",".join([host.mac, *tags, f"{host.hostname}.{domain}", host.ip, *ipv6]) + "\n")
-    return "".join(lines)
-
-
-def options_text(hosts: t.Iterable[Host]) -> str:
-    """`dhcp-optsfile`: the options that single hosts have."""
-    return dhcp_options.text({host.mac: host.options for host in hosts})
-
-
 def names_text(hosts: t.Iterable[Host], domain: str) -> str:
     """`addn-hosts`: names resolve before their guests have asked for an address."""
     names = (Name(host.hostname, (host.ip, host.ipv6) if host.ipv6 else (host.ip,)) for host in hosts)
@@ -218,33 +192,6 @@ def others_text(names: t.Iterable[Name], domain: str) -> str:
     return "".join(
         f"{address} {name.hostname}.{domain} {name.hostname}\n" for name in names for address in name.addresses
     )
-
-
-def read_hosts(text: str, options: str = "") -> list[Host]:
-    """Hosts in a text of `hosts_text`, with those `options` in one of `options_text`; a line that these cannot have
-    written is left out, and gone with the next write."""
-    hosts = []
-    by_tag = dhcp_options.read(options)
-    for line in text.splitlines():
-        fields = [field for field in line.split(",") if not field.startswith("set:")]
-        if len(fields) in (3, 4) and _MAC.fullmatch(fields[0]):
-            ipv6 = fields[3].strip("[]") if len(fields) == 4 else None
-            own = by_tag.get(dhcp_options.tag(fields[0]), ())
-            hosts.append(Host(fields[0], fields[2], fields[1].partition(".")[0], ipv6, own))
-    return hosts
-
-
-def merged(old: t.Sequence[Host], new: t.Sequence[Host]) -> list[Host]:
-    """`old` with `new` added; a line for the same MAC or the same address is replaced. Sorted by address."""
-    addresses = {host.ip for host in new} | {host.ipv6 for host in new if host.ipv6}
-    kept = [host for host in without(old, new) if addresses.isdisjoint((host.ip, host.ipv6))]
-    return sorted([*kept, *new], key=lambda host: (int(ipaddress.IPv4Address(host.ip)), host.mac))
-
-
-def without(old: t.Sequence[Host], leaving: t.Sequence[Host]) -> list[Host]:
-    """`old` without the MACs of `leaving`. An address that another MAC has got meanwhile stays."""
-    macs = {host.mac for host in leaving}
-    return [host for host in old if host.mac not in macs]
 
 
 def _network(value: JsonMapping) -> Network:
@@ -356,7 +303,7 @@ def _address_v6(network: str, what: str, value: str, subnet: ipaddress.IPv6Netwo
 
 def _host(network: str, ranges: t.Sequence[Range], subnet_v6: ipaddress.IPv6Network | None, value: JsonMapping) -> Host:
     mac = str(value["mac"]).lower()
-    if not _MAC.fullmatch(mac):
+    if not MAC.fullmatch(mac):
         raise NovaliteError(f"network {network!r}: {value['mac']!r} is no MAC address; write it as fa:16:3e:00:00:01")
     address = _address(network, "ip", value["ip"])
     if not any(address in each for each in ranges):
@@ -369,7 +316,10 @@ def _host(network: str, ranges: t.Sequence[Range], subnet_v6: ipaddress.IPv6Netw
     # What a network's prefix was before it changed is no use to a guest, and no reason to fail.
     ipv6 = _address_v6(network, "ipv6", value["ipv6"], subnet_v6) if value.get("ipv6") and subnet_v6 else None
     options = dhcp_options.parse_all(f"network {network!r}: {mac}", value.get("options"))
-    return Host(mac, address, value["hostname"], ipv6, options)
+    uuid = value.get("uuid") or None
+    if uuid and not UUID.fullmatch(uuid):
+        raise NovaliteError(f"network {network!r}: {uuid!r} of {mac} is not the UUID of an instance")
+    return Host(mac, address, value["hostname"], ipv6, options, uuid)
 
 
 def _addresses(network: str, what: str, values: t.Iterable[str] | None) -> tuple[str, ...]:

@@ -82,12 +82,13 @@ _PAIR_ARP, _PAIR_IP, _PAIR_IPV6 = -790, -650, -375
 
 class Filter(t.NamedTuple):
     """A filter of the chain `root`: its own rules (all for frames from the guest), or references, or both. `beside` are
-    filters of further interfaces of the same guest."""
+    filters of further interfaces of the same guest, `instance` is the UUID of that."""
 
     name: str
     rules: tuple[_Rule, ...] = ()
     references: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    instance: str | None = None
 
 
 SECURED = {"nova-base": Filter("nova-base", _BASE), "nova-ipv6": Filter("nova-ipv6", _IPV6)}
@@ -127,7 +128,7 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Filter]:
             raise NovaliteError(f"{value['name']} is made by this module itself; give another name")
         pairs = tuple(rule for pair in value.get("allowed_pairs") or () for rule in _pair(pair["mac"], pair["cidr"]))
         references, beside = (tuple(value.get(key) or ()) for key in ("references", "beside"))
-        filters.append(Filter(str(value["name"]), pairs, references, beside))
+        filters.append(Filter(str(value["name"]), pairs, references, beside, value.get("uuid")))
     return filters
 
 
@@ -158,9 +159,9 @@ def ensure(
 ) -> JsonObject:
     """Define (`present`) or undefine (`absent`) the filters. Returns `changed` and, when it is true, `diff`.
 
-    A filter has no place for a mark but its UUID, which follows from the ledger and the name. One with a random UUID is
-    from before there were marks. Raises NovaliteError (ConflictError for a filter that is another ledger's); filters
-    that this call added are gone again then.
+    A filter has no place for a mark but its UUID, which follows from the ledger, the name and the instance. One with a
+    random UUID, or one without the instance, is from before there were such marks. Raises NovaliteError (ConflictError
+    for a filter of another ledger or instance); filters that this call added are gone again then.
     """
     lock = contextlib.nullcontext() if check_mode else locked("nwfilter")
     with lock, contextlib.closing(connect(uri)) as connection:
@@ -173,7 +174,7 @@ def ensure(
                     if not check_mode:
                         renew_rules(connection, renew)
             else:
-                before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode, mark)
+                before, after = _undefine(connection, filters, check_mode, mark)
         except libvirt.libvirtError as error:
             raise NovaliteError(f"libvirt refused a network filter: {error.get_error_message()}") from error
     return compared(before, after)
@@ -193,14 +194,15 @@ def _define(
     try:
         for filter_ in [*(STATIC[name] for name in referenced if name in STATIC), *filters]:
             name, static = filter_.name, filter_.name in STATIC
-            uuid = None if static else mark.uuid_of(name)
+            uuid = None if static else mark.uuid_of(name, filter_.instance)
             if name in present:
                 old = connection.nwfilterLookupByName(name)
                 old_xml, uuid = old.XMLDesc(0), old.UUIDString()
-                if not static and _is_others(old, mark):
+                if not static and _is_others(old, filter_, mark):
                     raise ConflictError(
-                        f"the network filter {name} on this host is another ledger's, whose guest has the same name: "
-                        "take another host"
+                        f"the network filter {name} on this host is another ledger's, or another instance's, whose "
+                        "guest has the same name: take another host, and run playbooks/ledger_rebuild.yml if this "
+                        "ledger was restored"
                     )
                 if meaning(old_xml) == meaning(to_xml(filter_)):
                     continue
@@ -224,22 +226,23 @@ def _define(
 
 
 def _undefine(
-    connection: libvirt.virConnect, names: t.Sequence[str], check_mode: bool, mark: Mark
+    connection: libvirt.virConnect, filters: t.Sequence[Filter], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
     before: dict[str, str] = {}
-    for nwfilter in [connection.nwfilterLookupByName(name) for name in dict.fromkeys(names) if name in present]:
-        if not _is_others(nwfilter, mark):
+    for filter_ in {filter_.name: filter_ for filter_ in filters if filter_.name in present}.values():
+        nwfilter = connection.nwfilterLookupByName(filter_.name)
+        if not _is_others(nwfilter, filter_, mark):
             before[nwfilter.name()] = nwfilter.XMLDesc(0)
             if not check_mode:
                 _undefine_one(nwfilter)
     return before, {}
 
 
-def _is_others(nwfilter: libvirt.virNWFilter, mark: Mark) -> bool:
-    """Tell whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
-    text = nwfilter.UUIDString()
-    return uuids.UUID(text).version == 5 and text != mark.uuid_of(nwfilter.name())
+def _is_others(nwfilter: libvirt.virNWFilter, filter_: Filter, mark: Mark) -> bool:
+    """Tell whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger or instance."""
+    text, own = nwfilter.UUIDString(), {mark.uuid_of(filter_.name), mark.uuid_of(filter_.name, filter_.instance)}
+    return uuids.UUID(text).version == 5 and text not in own
 
 
 def _is_strange(xml: str) -> bool:

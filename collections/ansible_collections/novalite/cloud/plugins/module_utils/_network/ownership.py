@@ -54,9 +54,9 @@ class Mark:
             return Owner.OURS
         return Owner.NOT_MARKED if read(text) is None else Owner.OTHER_LEDGER
 
-    def uuid_of(self, name: str) -> str:
-        """The UUID of a thing that has one and no place for a mark, by its name."""
-        return str(uuid.uuid5(_NAMESPACE, f"{self.text} {name}"))
+    def uuid_of(self, name: str, instance: str | None = None) -> str:
+        """The UUID of a thing that has one and no place for a mark, by its name and the UUID of its instance."""
+        return str(uuid.uuid5(_NAMESPACE, " ".join((self.text, name, *((instance,) if instance else ())))))
 
 
 NO_LEDGER = Mark()

@@ -21,7 +21,7 @@ from .._domain.compare import METADATA_NAMESPACE, attribute
 from .._errors import ConflictError, NovaliteError
 from .._host import STATE_DIR, locked, read_text
 from .._libvirt import DEFAULT_URI, connect
-from . import dnsmasq, ownership
+from . import dhcp_hosts, ownership
 from .links import Link, read_links
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -68,7 +68,7 @@ def _of_guests(bridges: t.Collection[str], uri: str, state_dir: str) -> dict[str
     links = read_links(run(["ip", "-d", "-j", "addr", "show"]).stdout)
     users = {}
     for bridge in bridges:
-        hosts = dnsmasq.read_hosts(read_text(os.path.join(state_dir, "networks", bridge, "hosts")) or "")
+        hosts = dhcp_hosts.read_hosts(read_text(os.path.join(state_dir, "networks", bridge, "hosts")) or "")
         users[bridge] = [*_ports(bridge, links), *(f"DHCP entry of {host.mac}" for host in hosts)]
     idle = [bridge for bridge, of_bridge in users.items() if not of_bridge]
     if idle:

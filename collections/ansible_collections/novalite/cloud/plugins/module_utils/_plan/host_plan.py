@@ -245,7 +245,7 @@ def _filter(instance: Instance) -> Plan:
     pairs = [pair for nic in secured for pair in _pairs(nic)]
     beside = {"beside": [OPEN_FILTER]} if len(secured) < len(instance["nics"]) else {}
     name = f"{FILTER_PREFIX}{instance['domain_name']}"
-    return {"name": name, "references": references, "allowed_pairs": pairs, **beside}
+    return {"name": name, "uuid": instance["uuid"], "references": references, "allowed_pairs": pairs, **beside}
 
 
 def _pairs(nic: Nic) -> list[Plan]:
@@ -285,6 +285,7 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         pairs += [{"bridge": bridge, "cidr": pair["cidr"]} for pair in _pairs(nic)]
     return {
         "id": instance["id"],
+        "uuid": instance["uuid"],
         "addresses": addresses,
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,

@@ -99,7 +99,8 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
             continue
         server = servers.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
         if network["dhcp"]:
-            guest: Plan = {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
+            guest: Plan = {key: nic[key] for key in ("mac", "ip", "ipv6")}
+            guest |= {"hostname": instance["hostname"], "uuid": instance["uuid"]}
             if options := nic.get("extra_dhcp_opts"):
                 guest["options"] = [
                     {"name": option["opt_name"], "value": option["opt_value"], "version": option["ip_version"]}

@@ -71,7 +71,9 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     names = {server["name"] for server in staying} | {f"instance-{number:08x}" for number in here.values()}
     macs = {mac for server in staying for mac in server["macs"]}
     macs |= _all(connection, vif.c.mac, vif.c.instance_uuid.in_(sorted(here)))
-    numbers: set[int] = _all(connection, instance.c.id)
+    ids = {chain["id"] for chain in look["chains"]} | {int(name[-8:], 16) for name in look["filters"]}
+    numbered = sa.select(instance.c.id, instance.c.uuid).where(instance.c.id.in_(sorted(ids)))
+    numbers = {row.id: row.uuid for row in connection.execute(numbered)}
     serving = {*here, *(server["uuid"] for server in staying if server["uuid"] in known)}
     served: set[int] = _all(connection, vif.c.network_id, vif.c.instance_uuid.in_(sorted(serving)))
     mark = Mark(ledger_id(connection))
@@ -86,11 +88,15 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         # a guest may come back to where its leftovers are, after this look; of a crashed one QEMU may be there still
         "only_off": sorted(uuid for uuid in going - crashed if not sights[uuid].runs),
         "firewall_instances": [
-            chain for chain in look["chains"] if chain["id"] in numbers and f"instance-{chain['id']:08x}" not in names
+            chain
+            for chain in look["chains"]
+            if chain["id"] in numbers
+            and chain.get("uuid") in (None, numbers[chain["id"]])
+            and f"instance-{chain['id']:08x}" not in names
         ],
         "security_groups": [],
         "filters": [
-            {"name": name}
+            {"name": name, "uuid": numbers[int(name[-8:], 16)]}
             for name in look["filters"]
             if int(name[-8:], 16) in numbers and name.partition("nova-instance-")[2] not in names
         ],
