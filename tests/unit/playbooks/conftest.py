@@ -7,6 +7,8 @@ import pathlib
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from tests.support.rows import add_image
 from tests.unit.playbooks.controller import CATALOGUE, Controller
 
 
@@ -23,3 +25,14 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Controller:
     done = controller.play("seed.yml", "-e", "@catalogue.yml")
     assert done.returncode == 0, done.stdout + done.stderr
     return controller
+
+
+@pytest.fixture(scope="module")
+def seeded(cloud: Controller) -> pathlib.Path:
+    """The home of a ledger with a catalogue and an image."""
+    home = cloud.home
+    engine = open_ledger(str(home))
+    with transaction(engine) as connection:
+        add_image(connection, "tiny")
+    engine.dispose()
+    return home

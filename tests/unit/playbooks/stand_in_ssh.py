@@ -48,9 +48,12 @@ def answer(host: str, module: str, args: dict[str, object]) -> dict[str, object]
         return {"changed": False, "compute_host": {**FACTS, "name": host}}
     if module in ("host_drift", "orphans"):
         return {"changed": False, "found": {**FOUND, "looked_at": time.time()}}
+    if args.get("state") == "evicted":
+        return {"changed": True, "evicted": [{"name": "0a1b", "bytes": 1}]}
     if module == "domain_info":
         return {"changed": False, "domains": [{**domain, "state": "running"} for domain in domains or []]}  # type: ignore[attr-defined]
-    return {"changed": True, "domains": domains or [], "volumes": [], "attachments": []}
+    stored = {name: [{**item, "error": None} for item in args.get(name) or []] for name in ("volumes", "attachments")}  # type: ignore[attr-defined]
+    return {"changed": True, "domains": domains or [], **stored}
 
 
 def main() -> int:

@@ -23,6 +23,11 @@ ROOT = pathlib.Path(__file__).parents[3]
 BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 ROLES = sorted((ROOT / "roles").glob("*/meta/argument_specs.yml"))
 YAML = sorted([*(ROOT / "playbooks").rglob("*.yml"), *(ROOT / "roles").glob("*/[tvdh]*/**/*.yml")])
+DESTRUCTIVE = {
+    *("confirm_resize", "evacuate", "host_evacuate", "interface_detach", "migrate", "rebuild", "release", "resize"),
+    *("revert_resize", "security_groups", "shelve", "shelve_offload", "stack", "stop", "terminate", "unrescue"),
+    *("volume_detach", "volume_snapshot", "volumes"),
+}
 CONDITIONS = {"when", "that", "failed_when", "changed_when", "until"}  # expressions without braces
 ANSIBLES = {"dict", "groups", "hostvars", "inventory_hostname", "item", "lookup", "omit", "range", "role_path", "undef"}
 
@@ -155,6 +160,12 @@ def test_the_users_ansible_cfg_ends_no_play_on_hosts(path: pathlib.Path) -> None
     for play in _plays(path):
         if (play.get("tasks") or play.get("roles")) and play.get("connection") != "local":
             assert (play["any_errors_fatal"], play["timeout"]) == (False, 0), play["name"]
+
+
+@pytest.mark.parametrize("name", sorted(DESTRUCTIVE))
+def test_destructive_playbooks_name_what_they_touch(name: str) -> None:
+    """Of those that do it, test_named_first.py plays some."""
+    assert "novalite.cloud.named" in _everything((ROOT / f"playbooks/{name}.yml").resolve())
 
 
 def test_no_task_is_tagged() -> None:

@@ -9,20 +9,14 @@ turn round every setting of Ansible that is on or off, or is a choice.
 
 from __future__ import annotations
 
-import json
 import pathlib
 import shutil
-import sys
 import typing as t
 
 import pytest
-import sqlalchemy as sa
 from ansible import constants as C
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
-from tests.support.rows import add_image
-from tests.unit.playbooks.controller import CATALOGUE, Controller
+from tests.unit.playbooks.answering import Hosts
 
 STORY = (
     ("launch.yml", "server=web count=2 flavor=m1.nano image=tiny"),
@@ -66,57 +60,14 @@ CONFIGURATIONS: dict[str, dict[str, t.Any]] = {
 }
 
 
-class Hosts(Controller):
-    """A controller with two hosts: hv1 does everything, hv2 is dead."""
-
-    def __init__(self, path: pathlib.Path) -> None:
-        super().__init__(path)
-        self.stand_in = path / "stand_in_ssh.py"
-        shutil.copy(pathlib.Path(__file__).with_name("stand_in_ssh.py"), self.stand_in)
-        (path / "ssh").write_text(f'#!/bin/sh\nexec {sys.executable} -I {self.stand_in} "$@"\n')
-        (path / "dead").write_text("hv2")
-        self.taken = path / "taken"
-        inventory = self.elsewhere / "hosts.ini"
-        inventory.write_text(inventory.read_text() + "ansible_python_interpreter=/usr/bin/python3\n")
-        (self.elsewhere / "group_vars/all.yml").write_text("novalite_facts_max_age: 0\n")
-        self.environment["ANSIBLE_PIPELINING"] = "1"
-
-    def configure(self, settings: dict[str, t.Any]) -> None:
-        """Write the user's ansible.cfg."""
-        sections: dict[str, list[str]] = {}
-        for name, value in settings.items():
-            entry = C.config.get_configuration_definitions()[name]["ini"][0]
-            sections.setdefault(entry["section"], []).append(f"{entry['key']} = {value}")
-        text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in sections.items())
-        (self.elsewhere / "ansible.cfg").write_text(text)
-
-    def trips(self) -> list[tuple[str, list[str]]]:
-        """The steps that hosts took since this was asked before, in any order."""
-        lines = self.taken.read_text().splitlines() if self.taken.exists() else []
-        self.taken.unlink(missing_ok=True)
-        return sorted((host, [step["module"] for step in steps]) for host, _check, steps in map(json.loads, lines))
-
-    def servers(self) -> list[tuple[t.Any, ...]]:
-        engine, columns = open_ledger(str(self.home)), tables.instance.c
-        query = sa.select(columns.name, columns.vm_state, columns.task_state, columns.host).order_by(columns.id)
-        with reading(engine) as connection:
-            rows = [tuple(row) for row in connection.execute(query)]
-        engine.dispose()
-        return rows
-
-
-@pytest.fixture(scope="module")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A ledger with a catalogue."""
-    controller = Controller(tmp_path_factory.mktemp("seeded"))
-    (controller.elsewhere / "catalogue.yml").write_text(CATALOGUE)
-    done = controller.play("seed.yml", "-e", "@catalogue.yml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    engine = open_ledger(str(controller.home))
-    with transaction(engine) as connection:
-        add_image(connection, "tiny")
-    engine.dispose()
-    return controller.home
+def configure(directory: pathlib.Path, settings: dict[str, t.Any]) -> None:
+    """Write the user's ansible.cfg."""
+    sections: dict[str, list[str]] = {}
+    for name, value in settings.items():
+        entry = C.config.get_configuration_definitions()[name]["ini"][0]
+        sections.setdefault(entry["section"], []).append(f"{entry['key']} = {value}")
+    text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in sections.items())
+    (directory / "ansible.cfg").write_text(text)
 
 
 def story(path: pathlib.Path, home: pathlib.Path, settings: dict[str, t.Any], **environment: str) -> list[t.Any]:
@@ -124,7 +75,7 @@ def story(path: pathlib.Path, home: pathlib.Path, settings: dict[str, t.Any], **
     path.mkdir()
     hosts = Hosts(path)
     shutil.copytree(home, hosts.home, dirs_exist_ok=True)
-    hosts.configure(settings)
+    configure(hosts.elsewhere, settings)
     told = []
     for playbook, options in STORY:
         done = hosts.play(playbook, "-e", options, **environment)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The filters that put together what hosts said."""
+"""The filters that put together what hosts said, and name what they are about to do it to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.filter.by_host import by_host
 from ansible_collections.novalite.cloud.plugins.filter.from_hosts import from_hosts
+from ansible_collections.novalite.cloud.plugins.filter.named import named
 
 HOSTVARS: dict[str, dict[str, t.Any]] = {
     "hv1": {"outcome": {"host": "hv1", "error": None}, "waited": {"silent": [{"name": "a"}, {"name": "b"}]}},
@@ -32,3 +33,20 @@ def test_by_host_leaves_out_who_has_nothing_unless_there_is_a_default() -> None:
     assert by_host(HOSTS, HOSTVARS, "outcome.host") == {"hv4": "hv4", "hv1": "hv1"}
     assert by_host(["hv3", "hv1"], HOSTVARS, "outcome.host", default="") == {"hv3": "", "hv1": "hv1"}
     assert by_host(["hv2"], HOSTVARS, "outcome") == {"hv2": {}}
+
+
+def test_records_are_named_by_name_uuid_and_host() -> None:
+    records: list[dict[str, t.Any]] = [
+        {"name": "web", "uuid": "u1", "host": "hv1"},
+        {"name": "db", "uuid": "u2", "host": None},
+        {"name": "web", "uuid": "u1", "from_host": "hv1", "to_host": "hv2"},
+        {"name": "data", "id": "v1", "does": "snapshot_delete", "host": "hv1"},
+        {"uuid": "u3", "reason": "there is no such instance any more"},
+    ]
+    assert named(records) == [
+        "web (u1) on hv1",
+        "db (u2) on no host",
+        "web (u1) from hv1 to hv2",
+        "snapshot delete data (v1) on hv1",
+        "u3: there is no such instance any more",
+    ]

@@ -89,6 +89,14 @@ newest:
   description: The newest revision that this novalite knows.
   returned: O(operation=info)
   type: str
+ledger:
+  description: The UUID of the ledger.
+  returned: O(operation=info), of a ledger of the newest revision
+  type: str
+servers:
+  description: How many servers it holds.
+  returned: O(operation=info), of a ledger of the newest revision
+  type: int
 copies:
   description: The dated copies, oldest first.
   returned: O(operation=info)

@@ -113,6 +113,11 @@ volumes:
   returned: success
   type: list
   elements: dict
+touched:
+  description: What a host has to do for which volume, with C(id), C(name), C(does) and C(host).
+  returned: success
+  type: list
+  elements: dict
 begun:
   description: UUIDs of those that a host has something to do for.
   returned: success

@@ -96,6 +96,11 @@ targets:
   returned: when O(outcomes) is not given
   type: dict
   sample: {"hosts": ["hv1"], "controller": ["localhost"]}
+touched:
+  description: What is done to which volume, snapshot or attachment, with C(id), C(name), C(does) and C(host).
+  returned: when O(outcomes) is not given
+  type: list
+  elements: dict
 nothing_to_do:
   description: What there is nothing to do for, with C(id) and C(reason).
   returned: success

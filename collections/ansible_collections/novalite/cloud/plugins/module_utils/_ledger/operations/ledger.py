@@ -30,6 +30,7 @@ from ..db.engine import (
     revision_of,
     transaction,
 )
+from ..db.tables import instance, ledger_identity
 
 
 def ledger(params: JsonMapping, check_mode: bool) -> JsonObject:
@@ -56,7 +57,13 @@ def _to_be_replaced(params: JsonMapping, check_mode: bool) -> sa.Engine:
 
 
 def _info(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
-    return {"changed": False, "revision": _revision(engine), "newest": HEAD, "copies": copies.copies_in(place.home)}
+    result: JsonObject = {"changed": False, "newest": HEAD, "copies": copies.copies_in(place.home)}
+    result["revision"] = _revision(engine)
+    if result["revision"] == HEAD:  # others have other tables
+        with engine.connect().execution_options(**DEFERRED) as connection:
+            result["ledger"] = connection.scalar(sa.select(ledger_identity.c.uuid))
+            result["servers"] = connection.scalar(sa.select(sa.func.count()).where(instance.c.deleted == 0))
+    return result
 
 
 def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:

@@ -29,12 +29,13 @@ def volume(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         return {
             **Changes().result("volumes", map(dataclasses.asdict, volumes_by(connection, project_id=owner))),
             "begun": [],
+            "touched": [],
             "changed": any(types),
         }
     names = checked_names("volume", items)
     there = {record.name: record for record in volumes_by(connection, names=names, project_id=owner)}
     changes = Changes()
-    begun = []
+    begun, touched = [], []
     for item, name in zip(items, names):
         before = there.get(name)
         if params.get("state") == "absent":
@@ -48,9 +49,11 @@ def volume(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         changes.note(name, _shown(before), None if params.get("state") == "absent" else _shown(after))
         if after is not None and after.status in volume_plans.VOLUME_WORK:
             begun.append(after.id)
+            does = volume_plans.VOLUME_WORK[after.status]
+            touched.append({"id": after.id, "name": name, "host": after.host, "does": does})
     result = changes.result("volumes", map(dataclasses.asdict, volumes_by(connection, names=names, project_id=owner)))
     result["changed"] = result["changed"] or any(types)
-    return {**result, "begun": begun}
+    return {**result, "begun": begun, "touched": touched}
 
 
 def _type(connection: sa.Connection, item: JsonMapping) -> bool:

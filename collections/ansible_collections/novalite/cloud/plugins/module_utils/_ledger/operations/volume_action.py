@@ -72,6 +72,8 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     idle += [{"id": entry, "reason": "nothing of it is under way"} for entry in still]
     result: JsonObject = {"changed": changed, "hosts": hosts, "nothing_to_do": idle, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
+    result["touched"] = [{**entry, "host": host} for host, plan in hosts.items() for entry in plan["work"]]
+    result["touched"] += [{**entry, "host": None} for entry in nowhere]
     done = {entry["id"]: entry["does"] for plan in hosts.values() for entry in plan["work"]}
     return with_diff(result, {}, done)
 

@@ -40,20 +40,20 @@ def plan(
     state_dir: str = STATE_DIR,
     limit_to: t.Collection[str] | None = None,
 ) -> tuple[dict[str, Plan], list[dict[str, str]]]:
-    """`({host: plan}, [{"id", "does"} that no host has anything to do for])`.
+    """`({host: plan}, [{"id", "name", "does"} that no host has anything to do for])`.
 
     `attachments` are ids; `limit_to` are the hosts that may be chosen for what is shared (None: all). Each plan has
     LISTS: arguments of image_cache, of volume_disk (three times), of volume_attach (twice) and of disk_snapshot; and
-    `work`, [{"id", "does"}].
+    `work`, [{"id", "name", "does"}].
     """
     hosts: dict[str, Plan] = {}
     nowhere: list[dict[str, str]] = []
 
-    def at(host: str | None, does: str, record_id: str) -> Plan:
+    def at(host: str | None, does: str, record_id: str, name: str) -> Plan:
         """The plan of the host; for no host one that nobody carries out."""
         plan: Plan = {key: [] for key in (*LISTS, "work")}
         plan = plan if host is None else hosts.setdefault(host, plan)
-        (nowhere if host is None else plan["work"]).append({"id": record_id, "does": does})
+        (nowhere if host is None else plan["work"]).append({"id": record_id, "name": name, "does": does})
         return plan
 
     for volume in volumes:
@@ -62,13 +62,13 @@ def plan(
             continue
         upload = volume_uploads.work_of(connection, volume) if does == "upload" else {}
         nothing = (does == "delete" and volume.made_at is None and volume.host is None) or upload is None
-        mine = at(None if nothing else worker(connection, volume, limit_to), does, volume.id)
+        mine = at(None if nothing else worker(connection, volume, limit_to), does, volume.id, volume.name)
         if does == "delete":
             # those that go with it go first: their rows hold the volume's
             for snapshot in snapshots_by(connection, volumes=[volume.id]):
                 if snapshot.status == "deleting":
                     mine["gone"].append(data_of(snapshot))
-                    mine["work"].insert(0, {"id": snapshot.id, "does": "snapshot_delete"})
+                    mine["work"].insert(0, {"id": snapshot.id, "name": snapshot.name, "does": "snapshot_delete"})
             mine["gone"].append(data_of(volume))
             continue
         mine["images"] += images_for(volume)
@@ -81,7 +81,7 @@ def plan(
         if does is None:
             continue
         of = volumes_by(connection, ids=[snapshot.volume_id])[0]
-        mine = at(worker(connection, of, limit_to), does, snapshot.id)
+        mine = at(worker(connection, of, limit_to), does, snapshot.id, snapshot.name)
         data = data_of(snapshot)
         if does == "snapshot_delete":
             mine["gone"].append(data)
@@ -96,7 +96,7 @@ def plan(
             does = ATTACHMENT_WORK.get(volume.status)
             if attachment.id not in attachment_ids or does is None:
                 continue
-            mine = at(attachment.host, does, attachment.id)
+            mine = at(attachment.host, does, attachment.id, volume.name)
             mine[does].append(plug(connection, volume, attachment, state_dir))
             if does == "attach":
                 mine["volumes"].append(to_be_made(connection, volume))
