@@ -38,7 +38,13 @@ FACTS = {
     "missing_commands": [],
 }
 LISTS = ("domains", "disks", "volumes", "missing_bases", "stale_devices", "filters", "dhcp_networks", "bridges")
-FOUND = {**dict.fromkeys(LISTS, ()), "files": {}, "chains": [], "dhcp_owners": {}, "bridge_owners": {}}
+FOUND: dict[str, object] = {
+    **dict.fromkeys(LISTS, ()),
+    "files": {},
+    "chains": [],
+    "dhcp_owners": {},
+    "bridge_owners": {},
+}
 
 
 def answer(host: str, module: str, args: dict[str, object]) -> dict[str, object]:

@@ -104,7 +104,7 @@ def machines(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Machi
 
 
 # Ansible's own way is a module for the comparison, and one for the step
-WAYS = {
+WAYS: dict[str, dict[str, t.Any]] = {
     "in a trip": {},
     "in modules": {"environment": {"ANSIBLE_PIPELINING": "false"}},
     "asynchronous": {"options": "async: 60\n      poll: 1"},
@@ -113,7 +113,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_task_on_swapped_hosts_does_nothing(machines: Machines, way: str) -> None:
-    options: dict[str, t.Any] = WAYS[way]
+    options = WAYS[way]
     environment = options.get("environment", {})
     words = {"options": options.get("options", "")}
     machines.write("first", **words, **environment)
