@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.instance imp
 
 from ..jobs import kinds, queue
 from ..openstack.compute.tasks import asker
-from ..web import policy, server_values
+from ..web import policy
 from ..web.context import current, request_id, signature
 from ..web.errors import ForbiddenError, as_bad_request
 
@@ -79,10 +79,10 @@ def check_servers(connection: Connection, servers: t.Sequence[JsonMapping]) -> N
     NotFoundError, BadRequestError."""
     caller = current()
     for server in servers:
-        server_values.check_zone(server.get("availability_zone"))
+        policy.check_zone(server.get("availability_zone"))
         with as_bad_request():
             requested = hints.checked(str(server["name"]), server)
-        server_values.check_hints(str(server["name"]), requested)
+        policy.check_hints(str(server["name"]), requested)
     server_choices.check(connection, caller.project, servers, caller.is_admin)
 
 

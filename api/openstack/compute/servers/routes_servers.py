@@ -21,7 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web import policy, server_values, validation
+from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current, request_id, signature
 from ....web.errors import STATUS, BadRequestError, in_words
@@ -57,7 +57,7 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
     server_request = server_requests.parse(validation.body(schemas_servers.create(microversion())))
     if server_request.forced_host is not None:
         policy.check("compute:servers:create:forced_host")
-    server_values.check_hints(server_request.create_request.name, server_request.create_request.hints)
+    policy.check_hints(server_request.create_request.name, server_request.create_request.hints)
     with writing_ledger() as connection:
         with refusals_as_bad_requests():
             made = new_servers.create(
