@@ -332,9 +332,9 @@ def test_another_host_replaces_none(cloud: Cloud, trips: Trips, tmp_path: pathli
     for name, machine in zip(HOSTS, machines):
         cloud.host(name)
         trips.go(machine, name)
-    found = {"hv1": {"identity": machines[1].identity, "marks": {}}}
+    machines_seen = {"hv1": {"identity": machines[1].identity, "marks": {}}}
     with pytest.raises(NovaliteError, match="hv1: this machine is hv2 of this ledger"):
-        cloud.run("host_identity", machines=found, replaced=["hv1"])
+        cloud.run("host_identity", machines=machines_seen, replaced=["hv1"])
     with pytest.raises(HostRefusedError, match="hv1: this machine is hv2 of this ledger"):
         trips.go(machines[1], "hv1", looks=True, replaced=True)
     with pytest.raises(NovaliteError, match="replaced=hv9: there is no such compute host"):

@@ -42,7 +42,7 @@ FOREIGN = {
 }
 
 
-def told(argv: t.Sequence[str]) -> dict[str, str]:
+def effective(argv: t.Sequence[str]) -> dict[str, str]:
     """What ssh makes of its arguments: the host's, without what follows it."""
     done = subprocess.run(["ssh", "-G", "-F", "/dev/null", *argv], capture_output=True, text=True, check=True)
     return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
@@ -89,13 +89,13 @@ OURS = "[{hosts: all, gather_facts: false, tasks: [{novalite.cloud.domain_info: 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_by_our_own_configuration(tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "ansible.cfg").write_text(CONFIGURATIONS[name])
-    assert_kept_alive(told(ssh_of_ansible(tmp_path, ANY)))
+    assert_kept_alive(effective(ssh_of_ansible(tmp_path, ANY)))
 
 
 @pytest.mark.parametrize("name", ["none", "one with arguments", "one with extra arguments"])
 def test_by_the_users_configuration_in_each_trip(tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "ansible.cfg").write_text("[connection]\npipelining = True\n" + (FOREIGN[name] or ""))
-    options = told(ssh_of_ansible(tmp_path, OURS, ANSIBLE_PIPELINING="True"))
+    options = effective(ssh_of_ansible(tmp_path, OURS, ANSIBLE_PIPELINING="True"))
     assert_kept_alive(options)
     if name == "one with arguments":
         assert options["user"] == "deploy"
@@ -115,7 +115,7 @@ def test_by_the_command_and_by_jobs(tmp_path: pathlib.Path, monkeypatch: pytest.
     expected = _keepalive.ARGUMENTS if name in ("none", "one with arguments") else None
     assert [environment.get(keep_alive.VARIABLE), of_command] == [expected] * 2
     if expected:
-        assert_kept_alive(told([*shlex.split(expected), "-o", "ConnectTimeout=10", "hv1"]))
+        assert_kept_alive(effective([*shlex.split(expected), "-o", "ConnectTimeout=10", "hv1"]))
 
 
 def test_arguments_of_the_environment_stay(tmp_path: pathlib.Path) -> None:
@@ -145,10 +145,10 @@ def test_of_users_and_their_consoles(tmp_path: pathlib.Path, name: str) -> None:
 def test_of_moves(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, login: str) -> None:
     monkeypatch.setattr(channel, "directory_of", lambda move: str(tmp_path))
     argv = channel.ssh("move", channel.Door(address="192.0.2.12", host_keys=(), login=login))
-    assert_kept_alive(told([word for word in argv[1:] if word not in ("-F", "/dev/null")]))
+    assert_kept_alive(effective([word for word in argv[1:] if word not in ("-F", "/dev/null")]))
     if login != "root":  # ssh inside of ssh
         outer = next(word for word in argv if word.startswith("ProxyCommand=")).removeprefix("ProxyCommand=")
-        assert_kept_alive(told([word for word in shlex.split(outer)[1:] if word not in ("-F", "/dev/null")]))
+        assert_kept_alive(effective([word for word in shlex.split(outer)[1:] if word not in ("-F", "/dev/null")]))
 
 
 def test_nobody_else_starts_ssh() -> None:

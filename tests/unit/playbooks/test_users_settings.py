@@ -76,19 +76,19 @@ def story(path: pathlib.Path, home: pathlib.Path, settings: dict[str, t.Any], **
     hosts = Hosts(path)
     shutil.copytree(home, hosts.home, dirs_exist_ok=True)
     configure(hosts.elsewhere, settings)
-    told = []
+    outcomes = []
     for playbook, options in STORY:
         done = hosts.play(playbook, "-e", options, **environment)
-        told.append((playbook, done.returncode, hosts.servers(), hosts.trips()))
+        outcomes.append((playbook, done.returncode, hosts.servers(), hosts.trips()))
         assert "Traceback" not in done.stderr, done.stderr
-    return told
+    return outcomes
 
 
 @pytest.fixture(scope="module")
 def usual(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> list[t.Any]:
-    told = story(tmp_path_factory.mktemp("usual") / "it", seeded, {})
-    assert [code for _playbook, code, _servers, _trips in told] == CODES, told
-    return told
+    outcomes = story(tmp_path_factory.mktemp("usual") / "it", seeded, {})
+    assert [code for _playbook, code, _servers, _trips in outcomes] == CODES, outcomes
+    return outcomes
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)

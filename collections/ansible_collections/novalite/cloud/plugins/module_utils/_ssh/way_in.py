@@ -73,7 +73,9 @@ def way_in(variables: JsonMapping) -> WayIn:
                 add(_AS_OPTION[flag], quoted(os.path.abspath(os.path.expanduser(value))))
             elif flag in _AS_OPTION:
                 add(_AS_OPTION[flag], quoted(value))
-            elif flag in _FLAGS:
+            elif flag in _FLAGS:  # of these, the last one counts
+                name_of_flag = _FLAGS[flag][0].lower()
+                options[:] = [option for option in options if option[0].lower() != name_of_flag]
                 add(*_FLAGS[flag])
             elif flag not in _SILENT:
                 dropped.append(f"-{flag} {value}".strip())
@@ -84,8 +86,12 @@ def way_in(variables: JsonMapping) -> WayIn:
     if _last(variables, KEY_CHECKING).lower() in BOOLEANS_FALSE:
         add("StrictHostKeyChecking", "no")
     add("Port", _last(variables, PORT))
-    add("IdentityFile", quoted(os.path.expanduser(_last(variables, IDENTITY))))
-    add("User", quoted(_last(variables, USER)))
+    # in Ansible's own quotes, in which a backslash means what it means to ssh
+    for option, value in (
+        ("IdentityFile", os.path.expanduser(_last(variables, IDENTITY))),
+        ("User", _last(variables, USER)),
+    ):
+        add(option, f'"{value}"' if value else "")
     for name in ARGUMENTS[1:]:
         add_arguments(name)
     return WayIn(tuple(options), dropped=tuple(dropped))
