@@ -123,7 +123,8 @@ def create_subnets(connection: Connection, body: Record) -> Answer:
             raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
         row = records.network_row(connection, item["network_id"], write=True)
         with in_words(POOL_WORDS):
-            return subnets.create_subnet(connection, row, {**drawn, "version": version, **_subnet_values(item)})
+            values = {**drawn, "version": version, **_subnet_values(item)}
+            return subnets.create_subnet(connection, row, values, naming=current().is_admin)
 
     return records.create_some(connection, "subnets", body, create), 201
 
@@ -131,7 +132,7 @@ def create_subnets(connection: Connection, body: Record) -> Answer:
 @network.put("/subnets/<subnet_id>", "network:write", takes(UPDATE_SUBNET), writes_checked)
 def update_subnet(connection: Connection, body: Record, subnet_id: str) -> Answer:
     row, before = records.subnet_row(connection, subnet_id, write=True)
-    subnets.update_subnet(connection, row, before, _subnet_values(body))
+    subnets.update_subnet(connection, row, before, _subnet_values(body), naming=current().is_admin)
     return {"subnet": records.find(connection, "subnets", subnet_id.lower())}, 200
 
 

@@ -131,6 +131,23 @@ def test_a_shared_network_is_all_projects_and_an_administrators_to_change(doors:
     assert "Plugin does not support updating provider attributes" in message
 
 
+def test_a_subnet_is_refused_where_hosts_live(doors: Doors) -> None:
+    """An administrator hears where; the project that has the network hears only that it cannot have the range."""
+    lan = [{"kind": "gateway", "cidr": "192.0.2.1", "device": "eth0"}]
+    doors.cloud.host("hv1", facts={"places": [*lan, {"kind": "address", "cidr": "fd00:20::11/64", "device": "eth0"}]})
+    network = made(doors, **provider("flat", "eth1"))
+    for version, cidr, place in ((4, "192.0.2.0/24", "192.0.2.1 (eth0)"), (6, "fd00:20::/64", "fd00:20::11 (eth0)")):
+        subnet = {"subnet": {"network_id": network["id"], "ip_version": version, "cidr": cidr}}
+        heard = doors.admin.post("/subnets", subnet, 409)["NeutronError"]["message"]
+        assert f"{cidr} is not free: compute host 'hv1' lives there, by its " in heard and place in heard
+        refusal = doors.member.post("/subnets", subnet, 409)["NeutronError"]["message"]
+        assert f"{cidr} is not free" in refusal and "hv1" not in refusal and "eth0" not in refusal
+    isolated = doors.member.post("/networks", {"network": FORM}, 201)["network"]
+    doors.member.post(
+        "/subnets", {"subnet": {"network_id": isolated["id"], "ip_version": 4, "cidr": "192.0.2.0/24"}}, 201
+    )
+
+
 def test_an_external_network_is_a_floating_pool(doors: Doors) -> None:
     kind, message = refused(doors, {"router:external": True, **provider("flat", "eth1")})
     assert kind == "InvalidInput" and "floating_pool" in message

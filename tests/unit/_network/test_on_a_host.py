@@ -162,7 +162,7 @@ def test_an_operators_bridge_is_as_before(lan: t.Any, tmp_path: pathlib.Path) ->
     time.sleep(2.2)  # the kernel's own addresses are there, and no carrier comes any more
     before = shown()
     used = {"name": "br1", "interface": "up0", "addresses": ["10.98.0.2/24"], "mtu": 1450}
-    broken = {"name": "brop", "interface": "nothere", "addresses": ["10.99.0.2/24"]}
+    broken = {"name": "brop", "interface": "nothere", "addresses": ["10.97.0.2/24"]}
     made, failed, undone, gone, gone_again = ensure_bridges(
         lan.hypervisor,
         tmp_path,

@@ -102,6 +102,28 @@ def test_what_is_of_several_requests_waits_for_a_run_of_its_own(cloud: Cloud) ->
     assert [server["vm_state"] for server in cloud.info()] == ["building"]
 
 
+OFFICE = [{"kind": "gateway", "cidr": "10.20.0.1", "device": "eth0"}]  # in the range of the network
+
+
+def test_a_host_that_came_to_live_in_the_networks_range_is_left_out(cloud: Cloud) -> None:
+    hosts = [{**HOSTS[0], "places": OFFICE}, HOSTS[1]]
+    launch = planned(cloud, asked(cloud, 2), compute_hosts=hosts)
+    assert {instance["host"] for instance in launch["instances"]} == {"hv2"}
+
+
+def test_where_all_hosts_live_in_it_the_launch_fails_with_the_reason(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud), compute_hosts=[{**host, "places": OFFICE} for host in HOSTS])
+    (failure,) = launch["launch"]["failures"]
+    assert "hv1: lives in 10.20.0.0/28, by its gateway 10.20.0.1 (eth0)" in failure
+    assert held(cloud) == (0, 0)
+
+
+def test_an_isolated_network_is_in_a_namespace_wherever_the_host_lives(cloud: Cloud) -> None:
+    cloud.write(sa.update(tables.network).values(isolated=True))
+    launch = planned(cloud, asked(cloud), compute_hosts=[{**host, "places": OFFICE} for host in HOSTS])
+    assert launch["launch"]["failures"] == []
+
+
 def test_no_host_is_a_failure_with_its_reason(cloud: Cloud) -> None:
     launch = planned(cloud, asked(cloud, flavor="m1.large"))
     assert launch["launch"]["failures"][0].startswith("No valid host was found for 'web'")

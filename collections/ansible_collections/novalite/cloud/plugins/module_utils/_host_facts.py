@@ -24,6 +24,7 @@ from ._host_mark import identity_of
 from ._json import JsonObject
 from ._kvm import kvm_fault
 from ._libvirt import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
+from ._network.places import reported
 
 # What the modules of this collection run on a hypervisor, beside one injection back end. Any one of a group will do.
 _EACH = "conntrack dnsmasq ebtables haproxy ip ip6tables-restore ipset iptables-restore mke2fs qemu-img sfdisk virsh"
@@ -71,6 +72,7 @@ def gather(
         "libvirt_binding": IMPORT_ERROR is None,
         "systemd": os.path.isdir("/run/systemd/system"),  # as sd_booted(3) asks
         "missing_commands": missing_commands(),
+        "places": places(),
     }
     try:
         connection = connect(uri)
@@ -142,6 +144,13 @@ def inject_backend() -> str:
     if _which("qemu-nbd") and (os.path.exists("/sys/block/nbd0") or _module_exists("nbd")):
         return "nbd"
     return "fuse" if os.path.exists("/dev/fuse") and _which("qemu-storage-daemon") else "none"
+
+
+def places() -> list[JsonObject]:
+    """Where the host lives, as networks' ranges are held against it; nothing where `ip` cannot be had."""
+    with contextlib.suppress(CommandError):
+        return [place.row for place in reported()]
+    return []
 
 
 def missing_commands() -> list[str]:

@@ -82,6 +82,12 @@ options:
           - An address that this module gave the bridge in a range which the network no longer has is taken away.
         type: list
         elements: str
+      shared_routes:
+        description:
+          - Destinations of routes of this host of which networks may have a part. Otherwise an address is refused with
+            which the host would lose a gateway, a route, its controller or what else it reaches in another way.
+        type: list
+        elements: str
       namespace:
         description: >-
           A network namespace, C(nova-) and the name of the bridge, that has the addresses and is joined to the bridge.
@@ -163,6 +169,7 @@ ARGUMENT_SPEC = {
             },
             "addresses": {"type": "list", "elements": "str", "default": []},
             "ranges": {"type": "list", "elements": "str"},
+            "shared_routes": {"type": "list", "elements": "str"},
             "namespace": {"type": "str"},
             "mtu": {"type": "int"},
             "taps": {"type": "list", "elements": "str", "default": []},

@@ -73,6 +73,13 @@ options:
     type: str
     choices: [nwfilter, chains]
     default: nwfilter
+  shared_routes:
+    description:
+      - Destinations of routes of the host, such as C(10.0.0.0/8), of which networks may have a part. Otherwise no
+        network gets a range in which the host lives, be it by an address, a gateway or a route.
+    type: list
+    elements: str
+    default: []
   room:
     description:
       - What the ledger counts on, as M(novalite.cloud.launch_plan) gives it. The task fails where the host's libvirt
@@ -280,6 +287,16 @@ compute_host:
     tunnel_address:
       description: The address that VXLAN tunnels end at.
       type: str
+    places:
+      description: >-
+        Where the host lives, each with C(kind) (V(address), V(gateway), V(client), the ssh client that asked, V(name
+        server), V(libvirt network), V(route)), C(cidr) and C(device). What this collection made there is left out.
+      type: list
+      elements: dict
+    shared_routes:
+      description: O(shared_routes).
+      type: list
+      elements: str
     domains:
       description: >-
         All of the host's domains, whoever made them, each with C(uuid), C(name), C(state) (V(running) or V(shutoff)),
@@ -345,6 +362,7 @@ ARGUMENT_SPEC = {
     "replaced": {"type": "bool", "default": False},
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
+    "shared_routes": {"type": "list", "elements": "str", "default": []},
     # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},

@@ -35,7 +35,8 @@ def controllers_facts(params: JsonMapping, address: str) -> JsonObject:
     # for SimpleCIDRAffinityFilter's like; a name is left alone, for to look it up may take seconds
     known_address = address_or_none(address)
     tunnel_address = params["tunnel_address"] or known_address
-    return {"address": known_address, "tunnel_address": tunnel_address, "antispoof": params["antispoof"]}
+    own = {option: params[option] for option in ("antispoof", "shared_routes")}
+    return {"address": known_address, "tunnel_address": tunnel_address, **own}
 
 
 def of_hosts(

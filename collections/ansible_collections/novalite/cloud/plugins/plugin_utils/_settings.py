@@ -67,6 +67,7 @@ INVENTORY: dict[str, Variable] = {
         reserved_disk_gb="int",
         reserved_memory_mb="int",
         reserved_vcpus="int",
+        shared_routes="list",
         shares="list",
         state_dir="str",
         tunnel_address="str",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import glob
 import json
 import os
 import typing as t
@@ -80,6 +81,15 @@ def write(bridge: str, mark: Mark, additions: Additions) -> None:
         return
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     write_atomically(path, json.dumps({"mark": mark.text, **dataclasses.asdict(additions)}, sort_keys=True) + "\n")
+
+
+def addresses() -> set[str]:
+    """All addresses (CIDR) that novalite has added to devices of others, or as floating IPs, of whatever ledger."""
+    texts: set[str] = set()
+    for path in glob.glob(os.path.join(glob.escape(DIRECTORY), "*", "*.json")):
+        listed = _load(path).get("addresses")
+        texts.update(map(str, listed if isinstance(listed, list) else ()))
+    return texts
 
 
 def owners(bridge: str) -> list[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._addressing import places
+from .._addressing.places import Use
 from .._errors import ConflictError, NotFoundError
 from . import move
 from .additions import Additions
@@ -132,6 +134,24 @@ def refuse_taken(bridge: Bridge, addresses: t.Iterable[str], links: t.Mapping[st
                 raise ConflictError(
                     f"bridge {bridge.name}: the address {address} is on {link.name} already; remove it there"
                 )
+
+
+def refuse_lived_in(bridge: Bridge, host: Host) -> None:
+    """Raise ConflictError where an address that the bridge is to get would cut the host off from where it lives: facts
+    by which its network was let in may be old. What the bridge has already is no news."""
+    link = host.links.get(bridge.name)
+    there = {ipaddress.ip_interface(text).ip for text in (*link.addresses, *link.link_local)} if link else set()
+    links = (bridge.name, *([] if bridge.port is None else [bridge.port]))
+    for interface in map(ipaddress.ip_interface, bridge.addresses if bridge.namespace is None else ()):
+        if interface.ip in there or interface.is_link_local:
+            continue
+        cidr, own = str(interface.network), int(interface.ip)
+        place = places.conflict(Use(cidr, links, handed_out=((own, own),)), host.places, bridge.shared_routes)
+        if place is not None:
+            raise ConflictError(
+                f"bridge {bridge.name}: with the address {interface} this host would lose {place.text}; give the "
+                "network a range in which no host lives, or make it isolated"
+            )
 
 
 def outlived(bridge: Bridge, host: Host) -> list[str]:

@@ -33,7 +33,8 @@ class Vxlan:
 class Bridge:
     """`interface` is the physical port; with `vlan` the port is `vlan<ID>` on top of it, named as Nova names it, and
     with `vxlan` it is `vxlan<VNI>`. `addresses` are the host's own in this network (CIDR), in `namespace` if there is
-    one; `ranges` all IPv4 ranges of a network that has several. `mtu` in bytes."""
+    one; `ranges` all IPv4 ranges of a network that has several. `mtu` in bytes. `shared_routes` are destinations of the
+    host's routes, parts of which are networks'."""
 
     name: str
     interface: str | None = None
@@ -44,6 +45,7 @@ class Bridge:
     mtu: int | None = None
     taps: tuple[str, ...] = ()  # guests' devices, plugged in again where they are on no bridge or on another one
     ranges: tuple[str, ...] = ()
+    shared_routes: tuple[str, ...] = ()
     mark: Mark = NO_LEDGER
 
     @property
@@ -90,6 +92,7 @@ def _parse_one(value: JsonMapping) -> Bridge:
         mtu=mtu,
         taps=tuple(value.get("taps") or ()),
         ranges=tuple(_range(name, text) for text in value.get("ranges") or ()),
+        shared_routes=tuple(value.get("shared_routes") or ()),
     )
 
 

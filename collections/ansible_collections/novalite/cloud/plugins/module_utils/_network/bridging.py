@@ -126,12 +126,15 @@ def ensure(
             locks.enter_context(locked("bridge"))
         try:
             if state == "present" and bridges:
+                host = work.look(bridges[0])
+                for bridge in bridges:  # before anything is changed for one of them
+                    bridge_ports.refuse_lived_in(bridge, host)
                 bridged.load(work.check_mode)  # the module `firewall` has it see a bridge, once there are rules
                 _forwarding(work, bridges)
-            for bridge in bridges:
-                if state == "present":
-                    _present(work, bridge)
-                elif bridge.name not in work.kept:
+                for number, bridge in enumerate(bridges):
+                    _present(work, bridge, work.look(bridge) if number else host)
+            for bridge in bridges if state == "absent" else ():
+                if bridge.name not in work.kept:
                     _absent(work, bridge)
         except BaseException:
             work.take_back()
@@ -141,8 +144,7 @@ def ensure(
     return compared(work.before, work.after, kept=work.kept, warnings=work.warnings)
 
 
-def _present(work: _Run, bridge: Bridge) -> None:
-    host = work.look(bridge)
+def _present(work: _Run, bridge: Bridge, host: Host) -> None:
     steps = planning.plan_present(bridge, host, work.move_address)
     shared = bridge.name in host.links and bridge_shared.owner(bridge, host) is Owner.NOT_MARKED
     if shared:

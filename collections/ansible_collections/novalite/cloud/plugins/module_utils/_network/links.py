@@ -11,10 +11,11 @@ import json
 import os
 import typing as t
 
+from .._addressing.places import Place
 from .._command import CommandError, run
 from .._host import read_text
 from .._json import JsonMapping, JsonObject
-from . import namespaces
+from . import additions, namespaces, places
 from .additions import Additions
 
 _PERMANENT_MAC = "3"  # NET_ADDR_SET: an address that does not change when ports come and go
@@ -47,7 +48,7 @@ class Link:
 class Host:
     """The state of the host. `ssh` are the links that the session that runs this module depends on, `routed` those
     with routes that somebody has set, `inside` the links of each namespace that was asked for and exists, `added` what
-    novalite did to the bridge in question and its ports."""
+    novalite did to the bridge in question and its ports, `places` where the host lives."""
 
     links: dict[str, Link]
     routed: frozenset[str] = frozenset()
@@ -55,6 +56,7 @@ class Host:
     inside: dict[str, dict[str, Link]] = dataclasses.field(default_factory=dict)
     living: dict[str, Living] = dataclasses.field(default_factory=dict)
     added: Additions = dataclasses.field(default_factory=Additions)
+    places: tuple[Place, ...] = ()
 
 
 class Living(t.NamedTuple):
@@ -150,25 +152,25 @@ def look(namespace_names: t.Iterable[str | None] = (), tunnels: t.Iterable[str |
     for name in tunnels:
         if name in links:
             links[name].remotes = read_flood(run(["bridge", "-j", "fdb", "show", "dev", name]).stdout)
-    routed = set()
-    for family in ("-4", "-6"):
-        with contextlib.suppress(CommandError):  # a kernel without IPv6
-            rows = json.loads(run(["ip", "-j", family, "route", "show"]).stdout or "[]")
-            routed |= {row["dev"] for row in rows if "dev" in row and row.get("protocol") not in ("kernel", "ra")}
+    routes = places.routes()
+    main = [row for row in routes if "table" not in row and row.get("protocol") not in ("kernel", "ra")]
+    routed = {row["dev"] for row in main if "dev" in row}
     inside = {
         name: read_links(run(["ip", "-n", name, "-d", "-j", "addr", "show"]).stdout)
         for name in namespace_names
         if name and namespaces.exists(name)
     }
-    return Host(links, frozenset(routed), frozenset(ssh_links(links, os.environ)), inside)
+    session = places.ssh_session(os.environ)
+    rows = json.loads(text)
+    here = places.of_rows(rows, routes, session, additions.addresses(), places.transits(rows))
+    return Host(links, frozenset(routed), frozenset(ssh_links(links, session)), inside, places=tuple(here))
 
 
-def ssh_links(links: t.Mapping[str, Link], environment: t.Mapping[str, str]) -> set[str]:
-    """The links that the ssh session in this environment comes by."""
-    session = environment.get("SSH_CONNECTION", "").split()
-    if len(session) != 4:
+def ssh_links(links: t.Mapping[str, Link], session: t.Sequence[str]) -> set[str]:
+    """The links that this ssh session comes by."""
+    if not session:
         return set()
-    client, server = session[0].partition("%")[0], session[2].partition("%")[0]
+    client, server = session[0], session[2]
     names = {link.name for link in links.values() if any(text.partition("/")[0] == server for text in link.addresses)}
     with contextlib.suppress(CommandError):
         names |= {

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import ipaddress
 import json
 import socket
 import struct
 import typing as t
 
+from .._addressing.places import Place, conflict_of_addresses
 from .._command import run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
@@ -36,6 +38,7 @@ class _Run:
     check_mode: bool
     root: dict[str, dict[str, list[str]]]
     links: dict[str, Link]
+    places: tuple[Place, ...] = ()
     mark: Mark = NO_LEDGER
     before: JsonObject = dataclasses.field(default_factory=dict)
     after: JsonObject = dataclasses.field(default_factory=dict)
@@ -89,7 +92,8 @@ def ensure(
             routers = [vrouter for vrouter in routers if vrouter.bridge not in kept]
         if not check_mode:
             locks.enter_context(locked("router"))
-        work = _Run(check_mode, _read(None), links.look().links, mark)
+        host = links.look()
+        work = _Run(check_mode, _read(None), host.links, host.places, mark)
         with work.undo:
             changing = _carry_out(work, routers, state == "present", exclusive)
             work.undo.pop_all()
@@ -198,6 +202,13 @@ def _check_addresses(work: _Run, routers: t.Sequence[Router]) -> None:
             raise ConflictError(
                 f"floating IP {each.floating} is an address of this host ({devices[each.floating]}): take it out of "
                 "the floating pool, or delete the address if it was left here by mistake"
+            )
+        number = int(ipaddress.IPv4Address(each.floating))
+        place = conflict_of_addresses([(number, number)], each.interface, work.places)
+        if place is not None and each.floating not in ours:
+            raise ConflictError(
+                f"with the floating IP {each.floating} this host would lose {place.text}: take it out of the floating "
+                "pool"
             )
 
 

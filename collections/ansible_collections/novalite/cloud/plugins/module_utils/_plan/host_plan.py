@@ -97,7 +97,7 @@ def host_plan(
     return HostPlan(
         names=[instance["name"] for instance in instances],
         uuids=[instance["uuid"] for instance in instances],
-        bridges=networks.bridges(instances, tunnels),
+        bridges=networks.bridges(instances, tunnels, facts.get("shared_routes") or ()),
         dhcp_networks=networks.dhcp_networks(instances),
         routers=networks.routers(instances),
         metadata_networks=networks.metadata_networks(instances),

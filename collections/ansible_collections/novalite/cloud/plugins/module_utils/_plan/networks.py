@@ -54,13 +54,14 @@ def _first_address(ranges: t.Iterable[Range]) -> str | None:
     return next((each["address"] for each in ranges if each["address"]), None)
 
 
-def bridges(instances: t.Iterable[Instance], tunnels: TunnelMap) -> list[Plan]:
-    """Each bridge of these instances of one host."""
+def bridges(instances: t.Iterable[Instance], tunnels: TunnelMap, shared_routes: t.Sequence[str] = ()) -> list[Plan]:
+    """Each bridge of these instances of one host, parts of whose `shared_routes` networks may have."""
+    shared = {"shared_routes": list(shared_routes)} if shared_routes else {}
     plans = {
         nic["network"]["bridge"]: bridge(nic["network"], str(instance["host"]), nic["dhcp_server"], tunnels)
         for instance, nic in nics(instances)
     }
-    return [plans[name] for name in sorted(plans)]
+    return [{**plans[name], **shared} for name in sorted(plans)]
 
 
 def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap) -> Plan:

@@ -21,8 +21,9 @@ NOVA = {
     "filter": ("nova.scheduler.filters.", "all_filters", ENABLED_FILTERS),
     "weigher": ("nova.scheduler.weights.", "all_weighers", ENABLED_WEIGHERS),
 }
-# What Nova leaves to Placement and its host manager, whatever filters are enabled: a list of its classes lacks them
-OF_PLACEMENT = ("requested_host", "retry", "availability_zone", "traits", "vcpu", "ram", "disk")
+# What Nova leaves to Placement, its host manager, or the operator's care with ranges, whatever filters are enabled: a
+# list of its classes lacks them
+OF_PLACEMENT = ("requested_host", "retry", "ranges", "availability_zone", "traits", "vcpu", "ram", "disk")
 IDLE = ("AllHostsFilter", "CrossCellWeigher")  # refuses no host; there are no cells
 
 _RATIOS = "a ratio is the host's (compute_node_cpu_ratio and its siblings), and {} holds it"

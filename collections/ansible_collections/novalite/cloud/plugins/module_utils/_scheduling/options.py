@@ -11,13 +11,15 @@ import typing as t
 from .._errors import NovaliteError
 from .._json import JsonMapping
 
-# Nova's defaults, without NUMA and PCI; then Placement's part (capacity, zone, traits), which is a filter here; then
-# those that act only when a request asks for it, since a hint that is taken and then ignored is a trap. `json` is
-# not among them, as in Nova: with it, whoever may launch can ask after anything that is known about a host.
+# Nova's defaults, without NUMA and PCI; `ranges`, lest a network cuts a host off; then Placement's part (capacity,
+# zone, traits), which is a filter here; then those that act only when a request asks for it, since a hint that is taken
+# and then ignored is a trap. `json` is not among them, as in Nova: with it, whoever may launch can ask after anything
+# that is known about a host.
 ENABLED_FILTERS = (
     "retry",
     "requested_host",
     "compute",
+    "ranges",
     "availability_zone",
     "traits",
     "compute_capabilities",

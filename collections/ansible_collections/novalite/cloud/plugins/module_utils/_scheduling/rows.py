@@ -11,6 +11,7 @@ import functools
 import operator
 import typing as t
 
+from .._addressing.places import Use, uses
 from .._json import Json, JsonMapping
 from .._model.instance import Instance
 
@@ -151,6 +152,7 @@ class Request:
     group: Group | None = None
     requirements: str | None = None  # an expression: which hosts
     rank: str | None = None  # an expression: which of them first
+    ranges: tuple[Use, ...] = ()  # of its networks: what its host does with them
 
     def likeness(self) -> t.Hashable:
         """Equal for requests that differ in nothing but who asks: one examination of the hosts serves them all."""
@@ -174,7 +176,7 @@ class Request:
 _MAPPINGS = operator.attrgetter("image_properties", "extra_specs", "hints")
 _ALIKE = operator.attrgetter(
     *("vcpus", "memory_mb", "disk_gb", "root_gb", "project_id", "flavor_name", "image_id", "availability_zone"),
-    *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank"),
+    *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank", "ranges"),
 )
 
 
@@ -221,6 +223,7 @@ def request_of(instance: JsonMapping, group: Group | None = None) -> Request:
         extra_specs=flavor.get("extra_specs") or {},
         requirements=hints.pop("requirements", None),
         rank=hints.pop("rank", None),
+        ranges=tuple(dict.fromkeys(use for nic in instance.get("nics") or () for use in uses(nic["network"]))),
         hints=hints,
         group=group,
     )

@@ -18,6 +18,7 @@ import netaddr
 import sqlalchemy as sa
 
 from ..._addressing import pools
+from ..._addressing.places import host_takes
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Instance, Nic
 from ..._model.instance import Network as NicNetwork
@@ -158,8 +159,7 @@ def _networks(connection: sa.Connection, network_ids: t.Collection[int]) -> dict
 
 
 def _host_serves(row: Network, dhcp: bool) -> bool:
-    """Tell whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
-    return bool(dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
+    return host_takes(dhcp, row.gateway, row.cidr_v6, row.gateway_v6)
 
 
 def _named(hosts: Hosts) -> list[str]:

@@ -13,7 +13,8 @@ import uuid
 import netaddr
 import sqlalchemy as sa
 
-from ..._addressing import texts
+from ..._addressing import places, texts
+from ..._addressing.places import Use
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
@@ -24,6 +25,7 @@ from ..identity.quotas import check_quota
 from ..queries.network_records import Network
 from ..queries.subnet_records import SLAAC, Subnet, derived_id, subnets_of_network
 from . import networks
+from .host_places import refuse_ranges
 from .networks import check_handed_out_once
 from .pool_claims import within
 from .subnet_pools import draw, pool_of
@@ -49,13 +51,13 @@ class SubnetRequest(t.NamedTuple):
     description: str
 
 
-def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMapping) -> str:
+def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMapping, naming: bool = True) -> str:
     """Give the network `row` a subnet; returns its UUID.
 
     `attributes` have "version", "cidr" and, where they were said, "gateway" (None: none), "pools", "dns", "routes",
     "enable_dhcp", "name", "description". With "subnetpool_id", "cidr" or "prefixlen" (or neither) say what of that
     subnet pool it gets. Raises NovaliteError for what cannot be, NotFoundError for a pool that the project does not
-    see, ConflictError for a range that another network has.
+    see, ConflictError for a range that another network has, or in which a host lives (`naming` which).
     """
     row = networks.locked(connection, row)
     version = attributes["version"]
@@ -72,6 +74,7 @@ def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMappi
     column = "cidr" if version == 4 else "cidr_v6"
     after = {**dataclasses.asdict(row), column: str(request.cidr)}
     networks.check_others(connection, after, row.id, row.name)
+    refuse_ranges(connection, row.name, _uses(after, request), naming)
     now, positions = int(time.time()), {each.position for each in there}
     position = next(number for number in range(MOST_RANGES) if number not in positions)
     first = position == 0
@@ -102,10 +105,13 @@ def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMappi
     return number
 
 
-def update_subnet(connection: sa.Connection, row: Network, before: Subnet, changes: JsonMapping) -> None:
+def update_subnet(
+    connection: sa.Connection, row: Network, before: Subnet, changes: JsonMapping, naming: bool = True
+) -> None:
     """Make the `changes` of the subnet `before` of the network `row`.
 
-    Raises NovaliteError, and TenantError for an address that is in use and would go.
+    Raises NovaliteError, TenantError for an address that is in use and would go, and ConflictError for one that a host
+    lives by (`naming` which).
     """
     row = networks.locked(connection, row)
     version = before.version
@@ -117,6 +123,8 @@ def update_subnet(connection: sa.Connection, row: Network, before: Subnet, chang
                 "GatewayIpInUse", f"Current gateway ip {before.gateway} already in use by a router. Unable to update."
             )
         networks.reserve(connection, row.id, row.name, _pool(request))
+        after = {**dataclasses.asdict(row), "cidr": before.cidr, "cidr_v6": None}
+        refuse_ranges(connection, row.name, _uses(after, request), naming)
     values = {"updated_at": int(time.time()), **_kept(request)}
     if before.position == 0:
         connection.execute(
@@ -324,6 +332,12 @@ def _pool(request: SubnetRequest) -> JsonObject:
     hosts = netaddr.IPSet(netaddr.IPRange(request.cidr[1], request.cidr[-2]))
     kept = hosts - netaddr.IPSet(netaddr.IPRange(*ends) for ends in request.pools)
     return {"cidr": str(request.cidr), "gateway": request.gateway, "reserved": list(map(str, kept.iter_ipranges()))}
+
+
+def _uses(network_record: JsonMapping, request: SubnetRequest) -> list[Use]:
+    """What hosts have to do for the network with this subnet, and which addresses it hands out."""
+    bounds = [tuple(int(netaddr.IPAddress(end)) for end in ends) for ends in request.pools]
+    return places.uses(network_record, tuple((low, high) for low, high in bounds))
 
 
 def _is_routed(connection: sa.Connection, before: Subnet) -> bool:

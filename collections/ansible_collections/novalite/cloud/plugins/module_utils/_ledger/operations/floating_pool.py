@@ -16,6 +16,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..._rules.records import Changes, checked_names
 from ..db import tables
+from ..network.host_places import refuse_floating
 from ..network.networks import check_handed_out_once
 from ..network.pool_claims import pool_lock
 from ..network.router_gateways import FREE
@@ -48,6 +49,7 @@ def floating_pool(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         after, addresses = _desired_pool(item, before, members.get(name, set()))
         if not changes.note(name, before, after):
             continue
+        refuse_floating(connection, name, pools.bounds(addresses), after["interface"])
         values = {"cidr": after["cidr"], "interface": after["interface"]}
         if before is None:
             connection.execute(sa.insert(table).values(name=name, **values))

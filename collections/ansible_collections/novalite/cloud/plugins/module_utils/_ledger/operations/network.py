@@ -11,6 +11,8 @@ import uuid
 import netaddr
 import sqlalchemy as sa
 
+from ..._addressing import places
+from ..._addressing.places import Use
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
@@ -19,6 +21,7 @@ from ..._rules.records import Changes, checked_names, set_values
 from ..db import tables
 from ..db.engine import inserted_id
 from ..identity.quotas import check_quota
+from ..network.host_places import refuse_ranges
 from ..network.networks import DEFAULTS, Record, check_handed_out_once, check_others, fill_pool, numbered, reserve
 from ..network.pool_claims import pool_lock
 from ..queries.lookups import project_by_name
@@ -76,6 +79,8 @@ def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         if not changes.note(name, before, after):
             continue
         check_others(connection, after, ids.get(name, 0), name)
+        if (uses := _uses(after)) != (None if before is None or before["cidr"] is None else _uses(before)):
+            refuse_ranges(connection, name, uses)
         values = {column: after[column] for column in COLUMNS}
         if before is None:
             new = sa.insert(table).values(uuid=str(uuid.uuid4()), owner=owner, name=name, **values)
@@ -145,6 +150,14 @@ def _desired_network(connection: sa.Connection, item: JsonMapping, before: Recor
     after["reserved"] = pools.ranges(address for address, role in kept.items() if role == "user")
     pools.check_settings(what, after)
     return after
+
+
+def _uses(record: Record) -> list[Use]:
+    """What hosts have to do for the network, and which addresses it hands out."""
+    cidr = netaddr.IPNetwork(record["cidr"])
+    kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
+    free = pools.bounds(address for address in range(cidr.first, cidr.last + 1) if address not in kept)
+    return places.uses(record, tuple(free))
 
 
 def _check_ranges_of_project(connection: sa.Connection, network_id: int, item: JsonMapping) -> None:

@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._addressing import places
 from ..._domain.usage import COUNTS, Usage, usage
 from ..._errors import NovaliteError
 from ..._host import STATE_DIR
@@ -102,7 +103,10 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
         if values["up"]:  # a report that it is down comes from somebody else
             seen_ids.append(old.id)
         changes = {key: value for key, value in values.items() if getattr(old, key) != value}
-        if changes:
+        if changes.keys() == {"facts"} and _without_asker(old.facts) == _without_asker(changes["facts"]):
+            # two controllers, or one by several ways, make no other host of it: nobody has to choose again
+            connection.execute(sa.update(table).where(table.c.id == old.id).values(facts=changes["facts"]))
+        elif changes:
             before[name] = {key: getattr(old, key) for key in changes}
             after[name] = changes
             # a choice made on the old values must be made again
@@ -242,7 +246,13 @@ def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
         values["traits"] = sorted(entry.get("traits") or [])
         values["state_dir"] = entry.get("state_dir") or (STATE_DIR if old is None else old.state_dir)
         values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
+        if "places" in entry:
+            values["facts"]["places"] = [place.row for place in places.parse(entry["places"])]
     return values
+
+
+def _without_asker(facts: JsonMapping) -> JsonObject:
+    return {**facts, "places": [place for place in places.parse(facts.get("places")) if place.kind != places.CLIENT]}
 
 
 def _foreign(entry: JsonMapping, old: t.Any, ours: t.Container[str]) -> dict[str, int]:

@@ -16,7 +16,8 @@ from ..db.tables import compute_host as table
 from .compute_hosts import POLICY, record
 
 _RATIOS = {"vcpus": "cpu_ratio", "memory_mb": "ram_ratio", "disk_gb": "disk_ratio"}
-_CONTROLLERS = ("address", "tunnel_address", "antispoof")  # facts that the inventory says, and not the host
+# facts that the inventory says, and not the host
+_CONTROLLERS = ("address", "tunnel_address", "antispoof", "shared_routes")
 
 
 def fresh_hosts(
