@@ -5,7 +5,8 @@
 
 A host that gets an address in a network's range reaches all of that range by the network's bridge from then on, and
 what it reached there by another way no more: its gateway, the controller, a VPN, the containers of others. What is on
-the bridge itself stays where it is: there a host is cut off where the network hands out an address that is somebody's.
+the bridge itself stays where it is: there a host is cut off where the network hands out the address of another machine
+that it needs.
 Pure, and on hosts, too.
 """
 
@@ -20,6 +21,7 @@ from .._json import Json, JsonMapping, JsonObject
 
 MOST = 200  # that are reported, those with single machines first
 ADDRESS, GATEWAY, CLIENT, SERVER = MACHINES = ("address", "gateway", "client", "name server")
+OTHERS = (GATEWAY, CLIENT, SERVER)  # machines that are not the host itself
 LIBVIRT, ROUTE = "libvirt network", "route"
 _TEXTS = {
     ADDRESS: "its address {}",
@@ -127,7 +129,7 @@ def conflict(use: Use, places: t.Iterable[Place], shared: t.Collection[str] = ()
         if place.version != version or high < first or last < low:
             continue
         if place.device in use.links:
-            if place.kind in MACHINES and _among(place.address, use.handed_out):
+            if place.kind in OTHERS and _among(place.address, use.handed_out):
                 return place
         elif use.taken and not place.everywhere:
             part_of_it = low <= first and last <= high and (low, high) != (first, last)

@@ -60,9 +60,9 @@ def refusal(run: Run, operation: str, **args: t.Any) -> str:
         ({"cidr": "10.8.0.0/16", "vlan": 7, "bridge_interface": "eth1"}, "its route to 10.8.0.0/24 (tun0)"),
         ({"cidr": "10.20.0.0/24", "cidr_v6": "fd00:20::/64"}, "its address fd00:20::11 (eth0)"),
         ({"cidr": "192.0.2.0/24", "vni": 10, "isolated": False}, "its gateway 192.0.2.1 (eth0)"),
-        # the hosts' own bridge, whose addresses the network would hand out
-        ({"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "bridge": "eth0"}, "its address 192.0.2.11 (eth0)"),
-        ({**PROVIDERS, "bridge_interface": "eth0"}, "its address 192.0.2.11 (eth0)"),
+        # the hosts' own LAN, by their own bridge, whose router the network would hand out
+        ({"cidr": "192.0.2.0/24", "bridge": "eth0"}, "its gateway 192.0.2.1 (eth0)"),
+        ({**PROVIDERS, "gateway": "192.0.2.254", "bridge_interface": "eth0"}, "its gateway 192.0.2.1 (eth0)"),
     ],
 )
 def test_a_network_is_refused_where_a_host_lives(
@@ -86,8 +86,9 @@ def test_a_network_is_refused_where_a_host_lives(
         PROVIDERS,
         {**PROVIDERS, "bridge_interface": "eth1"},
         {**PROVIDERS, "cidr_v6": "fd00:20::/64", "gateway_v6": "fe80::1"},
-        # the hosts' LAN, by their own bridge, with what lives there kept out of it
-        {"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "bridge": "eth0", "reserved": ["192.0.2.2-192.0.2.99"]},
+        # the hosts' LAN, by their own bridge
+        {"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "bridge": "eth0"},
+        {"cidr": "192.0.2.0/24", "bridge": "eth0", "reserved": ["192.0.2.1-192.0.2.99"]},
     ],
 )
 def test_others_are_taken(run: Run, network: dict[str, t.Any]) -> None:
@@ -104,6 +105,7 @@ def test_a_network_that_is_there_changes_in_anything_else(run: Run, ledger: sa.E
     assert run("network", networks=[{**office, "dns": ["9.9.9.9"]}])["changed"]
     assert "its address 192.0.2.11" in refusal(run, "network", networks=[{**office, "cidr": "192.0.2.128/25"}])
     assert "its gateway" in refusal(run, "network", networks=[{**office, "reserved": ["192.0.2.200"]}])
+    run("network", networks=[{**office, "gateway": "192.0.2.1", "dhcp": False}])  # hosts have no address there any more
 
 
 def test_a_part_of_a_shared_route_is_free(run: Run, ledger: sa.Engine) -> None:
