@@ -22,10 +22,12 @@ from ansible.errors import AnsibleConnectionFailure
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.novalite.cloud.plugins.action import disk_snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils import _command, _deadlines, _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall, call_module
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _patience, _trip
+from ansible_collections.novalite.cloud.plugins.plugin_utils._image_push import ImageAction
 
 MODULES = sorted(_trip.modules_of_hosts())
 LISTS = ("images", "disks", "moves", "snapshots", "domains", "guests", "instances", "volumes", "attachments", "bridges")
@@ -226,6 +228,28 @@ def test_a_silent_hosts_ssh_is_ended_and_no_other_process() -> None:
 def test_where_the_host_is_this_machine_its_steps_end_by_themselves() -> None:
     with _patience.limited(connection("local"), 0.1):
         time.sleep(0.3)
+
+
+@pytest.mark.parametrize("way", ["push", "fetch"])
+def test_a_file_on_its_way_is_waited_for_no_longer(tmp_path: pathlib.Path, way: str) -> None:
+    (tmp_path / "image").touch()
+    action = mock.MagicMock(_args={"images": [{"checksum": "c"}]})
+    action._connection = connection("ssh")
+    action._connection.become = None
+    action._transfer_file.side_effect = action._connection.fetch_file.side_effect = lambda *_words: time.sleep(30)
+    began = time.monotonic()
+    lost = pytest.raises(AnsibleConnectionFailure, match="no answer within")
+    with mock.patch.object(_deadlines, "of_file", lambda size: 0.2), lost:
+        if way == "push":
+            ImageAction._push(action, {}, {"c": "/there"}, {"c": str(tmp_path / "image")}, None)
+        else:
+            disk_snapshot.ActionModule._fetched(action, {"path": "/there", "size": 1}, "/here")
+    assert time.monotonic() - began < 5
+
+
+def test_a_file_gets_time_by_its_size() -> None:
+    assert _deadlines.of_file(0) == _deadlines.DEFAULT
+    assert _deadlines.of_file(1 << 30) - _deadlines.of_file(0) == 1024
 
 
 def test_keep_alive_is_added_once_behind_what_the_user_says() -> None:

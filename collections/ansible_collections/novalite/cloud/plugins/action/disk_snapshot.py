@@ -12,10 +12,11 @@ import shutil
 
 from ansible.errors import AnsibleError
 
+from ..module_utils import _deadlines
 from ..module_utils._disk.controller_files import received
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonObject
-from ..plugin_utils import _home
+from ..plugin_utils import _home, _patience
 from ..plugin_utils._trip import TripAction
 
 MODULE = "disk_snapshot"
@@ -55,7 +56,11 @@ class ActionModule(TripAction):
     def _fetch(self, copy: JsonObject, directory: str, disk_format: str, wanted_format: str) -> None:
         """Bring one copy into `directory`; `copy` gets its source and checksum, or an error."""
         try:
-            fetch = functools.partial(self._connection.fetch_file, copy["path"])
+            fetch = functools.partial(self._fetched, copy)
             copy.update(received(copy["image_id"], directory, fetch, copy["size"], disk_format, wanted_format))
         except (NovaliteError, AnsibleError) as error:
             copy["error"] = f"{copy['uuid']}: the copy of its disk cannot be fetched: {error}"
+
+    def _fetched(self, copy: JsonObject, path: str) -> None:
+        with _patience.limited(self._connection, _deadlines.of_file(copy["size"])):
+            self._connection.fetch_file(copy["path"], path)

@@ -41,6 +41,11 @@ def of_trip(steps: t.Iterable[JsonMapping]) -> float:
     return sum(of_step(step["module"], step["args"]) for step in steps) + UNDO + ANSWER
 
 
+def of_file(size: int) -> float:
+    """Seconds that a file of so many bytes may be on its way between the controller and a host."""
+    return DEFAULT + size / _SLOWEST_WIRE
+
+
 def of_step(module: str, args: JsonMapping) -> float:
     """Seconds that a step of this module with these arguments may take on its host.
 
