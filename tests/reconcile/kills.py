@@ -43,7 +43,9 @@ MODULES = "pgrep -f '[/]usr/bin/python3( |$)'"
 LEFT = """
 virsh -q list --all; virsh -q nwfilter-list | grep nova-instance; iptables-save | grep nova-inst; ls -A {instances}
 ls -A /var/lib/novalite/networks 2>/dev/null; grep ' /run/novalite' /proc/self/mounts; pgrep -l 'qemu|dnsmasq'
-ls /var/lib/novalite/_base | grep -e part -e converted; true
+ls /var/lib/novalite/_base | grep -e part -e converted
+ls -A /run/libvirt/qemu/novalite /var/lib/novalite/incoming 2>/dev/null | grep -v -e ':$' -e '^$'
+grep -h novalite-move- /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys 2>/dev/null; true
 """
 
 
@@ -189,7 +191,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.reconcile.kills")
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--together", type=int, default=6, help="kills before each look")
-    parser.add_argument("--of", default="launch,terminate", help=f"what is killed, of {', '.join(SECONDS)}")
+    parser.add_argument(
+        "--of", default="launch,terminate,migrate,live_migrate,resize", help=f"what is killed, of {', '.join(SECONDS)}"
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--home", required=True)
     parser.add_argument("--inventory", required=True)

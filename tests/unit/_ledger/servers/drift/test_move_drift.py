@@ -138,3 +138,35 @@ def test_a_disk_that_a_moved_guest_lost_is_still_on_its_source(cloud: t.Any, web
     result = compare(cloud, {**running(web), "files": {}})
     assert [row["repair"] for row in result["rows"]] == ["none: revert the resize"]
     assert now(cloud) == ("resized", None) and result["restart"] == []
+
+
+STATUSES = (
+    "queued preparing migrating post-migrating finished confirming confirmed reverting reverted running completed"
+)
+UNDER_WAY = {"queued", "preparing", "migrating", "post-migrating", "confirming", "reverting", "running"}
+
+
+@pytest.mark.parametrize("status", [*STATUSES.split(), "done", "error", "cancelled"])
+def test_ways_of_moves_that_are_not_under_way_are_closed(cloud: t.Any, web: Result, status: str) -> None:
+    """Those of another ledger's moves are not, until they let nobody in any more."""
+    waiting(cloud, web)
+    cloud.write(sa.update(migration).values(status=status))
+    ((move,),) = cloud.rows(sa.select(migration.c.uuid))
+    unknown = "0d2f9a3e-7a39-4f57-9a43-00000000000f"
+
+    def way(move: str, uuid: str, expired: bool = False) -> dict[str, t.Any]:
+        return {"id": move, "uuid": uuid, "what": ["key"], "expired": expired}
+
+    ways = [way(move, ""), way("", web["uuid"]), way(unknown, ""), way("", unknown), way(unknown, "", expired=True)]
+    result = compare(cloud, {**running(web), "move_ways": ways})
+    expected = [] if status in UNDER_WAY else [{"id": move, "uuid": web["uuid"]}, {"id": "", "uuid": web["uuid"]}]
+    assert result["cut_off_moves"] == [*expected, {"id": unknown, "uuid": ""}]
+    move_rows = [row for row in repair_rows(result) if row[0].startswith("way of a move")]
+    assert [row[0].rpartition(" ")[2] for row in move_rows] == ["web"] * len(expected) + [unknown]
+    # an older move of an instance that is on its way again: what arrives is the new one's
+    older = {**way(move, web["uuid"]), "what": ["incoming", "key"]}
+    (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == web["uuid"]))
+    with transaction(cloud.engine) as connection:
+        migrations.insert(connection, "migrate", row)
+    again = compare(cloud, {**running(web), "move_ways": [older]})
+    assert again["cut_off_moves"] == ([] if status in UNDER_WAY else [{"id": move, "uuid": ""}])

@@ -45,7 +45,7 @@ options:
     default: []
     suboptions:
       uuid:
-        description: UUID of the instance.
+        description: UUID of the instance; with O(state=closed) it may be empty, and so may O(moves[].id).
         type: str
         required: true
       id:

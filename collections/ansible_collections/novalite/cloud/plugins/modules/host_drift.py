@@ -125,6 +125,11 @@ forget:
   returned: success
   type: list
   elements: dict
+cut_off_moves:
+  description: Moves that are not under way and have something open here, as M(novalite.cloud.disk_move) takes moves.
+  returned: success
+  type: list
+  elements: dict
 grow:
   description: Disks that may not have the new sizes of their instances yet, as M(novalite.cloud.disk_move) takes them.
   returned: success

@@ -33,7 +33,7 @@ from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
 from .._network import additions, nwfilter, ownership
 from .._network.dhcp_hosts import read_hosts
 from .._network.dnsmasq import read_config
-from . import stale_devices
+from . import move_ways, stale_devices
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -90,6 +90,7 @@ def scan(state_dir: str, uri: str) -> Look:
         "stale_devices": [
             Remnant(what=what, name=name, disk=disk) for what, name, disk in stale_devices.find(state_dir)
         ],
+        "move_ways": move_ways.find(state_dir),
         "filters": filters,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),

@@ -53,6 +53,15 @@ class RemovedDay(t.TypedDict):
     bytes: int
 
 
+class MoveWay(t.TypedDict):
+    """What a move has open on a host, of which the end closes; its id and its instance, empty where nobody knows."""
+
+    id: str
+    uuid: str
+    what: list[str]  # key, authorized_keys, gate, incoming
+    expired: bool  # it is too old to open anything
+
+
 class Look(t.TypedDict):
     """All of novalite's that is on a host."""
 
@@ -64,6 +73,7 @@ class Look(t.TypedDict):
     volumes: list[str]
     missing_bases: dict[str, list[str]]  # UUID -> checksums
     stale_devices: list[Remnant]
+    move_ways: list[MoveWay]
     filters: list[str]
     chains: list[Chain]
     dhcp_networks: list[dict[str, Json]]  # as the module `dhcp` takes them

@@ -46,6 +46,8 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _PUBLIC_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/]+={0,2}\Z")
 _HOST_KEY = re.compile(r"(ssh-|ecdsa-)[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}\Z")
 _LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+\\-]{0,63}\Z")
+_MINUTE = "%Y%m%d%H%M"  # sshd's form, in the host's time
+_EXPIRY = re.compile(r'expiry-time="([0-9]{12})"')
 ROOT = "root"
 QEMU_USERS = ("libvirt-qemu", "qemu")
 
@@ -135,23 +137,42 @@ def accept(
             private = [path[: -len(".pub")] for path in _host_key_files()]
             gate.open_gate(_gate_of(move), login, lines[mark], purpose == TUNNEL, private)
             lines[mark] = f"{_to_gate(move)} {key} {mark}"
-    authorized_keys.change(login, lambda kept: [*(line for line in kept if _mark(line) not in lines), *lines.values()])
+    accepted = {move["id"] for move in moves}
+
+    def let_in(kept: list[str]) -> list[str]:
+        return [*(line for line in kept if move_of(line) not in accepted and not is_expired(line)), *lines.values()]
+
+    authorized_keys.change(login, let_in)
     return host_keys()
 
 
 def close(moves: t.Sequence[Move], state_dir: str, login: str = ROOT) -> bool:
-    """On either host: let nobody in any more, and leave nothing. Returns whether there was anything."""
-    going = {f"{PREFIX}{move['id']}" for move in moves}
+    """On either host: let nobody in any more, and leave nothing. Of a move whose `id`, or `uuid`, nobody knows (empty)
+    that goes which the other one tells. Returns whether there was anything."""
+    going = {move["id"] for move in moves if move["id"]}
     changed = False
-    for user in dict.fromkeys((ROOT, login)):  # root, too: the login may have been another one when the move began
-        changed |= authorized_keys.change(user, lambda kept: [line for line in kept if _mark(line) not in going])
+    for user in dict.fromkeys((*logins(), login)):  # the login may have been another one when the move began
+        changed |= authorized_keys.change(user, lambda kept: [line for line in kept if move_of(line) not in going])
     for move in moves:
-        changed |= gate.close_gate(_gate_of(move))
-        for directory in (directory_of(move["id"]), staging_of(state_dir, move["uuid"])):
+        directories = [staging_of(state_dir, move["uuid"])] if move["uuid"] else []
+        if move["id"]:
+            changed |= gate.close_gate(_gate_of(move))
+            directories.append(directory_of(move["id"]))
+        for directory in directories:
             if os.path.isdir(directory):
                 shutil.rmtree(directory)
                 changed = True
     return changed
+
+
+def logins() -> list[str]:
+    """Users of this host in whose authorized_keys a move's line may be: root, whom root came from, and who may use a
+    gate that is open."""
+    names = [ROOT, os.environ.get("SUDO_USER", ROOT)]
+    for path in glob.glob(gate.path_of(os.path.join(RUN_DIR, "*.gate"))):
+        with contextlib.suppress(OSError, KeyError):
+            names.append(pwd.getpwuid(os.lstat(path).st_uid).pw_name)
+    return list(dict.fromkeys(names))
 
 
 def ssh(move: str, door: Door) -> list[str]:
@@ -252,7 +273,7 @@ def _to_gate(move: Move) -> str:
 
 
 def _restricted() -> str:
-    until = time.strftime("%Y%m%d%H%M", time.localtime(time.time() + LIFETIME))
+    until = time.strftime(_MINUTE, time.localtime(time.time() + LIFETIME))
     return f'restrict,expiry-time="{until}"'
 
 
@@ -295,7 +316,13 @@ def _give_to_qemu(path: str, group: bool = False) -> bool:
     return False
 
 
-def _mark(line: str) -> str | None:
-    """The mark of a line of ours; None for everybody else's."""
+def move_of(line: str) -> str | None:
+    """The id of the move that a line of an authorized_keys is for; None for everybody else's."""
     words = line.split()
-    return words[-1] if words and words[-1].startswith(PREFIX) else None
+    return words[-1][len(PREFIX) :] if words and words[-1].startswith(PREFIX) else None
+
+
+def is_expired(line: str) -> bool:
+    """Tell whether a move's line lets nobody in any more."""
+    match = _EXPIRY.search(line)
+    return move_of(line) is not None and match is not None and match[1] < time.strftime(_MINUTE)

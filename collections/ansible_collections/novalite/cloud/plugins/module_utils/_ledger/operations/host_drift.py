@@ -26,6 +26,7 @@ from ..._model.look import Look
 from ..compute import migrations, power_states, server_actions
 from ..compute.plans import plan_hosts
 from ..drift import leftover_rows
+from ..drift.cut_off_moves import cut_off_moves
 from ..drift.resize_disk_backups import resize_disk_backups
 from ..drift.words import Elsewhere, words
 from ..ec2 import ec2_shutdowns
@@ -75,7 +76,8 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     guests.judge()
     guests.follow_adopted(theirs)
     kept = resize_disk_backups(connection, host, look, [server for server in at_rest if server["vm_state"] in STATES])
-    rows += kept["rows"]
+    cut_off = cut_off_moves(connection, host, look)
+    rows += [*kept["rows"], *cut_off["rows"]]
     stale_devices = [
         device for device in look["stale_devices"] if owners.is_ours(device["disk"]) or device["what"] == "mount"
     ]
@@ -106,6 +108,7 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "disks": guests.disks,
         "restore": kept["restore"],
         "forget": kept["forget"],
+        "cut_off_moves": cut_off["moves"],
         "grow": guests.grow,
         "stale_devices": stale_devices,
         "empty": expired,
