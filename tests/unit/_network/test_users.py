@@ -126,6 +126,33 @@ def test_a_launch_that_was_killed_keeps_nothing_after_its_undo(host: Host, steps
     assert not any(result.get("kept") for result in results) and host.has() == (False, False)
 
 
+@pytest.mark.parametrize("namespace", [None, "nova-br7"], ids=["of the host", "isolated"])
+@pytest.mark.parametrize("state", ["withdrawn", "absent"])
+def test_a_deletion_takes_its_own_floating_ip(host: Host, state: str, namespace: str | None) -> None:
+    """Another guest's came since it was planned, whether it was planned to be the last guest's or not."""
+    bridge, router = {**host.bridge, "namespace": namespace}, {**host.router, "namespace": namespace}
+
+    def routed(*numbers: int) -> dict[str, t.Any]:
+        floating = [
+            {"fixed": f"10.7.0.1{number}", "floating": f"203.0.113.{number}", "interface": "out0"} for number in numbers
+        ]
+        return {**router, "floating": floating}
+
+    host.place.ip("link", "add", "out0", "type", "veth", "peer", "name", "wire0")
+    host.place.ip("link", "set", "out0", "up")
+    host.place.call(["bridge", [bridge], "present"], ["router", [routed(1)], "present"])
+    host.start(2)
+    host.place.call(["router", [routed(1, 2)], "present"])
+    gone, again = host.place.call(*(["router", [routed(1)], state] for _time in range(2)))
+    assert (gone["changed"], again["changed"]) == (True, False)
+    (unchanged,) = host.place.call(["router", [routed(2)], "present"])
+    assert not unchanged["changed"], "the other one's is all that is there"
+    host.end(2)
+    host.place.call(["router", [routed(2)], "absent"], ["bridge", [bridge], "absent"])
+    host.place.ip("link", "del", "out0")
+    assert host.has() == (False, False)
+
+
 def test_a_guest_that_is_off_is_a_user_too(host: Host) -> None:
     host.place.call(["bridge", [host.bridge], "present"], ["router", [host.router], "present"])
     defined = conftest.CALL.replace("lambda uri: {}", "lambda uri: {'br7': ['domain instance-00000002']}")

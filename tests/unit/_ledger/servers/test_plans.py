@@ -151,7 +151,7 @@ def test_floating_ips_of_those_who_stay(cloud: t.Any) -> None:
     (router,) = plan(cloud, instances=[here], existing=[there])["hv1"]["build"]["routers"]
     assert router["floating"] == [first, second]
     removal = plan(cloud, leaving=[here])["hv1"]["remove"]
-    assert [router["floating"] for router in removal["staying_routers"]] == [[second]]
+    assert [router["floating"] for router in removal["staying_routers"]] == [[first]], "and nobody else's"
     assert removal["last_routers"] == []
     removal = plan(cloud, leaving=[here, there])["hv1"]["remove"]
     assert removal["staying_routers"] == []

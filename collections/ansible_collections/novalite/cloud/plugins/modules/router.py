@@ -104,8 +104,10 @@ options:
     description:
       - V(absent) removes all of this for the given networks. One whose bridge has users keeps it (RV(kept)), guests of
         this host that run or are off, their DHCP entries, or a run that is building there.
+      - V(withdrawn) removes the floating IPs that are given, and leaves the rest as it is. So does V(absent) where a
+        network keeps its way out.
     type: str
-    choices: [present, absent]
+    choices: [present, withdrawn, absent]
     default: present
 """
 
@@ -158,7 +160,7 @@ ARGUMENT_SPEC = {
     "routers": {"type": "list", "elements": "dict", "default": [], "options": ROUTER_SPEC},
     "exclusive": {"type": "bool", "default": False},
     "ledger": {"type": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "withdrawn", "absent"], "default": "present"},
     "uri": {"type": "str", "default": DEFAULT_URI},
 }
 

@@ -266,6 +266,12 @@ def merged(
     return tables
 
 
+def interfaces_of(chains: t.Mapping[str, t.Sequence[str]], bridge: str) -> dict[str, str]:
+    """Floating IP -> the interface that it is at, from the rules of a network in the host's own namespace."""
+    rules = [rule for rule in chains.get(FLOAT_SNAT, ()) if owner(rule) == bridge]
+    return {str(option(rule, "--to-source")): str(option(rule, "-o")) for rule in rules}
+
+
 def floating_of(chains: t.Mapping[str, t.Sequence[str]], bridge: str) -> dict[str, str]:
     """Floating IP -> fixed IP of a bridge, from the rules that translate in chains of the nat table."""
     addresses = {}

@@ -80,7 +80,8 @@ def ensure(
     uri: str = DEFAULT_URI,
 ) -> JsonObject:
     """Bring the routing of these networks to `state`; with `exclusive` no other network of this ledger's keeps any on
-    this host. With `absent`, those keep it whose bridges have users, and those of another ledger.
+    this host. `withdrawn` takes away the floating IPs that are given, and nothing else; so does `absent` where a bridge
+    has users. Another ledger's stays.
 
     Returns `changed`, `kept` (bridges with users), `warnings` and `diff`. Raises NovaliteError; what this call did is
     taken back then.
@@ -89,30 +90,53 @@ def ensure(
     with contextlib.ExitStack() as locks:
         if state == "absent":
             kept = locks.enter_context(users.alone([vrouter.bridge for vrouter in routers], uri, check_mode))
-            routers = [vrouter for vrouter in routers if vrouter.bridge not in kept]
         if not check_mode:
             locks.enter_context(locked("router"))
         host = links.look()
         work = _Run(check_mode, _read(None), host.links, host.places, mark)
         with work.undo:
-            changing = _carry_out(work, routers, state == "present", exclusive)
+            going = [vrouter for vrouter in routers if state == "absent" and vrouter.bridge not in kept]
+            staying = [vrouter for vrouter in routers if vrouter not in going]
+            if state != "present":
+                staying = _without_floating(work, staying)
+            changing = _carry_out(work, staying, going, exclusive and state == "present")
             work.undo.pop_all()
         if not check_mode:
             work.warnings += forget_flows(changing)
     return compared(work.before, work.after, kept=kept, warnings=work.warnings)
 
 
-def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool) -> list[tuple[str | None, str]]:
+def _without_floating(work: _Run, routers: t.Iterable[Router]) -> list[Router]:
+    """Those of the routers that this host has, as it has them, without the floating IPs that are given: others may have
+    come since it was decided that these go."""
+    nat = work.root.get("nat", {})
+    left = []
+    for vrouter in routers:
+        if vrouter.bridge in router.owners(work.root.values()) and not _is_others(work, vrouter.bridge):
+            gone = {each.floating for each in vrouter.floating}
+            interfaces = router.interfaces_of(nat, vrouter.bridge) if vrouter.namespace is None else dict(_proxied())
+            floating = [
+                router.Floating(fixed, address, interfaces[address])
+                for address, fixed in _floating_now(work, vrouter.bridge, vrouter.namespace).items()
+                if address not in gone and address in interfaces
+            ]
+            left.append(dataclasses.replace(vrouter, floating=tuple(floating)))
+    return left
+
+
+def _carry_out(
+    work: _Run, staying: t.Sequence[Router], going: t.Sequence[Router], exclusive: bool
+) -> list[tuple[str | None, str]]:
     """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
     somebody else; and what was begun before an address was there, which is never translated."""
-    working_routers = [vrouter for vrouter in routers if present and router.works(vrouter)]
-    names = {vrouter.bridge for vrouter in routers}
+    working_routers = [vrouter for vrouter in staying if router.works(vrouter)]
+    names = {vrouter.bridge for vrouter in (*staying, *going)}
     leaving = {
         vrouter.bridge: vrouter.namespace
-        for vrouter in routers
+        for vrouter in (*staying, *going)
         if vrouter not in working_routers and not _is_others(work, vrouter.bridge)
     }
-    if exclusive and present:
+    if exclusive:
         strangers = [bridge for bridge in router.owners(work.root.values()) - names if not _is_others(work, bridge)]
         leaving.update((bridge, f"{namespaces.PREFIX}{bridge}") for bridge in strangers)
     if working_routers:
@@ -145,10 +169,10 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
             work.write(_read(vrouter.namespace), inner_tables, vrouter.namespace)
         chains.append(router.root_rules(vrouter, inner[vrouter.bridge][1] if vrouter.bridge in inner else None))
     gone += [(leaving[bridge], address) for bridge in leaving for address in old[bridge]]
-    staying = {each.floating for vrouter in working_routers for each in vrouter.floating}
+    served = {each.floating for vrouter in working_routers for each in vrouter.floating}
     touched = {*leaving, *(vrouter.bridge for vrouter in working_routers)}
     # before their rules: what is not translated any more must not be the host's own
-    _withdraw(work, {address for _namespace, address in gone} - staying)
+    _withdraw(work, {address for _namespace, address in gone} - served)
     work.write(work.root, router.merged(work.root, chains, touched.__contains__), None)
     for vrouter in working_routers:
         for each in vrouter.floating:

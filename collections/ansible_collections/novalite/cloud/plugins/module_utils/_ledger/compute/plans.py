@@ -194,7 +194,7 @@ def _complete(
     connection: sa.Connection, host: str, plan: Plan, instances: Instances, floating: host_networks.Floating
 ) -> None:
     """Add what depends on the host's other instances: what goes with the last one that used it (also when that one's
-    build failed), and the floating IPs of the others."""
+    build failed), the floating IPs that go from networks which stay, and those of the others."""
     here = [server for server in instances if server["host"] == host]
     staying = _networks_in_use(connection, host, plan["uuids"])
     networks = {nic["network"]["id"]: (nic["network"], nic["dhcp_server"]) for server in here for nic in server["nics"]}
@@ -206,7 +206,7 @@ def _complete(
     uuids = set(plan["uuids"])
     others = {key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks}
     plan["staying_routers"] = [
-        router(of_network, address, others[key])
+        router(of_network, address, own[of_network["bridge"]])
         for key, (of_network, address) in networks.items()
         if key in staying and own.get(of_network["bridge"])
     ]
