@@ -359,6 +359,42 @@ def test_a_renamed_host(cloud: Cloud, trips: Trips, tmp_path: pathlib.Path) -> N
         trips.go(machine, "hv1")
 
 
+def test_a_host_that_has_left_comes_back(cloud: Cloud, trips: Trips, tmp_path: pathlib.Path) -> None:
+    """With a mark that the ledger has forgotten; nothing of anybody was on it when it left, or since."""
+    machine = Machine(tmp_path / "m", **an_identity(1))
+    cloud.host("hv1")
+    trips.go(machine, "hv1")
+    cloud.operate("compute_host", state="absent", name="hv1")
+    trips.go(machine, "hv1", check_mode=True)
+    assert mark_file(machine, cloud).exists()
+    trips.go(machine, "hv1", looks=True)
+    cloud.host("hv1")
+    trips.go(machine, "hv1")
+    assert behind(cloud) is None
+
+
+@pytest.mark.parametrize("place", ["instances/{}/record.json", "adopted/{}.json"])
+def test_a_host_with_guests_that_the_ledger_does_not_know_is_one_of_a_newer_ledger(
+    cloud: Cloud, trips: Trips, tmp_path: pathlib.Path, place: str
+) -> None:
+    machine = Machine(tmp_path / "m", **an_identity(1))
+    cloud.host("hv1")
+    trips.go(machine, "hv1")
+    ledger = mark_file(machine, cloud).stem
+    record = machine.state_dir / place.format(uuid.uuid4())
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"ledger": ledger}))
+    cloud.write(sa.delete(tables.compute_host))
+    trips.go(machine, "hv1", looks=True, any_mark=True)
+    with pytest.raises(HostRefusedError, match=r"run ledger_rebuild.yml"):
+        trips.go(machine, "hv1", looks=True)
+    assert behind(cloud) and mark_file(machine, cloud).exists()
+    trips.go(machine, "hv1", looks=True)
+    record.write_text(json.dumps({"ledger": str(uuid.uuid4())}))
+    cloud.write(sa.update(tables.ledger_identity).values(behind=None))
+    trips.go(machine, "hv1", looks=True)
+
+
 # --- The host's files -------------------------------------------------------------------------------------------------
 
 

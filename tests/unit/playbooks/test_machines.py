@@ -114,8 +114,7 @@ WAYS: dict[str, dict[str, t.Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_task_on_swapped_hosts_does_nothing(machines: Machines, way: str) -> None:
     options = WAYS[way]
-    environment = options.get("environment", {})
-    words = {"options": options.get("options", "")}
+    environment, words = options.get("environment", {}), {"options": options.get("options", "")}
     machines.write("first", **words, **environment)
     before = machines.marks()
     assert machines.texts() == ["first", "first"]

@@ -4,9 +4,14 @@
 
 from __future__ import annotations
 
+import collections.abc as c
+import dataclasses
+import typing as t
+
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
-from ..module_utils._json import JsonObject
+from ..module_utils._json import JsonMapping, JsonObject
 from ..modules import host_record
+from ..plugin_utils._handshake import Errand
 from ..plugin_utils._host_scan_action import HostLedgerAction
 
 
@@ -14,6 +19,10 @@ class ActionModule(HostLedgerAction):
     """Asks the ledger here what the host is to keep, and gives it to the module there."""
 
     module = host_record
+
+    def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
+        # what a host keeps is asked for because the ledger is older
+        return dataclasses.replace(super().errand(steps, task_vars), any_mark=self._task.args.get("state") == "read")
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         params, task_vars = self.options(tmp, task_vars), task_vars or {}

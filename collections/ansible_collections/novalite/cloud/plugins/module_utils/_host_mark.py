@@ -23,6 +23,7 @@ import typing as t
 from ._errors import NovaliteError
 from ._host import closing
 from ._json import JsonMapping, JsonObject
+from ._records import has_guests
 
 Identity = dict[str, str]  # machine_id, product_uuid; what cannot be read is left out
 
@@ -49,12 +50,15 @@ OTHER_MACHINE, OTHER_NAME, UNKNOWN_MARK, NOT_PRIVATE = "other_machine", "other_n
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What the ledger `ledger` (its UUID) has of the host that a trip is for. `former` is a name that it had before.
+    """What the ledger `ledger` (its UUID) has of the host that a trip is for, if it is `known` there at all.
+
     `marks` are those that it may carry, None where that is not compared; `leave` is left there, unless it is None.
-    Of a machine that has `replaced` another one nothing is compared, and a mark that it carries goes."""
+    `former` is a name that it had before. Of a machine that has `replaced` another one nothing is compared, and a mark
+    that it carries goes."""
 
     ledger: str
     host: str
+    known: bool = True
     identity: Identity | None = None
     marks: tuple[str, ...] | None = None
     leave: str | None = None
@@ -131,6 +135,12 @@ def meet(expected: Expected, state_dir: str, check_mode: bool = False, root: str
                 fcntl.flock(directory, fcntl.LOCK_EX)
             mark = _read(directory, expected.ledger)
             refused = _refusal(expected, identity, mark)
+            if refused is None and mark is not None and not expected.known and expected.marks is not None:
+                # It has left the cloud and is back, or a newer ledger has guests on it
+                if has_guests(state_dir, expected.ledger):
+                    return Seen(identity, mark, UNKNOWN_MARK)
+                if not check_mode:
+                    _remove(directory, expected.ledger)
             if refused is not None or leave is None:
                 return Seen(identity, mark, refused)
             return Seen(identity, mark, left=_write(directory, expected.ledger, Mark(expected.host, leave)))
@@ -159,7 +169,7 @@ def forget(ledger: str, state_dir: str, check_mode: bool = False) -> bool:
         with _directory(state_dir, make=False) as directory:
             os.stat(_name(ledger), dir_fd=directory, follow_symlinks=False)
             if not check_mode:
-                os.unlink(_name(ledger), dir_fd=directory)
+                _remove(directory, ledger)
             return True
     except FileNotFoundError:
         return False
@@ -178,7 +188,8 @@ def _refusal(expected: Expected, identity: Identity, mark: Mark | None) -> str |
         return None
     if mark.host not in (expected.host, expected.former):
         return OTHER_NAME
-    return UNKNOWN_MARK if expected.marks is not None and mark.mark not in expected.marks else None
+    known_marks = expected.marks if expected.known else None
+    return UNKNOWN_MARK if known_marks is not None and mark.mark not in known_marks else None
 
 
 @contextlib.contextmanager
@@ -225,6 +236,10 @@ def _read(directory: int, ledger: str) -> Mark | None:
         return Mark(str(content["host"]), str(content["mark"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
+
+
+def _remove(directory: int, ledger: str) -> None:
+    os.unlink(_name(ledger), dir_fd=directory)
 
 
 def _write(directory: int, ledger: str, mark: Mark) -> bool:

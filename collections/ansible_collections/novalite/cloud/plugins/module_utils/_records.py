@@ -74,6 +74,16 @@ def read_records(state_dir: str) -> JsonObject:
     return {"records": records, "host_record": _read(os.path.join(state_dir, HOST_RECORD))}
 
 
+def has_guests(state_dir: str, ledger: str) -> bool:
+    """Tell whether a guest of this ledger is on the host, by the records of instances; changes nothing."""
+    for directory in (layout.INSTANCES, ADOPTED):
+        for uuid in _uuids(state_dir, directory):
+            with contextlib.suppress(NovaliteError):  # not an instance's
+                if _ledger_of(_read(_path(state_dir, directory, uuid))) == ledger:
+                    return True
+    return False
+
+
 def _record_path(state_dir: str, uuid: str) -> str:
     return os.path.join(layout.instance_dir(state_dir, uuid), RECORD)
 

@@ -28,11 +28,12 @@ class HostRefusedError(NovaliteError):
 
 @dataclasses.dataclass(frozen=True)
 class Errand:
-    """What a trip is to do on `host`: it `looks` only, changes nothing (`check_mode`); the host was renamed from
-    `former`, or its machine was `replaced`."""
+    """What a trip is to do on `host`: it `looks` only, or changes nothing (`check_mode`); the host may have `any_mark`,
+    was renamed from `former`, or its machine was `replaced`."""
 
     host: str
     looks: bool = False
+    any_mark: bool = False
     check_mode: bool = False
     former: str | None = None
     replaced: bool = False
@@ -67,13 +68,14 @@ class Handshake:
         """The part of the trip's request that the host compares."""
         known, errand = self._known, self._errand
         expected = Expected(
-            known.ledger,
-            errand.host,
-            known.identity,
-            None if known.behind is not None else known.marks,
-            known.token,
-            errand.former,
-            errand.replaced,
+            ledger=known.ledger,
+            host=errand.host,
+            known=known.recorded,
+            identity=known.identity,
+            marks=None if errand.any_mark or known.behind is not None else known.marks,
+            leave=known.token,
+            former=errand.former,
+            replaced=errand.replaced,
         )
         return dataclasses.asdict(expected)
 
@@ -109,7 +111,7 @@ class Handshake:
         reason = refusal(Meeting(host, seen, known.recorded, known.identity, others))
         if known.token is not None:
             self._marks.forget(host, known)
-        if seen.refused == UNKNOWN_MARK and not self._errand.check_mode:
+        if seen.refused == UNKNOWN_MARK and not (others or self._errand.check_mode):
             self._marks.fall_behind(reason)
         raise HostRefusedError(reason)
 
