@@ -9,6 +9,7 @@ import contextlib
 import gc
 import os
 import pathlib
+import sys
 import typing as t
 
 import hypothesis
@@ -26,11 +27,37 @@ hypothesis.settings.register_profile("novalite", deadline=None)
 hypothesis.settings.load_profile("novalite")
 
 
+# Each takes so long to import that it would be felt in each process of each run: their tests import them when they run
+HEAVY = {"alembic", "boto3", "dbos", "openstack", "playwright", "schemathesis"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-databases", action="store_true", help="run on PostgreSQL what differs on no database, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run on PostgreSQL what is about the database: tests marked `both_databases`, and those that name it."""
+    if config.getoption("--all-databases"):
+        return
+    left_out = [item for item in items if _is_repeated(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _is_repeated(item: pytest.Item) -> bool:
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    repeating = {name for name in ("cloud", "ledger_url") if parameters.get(name) == "postgresql"}
+    named = {mark.args[0] for mark in item.iter_markers("parametrize")}
+    return bool(repeating - named) and item.get_closest_marker("both_databases") is None
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep the garbage collector from what stays until the end: all modules and tests, millions of objects.
 
     It would walk through them again and again, which took a quarter of the tests' time.
     """
+    if loaded := HEAVY & sys.modules.keys():
+        raise pytest.UsageError(f"to collect the tests imports {sorted(loaded)}: import them in what uses them")
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what a test makes and drops is a multiple of the default's 700 objects

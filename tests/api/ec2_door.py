@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 import typing as t
 
-import boto3
-import botocore.config
 import botocore.exceptions
 import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -22,8 +21,13 @@ from tests.api.seeds import USERS, Api
 
 Client = t.Any
 
-# One for all: it keeps what it has read of Amazon's descriptions, 2 MB of JSON that each session reads anew
-SESSION = boto3.session.Session()
+
+@functools.cache
+def session() -> t.Any:
+    """The session of all clients: each reads 2 MB of JSON, what Amazon says of its services, and keeps it."""
+    import boto3
+
+    return boto3.session.Session()
 
 
 class _Silent(WSGIRequestHandler):
@@ -44,7 +48,9 @@ class Door:
 
 
 def client(url: str, access: str, secret: str, **config: t.Any) -> Client:
-    return SESSION.client(
+    import botocore.config
+
+    return session().client(
         "ec2",
         endpoint_url=url,
         region_name="RegionOne",

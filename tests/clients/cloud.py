@@ -19,8 +19,8 @@ import time
 import typing as t
 import urllib.request
 
-import openstack
-from openstack.connection import Connection
+if t.TYPE_CHECKING:
+    from openstack.connection import Connection
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 START = 600.0  # seconds, for a lab from nothing
@@ -79,6 +79,8 @@ class Cloud:
 
     def connect(self, login: str = "openrc") -> Connection:
         """openstacksdk, with what the command line would read from its environment."""
+        import openstack
+
         environment = self.environment(login)
         return openstack.connect(
             load_yaml_config=False,

@@ -17,7 +17,8 @@ import subprocess
 import threading
 import typing as t
 
-from playwright.sync_api import Browser, sync_playwright
+if t.TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CHROMIUM = "/usr/bin/chromium"
 NEWNET = 0x40000000  # CLONE_NEWNET
@@ -67,6 +68,8 @@ def chromium(namespace: str | None, directory: pathlib.Path) -> t.Iterator[Brows
         program = str(directory / "chromium")
         pathlib.Path(program).write_text(f'#!/bin/sh\nexec nsenter --net={namespace} {CHROMIUM} "$@"\n')
         os.chmod(program, 0o755)
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         yield opened

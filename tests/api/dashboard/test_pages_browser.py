@@ -13,7 +13,6 @@ import typing as t
 
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 from werkzeug.serving import make_server
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -21,6 +20,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_j
 from api.v1 import streams
 from tests.api import scenes, seeds
 from tests.support.browser import chromium, listening, network_namespace
+
+if t.TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 800}
 
@@ -50,6 +52,13 @@ CONTRAST = """() => {
 OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 SMALL = """() => [...document.querySelectorAll(".button, button, header a, input:not([type=hidden])")]
   .filter((one) => one.getBoundingClientRect().height < 24).map((one) => one.outerHTML)"""
+
+
+def expect(seen: t.Any) -> t.Any:
+    """Playwright's assertions, which wait."""
+    from playwright.sync_api import expect
+
+    return expect(seen)
 
 
 class Site:

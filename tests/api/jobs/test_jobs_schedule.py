@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+import types
 
 import pytest
 import sqlalchemy as sa
@@ -18,18 +19,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_j
     run,
     run_job,
 )
-from api.jobs import durable, housekeeping, queue
+from api.jobs import queue
 from api.jobs.options import Options
 from tests.api.jobs.clouds import JobCloud
 
 DAY = 24 * 3600.0
 
 
+@pytest.fixture
+def housekeeping() -> types.ModuleType:
+    """The module, which imports DBOS: that is too much for those who only collect tests."""
+    from api.jobs import housekeeping
+
+    return housekeeping
+
+
 def set_job(cloud: JobCloud, job_id: str | None, **values: object) -> None:
     cloud.write(sa.update(job).where(job.c.id == job_id).values(**values))
 
 
-def test_a_reconcile_is_asked_for_when_the_last_one_is_long_ago(jobs: JobCloud) -> None:
+def test_a_reconcile_is_asked_for_when_the_last_one_is_long_ago(jobs: JobCloud, housekeeping: types.ModuleType) -> None:
     first = housekeeping.reconcile_when_due(jobs.engine, 60)
     assert jobs.job(str(first))["kind"] == "reconcile"
     set_job(jobs, first, created_at=time.time() - 100)
@@ -40,7 +49,7 @@ def test_a_reconcile_is_asked_for_when_the_last_one_is_long_ago(jobs: JobCloud) 
     assert housekeeping.reconcile_when_due(jobs.engine, 60) is None
 
 
-def test_a_job_for_one_host_counts_for_nothing(jobs: JobCloud) -> None:
+def test_a_job_for_one_host_counts_for_nothing(jobs: JobCloud, housekeeping: types.ModuleType) -> None:
     with transaction(jobs.engine) as connection:
         queue.enqueue(connection, "reconcile", variables={"limit": "hv1"})
         queue.enqueue(connection, "reconcile", check_mode=True)
@@ -54,8 +63,10 @@ def test_it_is_off_unless_asked_for() -> None:
         Options.from_environment({"NOVALITE_API_RECONCILE_SECONDS": "often"})
 
 
-def test_old_jobs_are_forgotten_with_all_that_hangs_on_them(jobs: JobCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "forget", lambda _then: None)  # there is no DBOS here
+def test_old_jobs_are_forgotten_with_all_that_hangs_on_them(
+    jobs: JobCloud, housekeeping: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping.durable, "forget", lambda _then: None)  # there is no DBOS here
     now = time.time()
     made = {}
     for name, state, age in (("old", "failed", 91), ("new", "succeeded", 89), ("at work", "running", 91)):
@@ -75,8 +86,10 @@ def test_old_jobs_are_forgotten_with_all_that_hangs_on_them(jobs: JobCloud, monk
     assert {row.id for row in jobs.rows(sa.select(run.c.id))} == {"run of new", "run of at work"}
 
 
-def test_what_a_guest_wrote_is_kept_as_long_as_the_events(jobs: JobCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "forget", lambda _then: None)  # there is no DBOS here
+def test_what_a_guest_wrote_is_kept_as_long_as_the_events(
+    jobs: JobCloud, housekeeping: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping.durable, "forget", lambda _then: None)  # there is no DBOS here
     now, said = time.time(), {"console": {"u": "x"}}
     old, new = (jobs.create(name)["id"] for name in ("old", "new"))
     for job_id, age in ((old, 8), (new, 6)):

@@ -24,6 +24,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
 from tests.support.rows import a_flavor, add_instance, add_project
 
+pytestmark = pytest.mark.both_databases
+
 FLAVOR = a_flavor()
 IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}
 PROJECT = "0" * 32

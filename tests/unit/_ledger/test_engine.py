@@ -16,9 +16,6 @@ import typing as t
 
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
@@ -26,6 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from tests.support.rows import add_image, add_instance
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
+
+pytestmark = pytest.mark.both_databases
 
 # A forked child of a process that has threads may hang; a spawned one starts afresh, as a second playbook does
 SPAWN = multiprocessing.get_context("spawn")
@@ -72,6 +71,9 @@ def test_a_new_ledger_is_private_durable_and_strict(tmp_path: pathlib.Path) -> N
 
 
 def test_the_migrations_make_the_tables_that_the_code_uses(ledger: sa.Engine) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
     with ledger.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, tables.metadata) == []
@@ -107,6 +109,8 @@ def test_the_migrations_make_the_same_constraints_and_defaults(ledger: sa.Engine
 
 
 def test_the_revisions_are_those_of_the_migrations() -> None:
+    from alembic.script import ScriptDirectory
+
     scripts = ScriptDirectory(str(rooms.MIGRATIONS)).walk_revisions()
     assert tuple(reversed([script.revision for script in scripts])) == rooms.REVISIONS
 

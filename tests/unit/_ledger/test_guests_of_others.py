@@ -108,6 +108,7 @@ def test_the_write_itself_counts_what_others_use(
             place(connection, 1)
 
 
+@pytest.mark.both_databases
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     guests=st.lists(

@@ -22,6 +22,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
 from tests.unit._ledger.test_claims import facts, some, usage, write
 
+pytestmark = pytest.mark.both_databases
+
 
 def test_hosts_outside_the_limit_are_no_candidates(engine: sa.Engine) -> None:
     with transaction(engine) as connection:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
@@ -17,6 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.credentials import credential_id_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import roles_in_project
+
+pytestmark = pytest.mark.both_databases
 
 OLDER = "0024"
 USER, PROJECT = "u" * 32, "p" * 32

@@ -18,6 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id, set_ledger_id
 from tests.support.rows import add_host
 
+pytestmark = pytest.mark.both_databases
+
 OTHER = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11"
 
 

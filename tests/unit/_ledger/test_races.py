@@ -42,6 +42,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module impo
 from tests.support.rows import DEMO, a_flavor, an_instance
 from tests.unit._ledger.conftest import on_postgresql
 
+pytestmark = pytest.mark.both_databases
+
 # One process that has imported all of this, and nothing of pytest's, is the parent of all workers
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "psycopg"])

@@ -166,6 +166,7 @@ def test_an_unknown_quota_is_refused(run: Run) -> None:
         run("project", projects=[{"name": "ci", "quotas": {"core": 1}}])
 
 
+@pytest.mark.both_databases
 def test_a_quota_is_exceeded_by_one_more_than_it_allows(ledger: sa.Engine) -> None:
     with reading(ledger) as connection:
         check_quota(connection, "d" * 32, "cores", 20)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -24,6 +25,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from tests.support.rows import DEMO
+
+pytestmark = pytest.mark.both_databases
 
 BEFORE = "0030"
 

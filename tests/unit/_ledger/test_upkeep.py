@@ -36,6 +36,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from tests.support.rows import DEMO, add_network, add_project, an_instance
 
+pytestmark = pytest.mark.both_databases
+
 OLDER = REVISIONS[-2]
 
 

@@ -286,6 +286,7 @@ def test_a_type_that_makes_no_sense_is_refused(
         volume_types.create_type(connection, {"name": "x", "backend": backend, "options": options})
 
 
+@pytest.mark.both_databases
 @on_sqlite
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(

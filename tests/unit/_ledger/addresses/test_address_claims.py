@@ -11,6 +11,7 @@ import re
 import typing as t
 import uuid
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
@@ -19,6 +20,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from tests.support.postgresql import Server
 from tests.unit._ledger.addresses.test_addresses import Network, add_network, ips, nic_ids, owners, some
 from tests.unit._ledger.conftest import on_sqlite
+
+pytestmark = pytest.mark.both_databases
 
 
 @on_sqlite

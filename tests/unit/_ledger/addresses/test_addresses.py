@@ -34,6 +34,8 @@ from tests.support import rows
 from tests.support.rows import add_instance, add_project, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
+pytestmark = pytest.mark.both_databases
+
 NOW = 1_000_000
 Network = dict[str, t.Any]
 add_network = functools.partial(rows.add_network, cidr="10.20.0.0/29")

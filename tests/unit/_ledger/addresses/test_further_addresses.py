@@ -29,6 +29,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ins
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from tests.support.rows import DEMO, add_host, add_instance, add_project
 
+pytestmark = pytest.mark.both_databases
+
 CIDR = "10.50.0.0/28"
 FREE = 13  # addresses of it that ports can have
 SAID: dict[str, t.Any] = {

@@ -193,6 +193,7 @@ def test_check_mode_allocates_nothing(cloud: Run, ledger: sa.Engine) -> None:
     assert rows(ledger) == {}
 
 
+@pytest.mark.both_databases
 def test_what_was_released_first_is_allocated_first(cloud: Run, clock: list[int]) -> None:
     everything: list[dict[str, str]] = [{} for _ in range(6)]
     cloud("floating_ip", floating_ips=everything)
@@ -208,6 +209,7 @@ def test_what_was_released_first_is_allocated_first(cloud: Run, clock: list[int]
     assert made["warnings"] == ["floating IP 203.0.113.4 was released 540 s ago"]
 
 
+@pytest.mark.both_databases
 def test_the_quota_bounds_what_a_project_has(cloud: Run, ledger: sa.Engine) -> None:
     cloud("floating_pool", floating_pools=[{**POOL, "name": "more", "cidr": "198.51.100.0/28"}])
     ten = [{"pool": "more"} for _ in range(10)]

@@ -17,6 +17,7 @@ import time
 import typing as t
 import uuid
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
@@ -29,6 +30,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from tests.support.rows import an_instance
+
+pytestmark = pytest.mark.both_databases
 
 if t.TYPE_CHECKING:
     from tests.unit._ledger.conftest import Run

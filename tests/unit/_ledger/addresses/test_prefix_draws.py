@@ -24,6 +24,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from tests.support.rows import DEMO
 
+pytestmark = pytest.mark.both_databases
+
 WORKERS = 4
 ROOM = 6  # subnets that the pool has room for
 

@@ -10,6 +10,7 @@ import functools
 import threading
 import typing as t
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_text
@@ -24,6 +25,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 from tests.support.rows import DEMO
 from tests.unit._ledger.addresses.test_further_addresses import SAID, make_network, owned
 from tests.unit._ledger.conftest import Run
+
+pytestmark = pytest.mark.both_databases
 
 FEW = ["10.60.0.9", "10.60.0.11"]  # addresses of the further subnet that ports can have
 Answers = list["str | None"]

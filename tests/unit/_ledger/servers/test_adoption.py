@@ -214,6 +214,7 @@ def test_a_mark_of_its_own_without_a_record_is_no_hindrance(cloud: t.Any) -> Non
     assert adopt(cloud, domain(marked=True, adopted_by=cloud_id(cloud)))["changed"]
 
 
+@pytest.mark.both_databases
 def test_a_quota_counts(cloud: t.Any) -> None:
     with pytest.raises(QuotaError, match="cores"):
         adopt(cloud, domain(vcpus=21))

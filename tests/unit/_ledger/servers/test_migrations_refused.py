@@ -109,6 +109,7 @@ def test_what_only_a_guest_may_know_is_on_no_screen(cloud: t.Any, action: str, s
     assert begun["secret"] is secret
 
 
+@pytest.mark.both_databases
 def test_an_evacuation_gives_the_dead_hosts_claim_back(cloud: t.Any) -> None:
     uuid = server(cloud)
     cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv1").values(up=False))
@@ -146,6 +147,7 @@ def test_who_is_deleted_while_resized_leaves_nothing(cloud: t.Any) -> None:
     check_sums(cloud)
 
 
+@pytest.mark.both_databases
 def test_two_begin_at_once_and_one_wins(cloud: t.Any) -> None:
     uuid = server(cloud)
     with transaction(cloud.engine) as connection:

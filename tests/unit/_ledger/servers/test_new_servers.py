@@ -37,6 +37,7 @@ def _post(url: str, token: str, image: str, results: t.Any) -> None:
     results.put(answers)
 
 
+@pytest.mark.both_databases
 def test_a_quota_holds_against_requests_to_several_processes(cloud: t.Any) -> None:
     with transaction(cloud.engine) as connection:
         connection.execute(sa.insert(tables_identity.user).values(id=USER, name="demo", created_at=1))

@@ -94,6 +94,7 @@ def test_hosts_flood_to_each_other_as_they_join_and_leave(tenant: t.Any) -> None
     assert remotes(refreshed) == [ENDS["hv2"]]
 
 
+@pytest.mark.both_databases
 def test_two_deletions_at_the_same_time_do_not_leave_the_bridge_to_each_other(tenant: t.Any) -> None:
     first, second = launched(tenant, "a", "hv2"), launched(tenant, "b", "hv2")
     assert plan(tenant, leaving=[first])["hv2"]["remove"]["last_bridges"] == [], "the second needs it"

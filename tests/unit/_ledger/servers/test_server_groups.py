@@ -58,6 +58,7 @@ def test_what_makes_no_sense_is_refused(cloud: t.Any) -> None:
         make(cloud, "db", "affinity", 2)
 
 
+@pytest.mark.both_databases
 def test_a_project_has_a_quota_of_groups(cloud: t.Any) -> None:
     for number in range(10):
         make(cloud, f"g{number}", "affinity")
@@ -79,6 +80,7 @@ def test_a_server_joins_by_hint_and_leaves_when_deleted(cloud: t.Any, by: str) -
     assert make(cloud, "db", "affinity")["server_groups"][0]["members"] == []
 
 
+@pytest.mark.both_databases
 def test_a_group_has_a_quota_of_members_and_nothing_is_written_beyond(cloud: t.Any) -> None:
     make(cloud, "db", "anti-affinity")
     cloud.write(sa.insert(tables.quota).values(project_id="d" * 32, resource="server_group_members", hard_limit=2))
@@ -125,6 +127,7 @@ def test_members_are_known_with_their_hosts(cloud: t.Any) -> None:
     assert known == {second["uuid"]: expected, "new": expected}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("policy", "limit", "hosts", "broken"),
     [

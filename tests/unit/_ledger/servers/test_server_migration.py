@@ -20,6 +20,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
 from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
 
+pytestmark = pytest.mark.both_databases
+
 pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
 
 

@@ -116,6 +116,7 @@ def test_the_only_network_is_the_default_and_a_choice_must_be_made_among_two(clo
         cloud.server(ask("four"))
 
 
+@pytest.mark.both_databases
 def test_quota_counts_what_is_there_and_lets_go_of_what_is_deleted(cloud: t.Any) -> None:
     cloud.server(ask("web", count=9))
     with pytest.raises(QuotaError, match=r"^Quota exceeded for instances: Requested 3, but already used 9 of 10 inst"):
@@ -127,6 +128,7 @@ def test_quota_counts_what_is_there_and_lets_go_of_what_is_deleted(cloud: t.Any)
     assert len(cloud.server(ask("db", count=2))["to_build"]) == 2
 
 
+@pytest.mark.both_databases
 def test_quota_of_ram_and_fixed_ips(cloud: t.Any) -> None:
     cloud.network("dmz", "10.21.0.0/28")
     cloud.write(
@@ -329,6 +331,7 @@ def test_macs_are_made_under_the_prefix_that_is_asked_for(cloud: t.Any) -> None:
     assert [row["name"] for row in cloud.info()] == ["one"]
 
 
+@pytest.mark.both_databases
 def test_a_lost_race_for_a_mac_costs_a_try_not_the_launch(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
     draws = iter([[taken], [taken], ["fa:16:3e:00:00:01"]])
@@ -353,6 +356,7 @@ def _launch(url: str, worker: int, results: t.Any) -> None:
     results.put((made, refused))
 
 
+@pytest.mark.both_databases
 def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
@@ -367,6 +371,7 @@ def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> No
     assert len(cloud.info()) == 10
 
 
+@pytest.mark.both_databases
 def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second count sees what another transaction commits between count and insert."""
     counted = create.usage

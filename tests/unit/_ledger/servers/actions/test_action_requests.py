@@ -170,6 +170,7 @@ def test_what_failed_is_told_for_each(cloud: t.Any) -> None:
     assert (db, cache, far) == tuple(error["uuid"] for error in result["errors"])
 
 
+@pytest.mark.both_databases
 def test_a_deletion_meanwhile_wins(cloud: t.Any) -> None:
     uuid = server(cloud)
     begun = ask(cloud, "stop", "web")

@@ -195,6 +195,7 @@ def test_a_deletion_wins(cloud: t.Any) -> None:
         begin(cloud, "start", uuid)
 
 
+@pytest.mark.both_databases
 def test_of_two_begins_at_once_one_wins(cloud: t.Any) -> None:
     uuids = [instance(cloud), instance(cloud, name="db")]
     results: list[str] = []

@@ -77,6 +77,7 @@ def test_an_instance_keeps_its_host(cloud: t.Any) -> None:
     assert leave(cloud, "hv2")["changed"]
 
 
+@pytest.mark.both_databases
 def test_a_claim_keeps_its_host(cloud: t.Any) -> None:
     """Its instance is on its way there, or a killed run left it, and reconcile.yml is going to give it back."""
     instance = server(cloud)
@@ -88,6 +89,7 @@ def test_a_claim_keeps_its_host(cloud: t.Any) -> None:
         leave(cloud)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("side", ["source_host", "dest_host"])
 def test_a_move_that_waits_for_its_end_keeps_both_hosts(side: str, cloud: t.Any) -> None:
     instance = server(cloud, "hv2")

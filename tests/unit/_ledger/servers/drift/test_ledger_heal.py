@@ -26,6 +26,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from tests.support.leaving import WatchedCloud
 
+pytestmark = pytest.mark.both_databases
+
 Result = dict[str, t.Any]
 
 
