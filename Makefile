@@ -4,24 +4,26 @@ COLLECTION := collections/ansible_collections/novalite/cloud
 NOVALITE_HOME ?= $(CURDIR)/.novalite
 BENCH ?=
 CONFORMANCE ?=
+# What `make unit` and `make molecule` are given beyond
+UNIT ?=
+SCENARIOS ?=
 
 export NOVALITE_HOME := $(abspath $(NOVALITE_HOME))
 export NOVALITE_IMAGES := $(CURDIR)/.cache/images
 export MOLECULE_GLOB := tests/molecule/*/molecule.yml
-# Tests wait for databases and processes: two for each processor keep it busy
-export PYTEST_XDIST_AUTO_NUM_WORKERS := $(shell echo $$((2 * $$(nproc))))
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 # Many an image for containers sets the last one: each playbook and each test process would then compile all modules again
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help bootstrap launch api lab lab-down test launches lint lint-code lint-playbooks unit sanity molecule versions docs bench lock conformance
+.PHONY: help bootstrap launch api lab lab-down test test-all lint lint-code lint-playbooks unit sanity molecule coverage versions docs bench lock conformance
 .NOTPARALLEL:
 
 help:
 	@echo 'make launch    an instance `demo` on a throwaway hypervisor, from a bare Debian 12'
 	@echo 'make api       the REST API over the lab, on 127.0.0.1:8774, until Ctrl-C; logins are written to lab/'
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
-	@echo 'make test      lint, unit, sanity, molecule and versions (each is a target, too)'
+	@echo 'make test      what a change needs: lint, unit, sanity and molecule (each is a target, too)'
+	@echo 'make test-all  that with both databases throughout, every other scenario, and other versions of Ansible'
 	@echo 'make docs      the documentation, into docs/_build/html; a warning or a dead link fails'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
 	@echo 'make lock      requirements.lock anew: what runs in production, with hashes'
@@ -44,11 +46,16 @@ api: bootstrap
 	@exec tools/api
 
 # Unit tests and scenarios often wait for processes and guests; linters, which only compute, use the time that they leave
-test: lint-code
-	@nice $(MAKE) lint-playbooks sanity & computing=$$!; $(MAKE) unit && $(MAKE) launches; verdict=$$?; wait $$computing && exit $$verdict
+test test-all: export NOVALITE_COVERAGE := $(CURDIR)/.cache/coverage.jsonl
+test test-all: export ANSIBLE_CALLBACK_PLUGINS := $(CURDIR)/tests/support/callbacks
+test test-all: export ANSIBLE_CALLBACKS_ENABLED := novalite.cloud.launch_summary,novalite.cloud.explain,record_coverage
 
-launches:
-	@$(MAKE) versions & versions=$$!; $(MAKE) molecule; verdict=$$?; wait $$versions && exit $$verdict
+test: bootstrap
+	@rm -f "$$NOVALITE_COVERAGE"; nice $(MAKE) lint sanity & computing=$$!; $(MAKE) unit molecule coverage; verdict=$$?; wait $$computing && exit $$verdict
+
+test-all: bootstrap
+	@rm -f "$$NOVALITE_COVERAGE"; nice $(MAKE) lint sanity & computing=$$!; $(MAKE) unit molecule coverage UNIT=--all-databases SCENARIOS=--all; verdict=$$?; \
+	  wait $$computing && exit $$verdict
 
 lint: lint-code lint-playbooks
 
@@ -63,13 +70,17 @@ lint-playbooks: bootstrap
 	ansible-lint --offline --profile production
 
 unit: bootstrap
-	pytest -n auto --dist worksteal --durations=15
+	@tools/unit $(UNIT)
 
 sanity: bootstrap
 	cd $(COLLECTION) && ansible-test sanity --python 3.11
 
 molecule: bootstrap
-	@tools/scenarios
+	@tools/scenarios $(SCENARIOS)
+
+# What the last of both came to, and what nothing comes to; `tools/coverage-table` shows all of it
+coverage: bootstrap
+	@tools/coverage-table --short
 
 versions: bootstrap
 	@tools/ansible-versions

@@ -35,7 +35,7 @@ COUNT = 2  # guests of one launch, which come to different hosts
 # Of each with COUNT guests on two free cores, not waiting for ssh. A launch before them tells how busy the machine is.
 SECONDS = {"launch": 9.0, "terminate": 6.0, "migrate": 20.0, "live_migrate": 20.0, "resize": 20.0}
 VARIABLES: dict[str, dict[str, t.Any]] = {
-    "launch": {"flavor": "m1.nano", "image": "ami-tiny", "key": "test", "wait_for": "running"},
+    "launch": {"flavor": "m1.nano", "image": "idle", "key": "test", "wait_for": "running"},
     "resize": {"flavor": "m1.tiny"},
 }
 # of this lab alone: hypervisors have process namespaces of their own. The brackets keep the shell that looks out of it
@@ -198,7 +198,9 @@ def main() -> int:
     parser.add_argument("--home", required=True)
     parser.add_argument("--inventory", required=True)
     options = parser.parse_args()
-    killing = Killing(Lab(options.home, options.inventory), options.seed)
+    lab = Lab(options.home, options.inventory)
+    lab.idle_image()
+    killing = Killing(lab, options.seed)
     print(f"seed {options.seed}", flush=True)
     of = options.of.split(",")
     whats = {number: of[(number - 1) % len(of)] for number in range(1, options.count + 1)}

@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from tests.support.cloud import Cloud, sqlite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HYPERVISORS = ROOT / "tests/molecule/shared/hypervisors"
+SHARED = ROOT / "tests/molecule/shared"
+HYPERVISORS = SHARED / "hypervisors"
 HOSTS = ("hv1", "hv2")
 
 Row = dict[str, t.Any]
@@ -67,6 +68,13 @@ class Lab(Cloud):
         if check and done.returncode:
             raise Failed(f"{host}: {script}\nended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
+
+    def idle_image(self) -> str:
+        """Record an image whose guests run and cost nothing, for what does not look at them from inside; its name."""
+        images = os.environ.get("NOVALITE_IMAGES", str(ROOT / ".cache/images"))
+        subprocess.run([SHARED / "partitioned-images", images, self.home / "images"], check=True)
+        self.run("image", images=[{"name": "idle", "source": f"{self.home}/images/mbr.qcow2", "disk_format": "qcow2"}])
+        return "idle"
 
     def insert_like(self, table: sa.Table, example: t.Any, **other: t.Any) -> None:
         """Insert a row like `example`, with some `other` values."""

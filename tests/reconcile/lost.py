@@ -54,7 +54,7 @@ def prepare(lab: Lab) -> None:
     lab.run("keypair", project=SHOP, keypairs=[{"name": "till", "public_key": key}])
     rules = [{"protocol": "tcp", "port_min": 80, "port_max": 80}, {"protocol": "icmp", "remote_group": SHOP}]
     lab.run("security_group", project=SHOP, security_groups=[{"name": SHOP, "rules": rules}])
-    common = {"flavor": "m1.nano", "image": "ami-tiny"}
+    common = {"flavor": "m1.nano", "image": lab.idle_image(), "wait_for": "running"}
     lab.play("launch.yml", server="lost", count=2, key="test", metadata={"kept": "yes"}, **common)
     lab.play(
         "launch.yml",
@@ -63,9 +63,8 @@ def prepare(lab: Lab) -> None:
         project=SHOP,
         networks=["private", "inner"],
         security_groups=[SHOP],
-        wait_for="running",
         **common,
-    )  # its group lets nobody in
+    )
     lab.play("volumes.yml", project=SHOP, volumes=[{"name": "data", "size": 1}, {"name": "more", "size": 1}])
     for name in ("data", "more"):
         lab.play("volume_attach.yml", project=SHOP, volume=name, server="till")
@@ -121,7 +120,7 @@ def prove(lab: Lab) -> None:
     differences, _said = lab.reconcile("--check")
     if differences or "user" not in said:
         raise Wrong(f"reconcile.yml --check: {differences}\n{said[-2000:]}")
-    common = {"flavor": "m1.nano", "image": "ami-tiny", "key": "test"}
+    common = {"flavor": "m1.nano", "image": "idle", "key": "test", "wait_for": "running"}
     unchanged(lab.play("launch.yml", server="lost", count=2, metadata={"kept": "yes"}, **common), "launch.yml")
     lab.play("launch.yml", server="next", **common)
     [new] = lab.run("server_info", names=["next"])["servers"]

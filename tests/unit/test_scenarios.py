@@ -1,0 +1,96 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""tools/scenarios: which scenarios are run, in which order, and what becomes of those for which there is no time."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+import types
+import typing as t
+
+import pytest
+
+TOOL = pathlib.Path(__file__).parents[2] / "tools/scenarios"
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """The tool, whose scenarios are what a shell does with their names."""
+    loader = importlib.machinery.SourceFileLoader("scenarios", str(TOOL))
+    spec = importlib.util.spec_from_loader("scenarios", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "scenarios", module)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def ran(tool: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> t.Callable[..., list[str]]:
+    """Runs the tool with options, one scenario at a time; returns the names in their order. `broken` fails."""
+    log = tmp_path / "log"
+
+    def command(name: str, action: str = "test") -> list[str]:
+        script = 'echo "TASK [Break]"; echo "fatal: it is broken"; exit 1' if name == "broken" else "sleep 30"
+        return ["sh", "-c", f"echo {name} {action} >>{log}; {script if name in ('broken', 'endless') else ''}"]
+
+    monkeypatch.setattr(tool, "command", command)
+    monkeypatch.setattr(tool, "there", lambda: {*tool.CHANGE, *tool.OTHERS, "broken", "endless", "new"})
+    monkeypatch.setenv("NOVALITE_SCENARIOS", "1")
+
+    def run(*options: str, fails: bool = False) -> list[str]:
+        log.write_text("")
+        monkeypatch.setattr("sys.argv", ["scenarios", *options])
+        assert bool(tool.main()) is fails
+        return log.read_text().split("\n")[:-1]
+
+    return run
+
+
+def test_the_tables_name_what_there_is(tool: types.ModuleType) -> None:
+    assert tool.CHANGE.keys() | tool.OTHERS.keys() <= tool.there()
+    assert not tool.CHANGE.keys() & tool.OTHERS.keys()
+
+
+def test_a_change_gets_its_own_and_the_longest_come_first(tool: types.ModuleType, ran: t.Any) -> None:
+    assert [line.split()[0] for line in ran()] == sorted(tool.CHANGE, key=lambda name: (-tool.CHANGE[name], name))
+
+
+def test_what_stands_in_no_table_is_run_with_the_others(tool: types.ModuleType, ran: t.Any) -> None:
+    lines = ran("new", "default")
+    assert lines == ["new test", "default test"]
+    assert "new" not in tool.CHANGE
+
+
+def test_an_order_is_the_texts_own(ran: t.Any) -> None:
+    names = ("default", "power", "moves", "networks", "reconcile")
+    orders = {text: tuple(ran(*names, "--order", text)) for text in ("abc", "abd", "abe")}
+    assert len(set(orders.values())) > 1
+    assert tuple(ran(*names, "--order", "abc")) == orders["abc"]
+
+
+def test_what_has_no_time_is_not_begun_and_said_to_be_so(
+    tool: types.ModuleType, ran: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    within = tool.ENDING + tool.CHANGE["default"] * 2 + 20
+    assert ran("default", "kernel", "--within", str(within), "--slowness", "2") == ["default test"]
+    said = capsys.readouterr().out
+    assert "that were run: default\n" in said and "not run, or not to their end: kernel\n" in said
+
+
+def test_what_takes_longer_is_cut_off_and_its_hypervisors_are_removed(
+    tool: types.ModuleType, ran: t.Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tool, "UNKNOWN", 0.1)
+    assert ran("endless", "--within", str(tool.ENDING + 1)) == ["endless test", "endless destroy"]
+    assert "not to their end: endless\n" in capsys.readouterr().out
+
+
+def test_a_failure_is_shown_and_summed_up(ran: t.Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("broken", "default", fails=True) == ["broken test", "default test"]
+    said = capsys.readouterr().out
+    assert said.endswith("scenario broken failed in:\nTASK [Break]\nfatal: it is broken\n")
