@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 # Many an image for containers sets the last one: each playbook and each test process would then compile all modules again
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help bootstrap launch api lab lab-down test test-all lint lint-code lint-playbooks unit sanity molecule coverage versions docs bench lock conformance
+.PHONY: help bootstrap launch api lab lab-down test test-all lint lint-code lint-playbooks unit sanity molecule coverage mutants versions docs bench lock conformance
 .NOTPARALLEL:
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
 	@echo 'make test      what a change needs: lint, unit, sanity and molecule (each is a target, too)'
 	@echo 'make test-all  that with both databases throughout, every other scenario, and other versions of Ansible'
+	@echo 'make mutants   wrong lines, one at a time, that the nearest tests must notice'
 	@echo 'make docs      the documentation, into docs/_build/html; a warning or a dead link fails'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
 	@echo 'make lock      requirements.lock anew: what runs in production, with hashes'
@@ -54,7 +55,7 @@ test: bootstrap
 	@rm -f "$$NOVALITE_COVERAGE"; nice $(MAKE) lint sanity & computing=$$!; $(MAKE) unit molecule coverage; verdict=$$?; wait $$computing && exit $$verdict
 
 test-all: bootstrap
-	@rm -f "$$NOVALITE_COVERAGE"; nice $(MAKE) lint sanity & computing=$$!; $(MAKE) unit molecule coverage UNIT=--all-databases SCENARIOS=--all; verdict=$$?; \
+	@rm -f "$$NOVALITE_COVERAGE"; nice $(MAKE) lint sanity & computing=$$!; $(MAKE) unit molecule coverage UNIT=--thorough SCENARIOS=--all; verdict=$$?; \
 	  wait $$computing && exit $$verdict
 
 lint: lint-code lint-playbooks
@@ -81,6 +82,10 @@ molecule: bootstrap
 # What the last of both came to, and what nothing comes to; `tools/coverage-table` shows all of it
 coverage: bootstrap
 	@tools/coverage-table --short
+
+# Wrong lines that the nearest tests must notice
+mutants: bootstrap
+	@python -m tests.mutants
 
 versions: bootstrap
 	@tools/ansible-versions

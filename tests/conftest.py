@@ -32,14 +32,15 @@ HEAVY = {"alembic", "boto3", "dbos", "openstack", "playwright", "schemathesis"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all-databases", action="store_true", help="run on PostgreSQL what differs on no database, too")
+    parser.addoption("--thorough", action="store_true", help="all on both databases, and what takes long")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run on PostgreSQL what is about the database: tests marked `both_databases`, and those that name it."""
-    if config.getoption("--all-databases"):
+    """Leave out what is marked `thorough`, and PostgreSQL but for what is about the database: tests marked
+    `both_databases`, and those that name it."""
+    if config.getoption("--thorough"):
         return
-    left_out = [item for item in items if _is_repeated(item)]
+    left_out = [item for item in items if item.get_closest_marker("thorough") or _is_repeated(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
 
@@ -57,7 +58,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     It would walk through them again and again, which took a quarter of the tests' time.
     """
     if loaded := HEAVY & sys.modules.keys():
-        raise pytest.UsageError(f"to collect the tests imports {sorted(loaded)}: import them in what uses them")
+        raise pytest.UsageError(f"collecting the tests imports {sorted(loaded)}: import them in what uses them")
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what a test makes and drops is a multiple of the default's 700 objects

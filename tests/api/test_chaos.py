@@ -12,6 +12,8 @@ import contextlib
 import os
 import pathlib
 
+import pytest
+
 from tests.api.chaos.__main__ import Chaos, options_of
 from tests.api.jobs.clouds import JobCloud
 from tests.support import postgresql
@@ -31,6 +33,7 @@ def test_on_sqlite_with_one_server(tmp_path: pathlib.Path) -> None:
     wreak(tmp_path / "home")
 
 
+@pytest.mark.thorough
 def test_on_postgresql_with_two_servers_and_three_workers(tmp_path: pathlib.Path) -> None:
     with postgresql.shared_server(tmp_path) as server:
         wreak(tmp_path / "home", server.create("chaos"))

@@ -104,6 +104,23 @@ def test_of_what_goes_one_after_the_other_each_project_has_its_turn(cloud: JobCl
     assert turns[6] == "other"
 
 
+def test_what_a_project_has_at_work_counts_for_its_turn(jobs: JobCloud) -> None:
+    """However long ago it began: whoever has nothing at work goes first, even if others were served before."""
+
+    def volume(project: str = "demo") -> str:
+        return ask(jobs, "volume_create", project, variables={"volumes": [str(uuid.uuid4())]})
+
+    for _number in range(3):
+        volume("other")
+    at_work = [begin(jobs), begin(jobs)]
+    assert [begun and begun[1] for begun in at_work] == [["other"], ["other"]]
+    jobs.write(sa.update(job).where(job.c.state == "running").values(started_at=1.0))
+    jobs.write(sa.update(job).where(job.c.id == volume()).values(state="succeeded", started_at=time.time()))
+    volume()
+    begun = begin(jobs)
+    assert begun is not None and begun[1] == ["demo"]
+
+
 def test_one_project_alone_goes_in_the_order_in_which_it_asked(jobs: JobCloud) -> None:
     asked = [ask(jobs, "security_groups", variables={"security_groups": [{"name": str(n)}]}) for n in range(3)]
     for job_id in asked:

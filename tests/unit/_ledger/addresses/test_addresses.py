@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.secrets import derived_key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import UNDER_WAY, migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses, pool_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
     release_addresses,
     release_host_address,
@@ -283,6 +283,19 @@ def test_who_had_an_address_gets_it_again_unless_it_went_to_another(engine: sa.E
         release_addresses(connection, nic_ids(instances) + nic_ids(named), NOW + 2)
         release_addresses(connection, nic_ids(instances), NOW + 3)
         assert ips(fixed_ip(connection, {"instances": instances})) == ["10.20.0.4", first[1]]
+
+
+@pytest.mark.parametrize(("last_owner", "again"), [("vif:own", True), ("vif:other", False)])
+def test_what_another_had_between_the_look_and_the_claim_is_not_had_again(
+    engine: sa.Engine, last_owner: str, again: bool
+) -> None:
+    """On PostgreSQL another controller may take the address meanwhile, and give it back."""
+    address = pools.to_int("10.20.0.3")
+    with transaction(engine) as connection:
+        network = add_network(connection, "private")
+        rows.change_address(connection, "10.20.0.3", last_owner=last_owner, released_at=NOW)
+        claimed = pool_claims.claim_again(connection, network["id"], {"vif:own": address})
+    assert claimed == ({"vif:own": address} if again else {})
 
 
 def test_check_mode_plans_without_rows_and_leaves_nothing(engine: sa.Engine) -> None:

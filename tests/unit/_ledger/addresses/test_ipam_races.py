@@ -41,7 +41,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "psycopg"])
 FORK = multiprocessing.get_context("fork")
 
-SECONDS = float(os.environ.get("NOVALITE_RACE_SECONDS", "10"))
+SECONDS = float(os.environ.get("NOVALITE_RACE_SECONDS", "5"))
 WORKERS = 8
 MOST = 12  # instances of one worker; eight of them want more than the small network has
 BATCH = 5

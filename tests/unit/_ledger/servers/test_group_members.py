@@ -107,6 +107,28 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     assert left == [{"id": ids["web"], "members": addresses(first)}]
 
 
+def test_who_has_no_port_security_is_no_member(cloud: t.Any) -> None:
+    """Such a port may send from any address: a rule for the group's members is not for it."""
+    ids = groups(cloud)
+    db, web, unsecured = (
+        launch(cloud, name, "hv1", group) for name, group in (("db", "db"), ("w1", "web"), ("w2", "web"))
+    )
+    is_unsecured = tables.vif.c.instance_uuid == unsecured["uuid"]
+    cloud.write(sa.update(tables.vif).where(is_unsecured).values(port_security_enabled=False))
+    members = {
+        group["id"]: group.get("members") for group in plan(cloud, instances=[db])["hv1"]["build"]["security_groups"]
+    }
+    assert members[ids["web"]] == addresses(web)
+
+
+def test_hosts_of_what_is_deleted_are_told_nothing(cloud: t.Any) -> None:
+    groups(cloud)
+    gone, web = launch(cloud, "db", "hv1", "db"), launch(cloud, "web", "hv2", "web")
+    assert "groups" in plan(cloud, instances=[web])["hv1"]
+    cloud.delete(gone["uuid"])
+    assert "hv1" not in plan(cloud, instances=[web])
+
+
 def test_members_of_a_default_group_that_the_apis_made_reach_each_other_and_their_hosts_are_told(cloud: t.Any) -> None:
     ids = groups(cloud)
     with transaction(cloud.engine) as connection:
