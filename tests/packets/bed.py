@@ -35,7 +35,7 @@ from tests.packets.runner import Runner, entered, run_firewall
 
 SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 6, 23, 3
 BATCH = 256  # frames on the way at a time; the kernel's queue of a CPU holds 1,000
-PATIENCE = 20.0  # seconds for a marker, which always comes
+PATIENCE = 300.0  # seconds for a marker, which always comes
 
 EMPTY = {
     "filter": ["*filter", ":INPUT ACCEPT", ":FORWARD ACCEPT", ":OUTPUT ACCEPT", "COMMIT"],

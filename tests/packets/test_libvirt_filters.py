@@ -32,6 +32,7 @@ from tests.packets.test_spoofing import (
     planned,
     reached,
 )
+from tests.support.patience import GENEROUS
 
 pytestmark = pytest.mark.root
 
@@ -74,7 +75,7 @@ class Libvirt:
         return run("nsenter", "-t", str(self.process.pid), "-m", "-n", *argv, text=text)
 
     def __enter__(self) -> Libvirt:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + GENEROUS
         while True:
             try:
                 self.virsh("nwfilter-list")

@@ -24,7 +24,7 @@ import typing as t
 import sqlalchemy as sa
 
 DEBIAN = pathlib.Path("/usr/lib/postgresql")  # <version>/bin, kept out of PATH
-PATIENCE = 60  # seconds for the server to start
+PATIENCE = 600  # seconds for the server to start
 SETTINGS = {
     "listen_addresses": "",  # a socket in its own directory is the only way in
     "max_connections": "100",

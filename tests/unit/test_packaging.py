@@ -18,6 +18,8 @@ import zipfile
 
 import pytest
 
+from tests.support.patience import GENEROUS
+
 ROOT = pathlib.Path(__file__).parents[2]
 COLLECTION = "collections/ansible_collections/novalite/cloud"
 SITE = f"lib/python{sysconfig.get_python_version()}/site-packages"
@@ -25,7 +27,9 @@ SPELT_WRONG = ("playbook", "novalite.cloud.launch", "-e", "server=web", "-e", "f
 
 
 def run(*command: str | pathlib.Path, **options: t.Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=120, **options)
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, timeout=GENEROUS, **options
+    )
 
 
 def built(*command: str | pathlib.Path, **options: t.Any) -> None:

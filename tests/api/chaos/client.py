@@ -20,7 +20,7 @@ import uuid
 import requests
 
 COMPUTE, IDENTITY, IMAGE = "/compute/v2.1", "/identity/v3", "/image/v2"
-PATIENCE = 180.0  # seconds, for an API that is being started again
+PATIENCE = 600.0  # seconds, for an API that is being started again
 ANSWER = 60.0  # seconds
 # How often each is asked for, beside what else can be asked for at that moment
 WEIGHTS = {"create": 5, "delete": 2, "reboot": 5, "stop": 2, "start": 4}

@@ -15,7 +15,7 @@ import time
 import typing as t
 
 RESTART = 0.5  # seconds between an end and the next start
-STOP_PATIENCE = 30.0  # seconds
+STOP_PATIENCE = 300.0  # seconds
 
 
 class Service:

@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from api.jobs import queue
 from tests.support.cloud import Cloud, sqlite
+from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO, OTHER, QEMU, a_flavor, an_image
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -96,7 +97,7 @@ class JobCloud(Cloud):
             return queue.cancel(connection, job_id)
 
     def wait(
-        self, *job_ids: str, seconds: float = 60, states: t.Collection[str] = job_rows.FINAL
+        self, *job_ids: str, seconds: float = GENEROUS, states: t.Collection[str] = job_rows.FINAL
     ) -> list[dict[str, t.Any]]:
         """The jobs once all of them are in one of `states`. Raises AssertionError when that takes too long."""
         deadline = time.monotonic() + seconds
@@ -144,7 +145,7 @@ class JobCloud(Cloud):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
         for process in self.workers:
-            process.wait(20)
+            process.wait(GENEROUS)
         self.workers.clear()
 
     # --- What must hold ---------------------------------------------------------------------------------------------

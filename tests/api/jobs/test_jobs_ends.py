@@ -28,6 +28,7 @@ from api.jobs.children import Child
 from api.jobs.kinds import KINDS
 from tests.api.jobs.clouds import ROOT, JobCloud
 from tests.api.jobs.test_jobs_queue import build, claim, end, set_states
+from tests.support.patience import GENEROUS
 
 
 class TestEnd:
@@ -250,7 +251,7 @@ def test_a_playbook_that_waits_takes_up_what_is_configured_meanwhile(tmp_path: p
     command = [sys.executable, playbook.__file__, str(tmp_path / "order")]
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", supervisor.MARKER: supervisor.UNKNOWN}
     with subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        deadline, sleeps = time.monotonic() + 120, 0
+        deadline, sleeps = time.monotonic() + GENEROUS, 0
         while sleeps < 25:  # it has imported Ansible, and reads
             assert process.poll() is None and time.monotonic() < deadline
             state = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -259,7 +260,7 @@ def test_a_playbook_that_waits_takes_up_what_is_configured_meanwhile(tmp_path: p
         config.write_text("[defaults]\nforks = 7\n")
         line = {"marker": supervisor.MARKER, "run": "r-1", "command": ["-i", "localhost,", str(book)]}
         os.write(order, f"{json.dumps(line)}\n".encode())
-        said, _nothing = process.communicate(timeout=120)
+        said, _nothing = process.communicate(timeout=GENEROUS)
     os.close(order)
     assert process.returncode == 0 and "forks 7" in said, said
 

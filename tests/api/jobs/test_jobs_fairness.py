@@ -21,6 +21,7 @@ from api.jobs import queue, runs
 from api.jobs.kinds import KINDS
 from api.jobs.options import Options
 from tests.api.jobs.clouds import PROJECTS, JobCloud
+from tests.support.patience import GENEROUS
 
 FLOOD = 2000
 
@@ -170,11 +171,11 @@ def test_quotas_bound_a_flood_by_default(jobs: JobCloud) -> None:
 def test_with_a_worker_a_launch_does_not_wait_for_the_flood(jobs: JobCloud) -> None:
     flood(jobs, "security_groups")
     jobs.work()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + GENEROUS
     while not jobs.rows(sa.select(job.c.id).where(job.c.state == "running")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     launch = jobs.create("web")
-    assert jobs.wait(launch["id"], seconds=60)[0]["state"] == "succeeded"
+    assert jobs.wait(launch["id"])[0]["state"] == "succeeded"
     (waiting,) = jobs.rows(sa.select(sa.func.count()).where(job.c.state == "queued"))
     assert waiting[0] > FLOOD - 200

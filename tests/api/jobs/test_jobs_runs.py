@@ -22,11 +22,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_j
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
 from api.jobs import queue, supervisor
 from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud, overlaps
+from tests.support.patience import GENEROUS
 
 LONG = "60"  # seconds that a playbook takes which is to be killed
 
 
-def until(condition: t.Callable[[], t.Any], what: str, seconds: float = 40) -> t.Any:
+def until(condition: t.Callable[[], t.Any], what: str, seconds: float = GENEROUS) -> t.Any:
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"waited in vain: {what}"
@@ -195,7 +196,7 @@ class TestKilled:
     def test_a_worker_that_is_told_to_stop_leaves_its_run_to_others(self, jobs: JobCloud) -> None:
         made, before = self.launch(jobs)
         jobs.workers[0].send_signal(signal.SIGTERM)
-        assert jobs.workers[0].wait(20) == 0
+        assert jobs.workers[0].wait(GENEROUS) == 0
         assert not [pid for pid in before if _command(pid)]
         jobs.work()
         (done,) = jobs.wait(made["id"])
@@ -227,7 +228,7 @@ def test_a_worker_that_is_told_to_stop_ends_whatever_the_ledger_says(jobs_on_pos
     with transaction(jobs_on_postgresql.engine) as connection:
         connection.execute(sa.text("ALTER TABLE worker RENAME TO worker_of_another_version"))
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(GENEROUS) == 0
     assert not list((jobs_on_postgresql.home / "jobs/workers").iterdir())
 
 

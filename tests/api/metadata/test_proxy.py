@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.signature im
 from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy, users
 from ansible_collections.novalite.cloud.plugins.module_utils._network.process import Server
 from tests.api.conftest import Cloud, Network
+from tests.support.patience import GENEROUS
 from tests.unit.conftest import entered, ip
 
 pytestmark = pytest.mark.root
@@ -158,14 +159,14 @@ def service(lab: Lab, cloud: Cloud) -> t.Iterator[None]:
     }
     process = subprocess.Popen(command, env=environment)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + GENEROUS
         while ask(lab.host, "127.0.0.1", "/healthz", port=8775)[0] != 200:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.1)
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(GENEROUS)
 
 
 def ask(

@@ -19,13 +19,16 @@ import typing as t
 import pytest
 
 from tests.api.web.test_reverse_proxy import TOKENS, Server, ask, login, serving
+from tests.support.patience import GENEROUS
 
 CROWD = 200
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "
 POST = b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 BODY = POST + b"Content-Length: %d\r\n\r\n"
 CHUNKS = POST + b"Transfer-Encoding: chunked\r\n\r\n"
-PATIENCE = 5.0  # seconds in which an answer must be there; the machine is a small and busy one
+# An answer must be there in so many seconds, and so many times as long as it takes when nobody else asks: long before
+# the service sends away whoever is slow
+PATIENCE, TIMES = 5.0, 10
 
 
 @pytest.fixture(scope="module")
@@ -87,18 +90,24 @@ def launch(port: int, token: str) -> int:
 def test_others_are_answered_meanwhile(server: Server, begin: bytes, drop: bytes) -> None:
     status, headers, _body = ask(server.port, TOKENS, "POST", login("demo"), {"Content-Type": "application/json"})
     assert status == 201
+
+    def answered() -> float:
+        """Seconds until there are answers."""
+        began = time.monotonic()
+        assert ask(server.port, "/healthz")[0] == 200
+        assert launch(server.port, headers["X-Subject-Token"]) == 400
+        return time.monotonic() - began
+
+    alone = answered()
     with crowd(server.port, begin, drop):
         end = time.monotonic() + 3
         while time.monotonic() < end:
-            began = time.monotonic()
-            assert ask(server.port, "/healthz")[0] == 200
-            assert launch(server.port, headers["X-Subject-Token"]) == 400
-            assert time.monotonic() - began < PATIENCE
+            assert answered() < PATIENCE + TIMES * alone
             time.sleep(0.5)
 
 
 def test_who_takes_too_long_is_told_so_and_sent_away(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=GENEROUS) as client:
         client.sendall(HEAD)
         assert client.recv(100).startswith(b"HTTP/1.1 408 ")
 
@@ -114,7 +123,7 @@ def test_who_takes_too_long_is_told_so_and_sent_away(server: Server) -> None:
     ],
 )
 def test_what_cannot_be_is_answered_at_once(server: Server, sent: bytes, status: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=GENEROUS) as client:
         client.sendall(sent)
         assert client.recv(1000).split()[1] == status
 
@@ -122,7 +131,7 @@ def test_what_cannot_be_is_answered_at_once(server: Server, sent: bytes, status:
 def test_requests_in_pieces_and_one_after_the_other_are_understood(server: Server) -> None:
     body = json.dumps(login("demo")).encode()
     requests = (BODY % len(body) + body) + b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=GENEROUS) as client:
         for position in range(0, len(requests), 40):
             client.sendall(requests[position : position + 40])
             time.sleep(0.005)
@@ -135,7 +144,7 @@ def test_requests_in_pieces_and_one_after_the_other_are_understood(server: Serve
 
 def test_who_waits_to_be_told_to_go_on_is_told_so(server: Server) -> None:
     body = json.dumps(login("demo")).encode()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=GENEROUS) as client:
         client.sendall((BODY % len(body)).replace(b"Host:", b"Expect: 100-continue\r\nHost:"))
         assert client.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(body)
@@ -143,7 +152,7 @@ def test_who_waits_to_be_told_to_go_on_is_told_so(server: Server) -> None:
 
 
 def test_a_connection_is_kept_for_the_next_request(server: Server) -> None:
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)) as client:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=GENEROUS)) as client:
         ports = set()
         for path, status in (("/healthz", 200), ("/compute/v2.1/servers", 401), ("/healthz", 200)):
             client.request("GET", path)

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from api import create_app
 from api.settings import Settings
 from tests.api.conftest import Cloud
+from tests.support.patience import GENEROUS
 
 MONITORING = pathlib.Path(__file__).parents[3] / "api" / "monitoring"
 
@@ -126,7 +127,11 @@ def test_instances_are_counted_by_state_and_guests_by_what_their_host_saw(
 
 def test_the_alert_rules_fire_when_they_should() -> None:
     done = subprocess.run(
-        ["promtool", "test", "rules", "alerts_test.yml"], cwd=MONITORING, capture_output=True, text=True, timeout=60
+        ["promtool", "test", "rules", "alerts_test.yml"],
+        cwd=MONITORING,
+        capture_output=True,
+        text=True,
+        timeout=GENEROUS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -24,10 +24,11 @@ import jinja2
 import pytest
 
 from tests.api.seeds import password
+from tests.support.patience import GENEROUS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOKENS = "/identity/v3/auth/tokens"
-PATIENCE = 60.0  # seconds
+PATIENCE = GENEROUS
 
 
 def free_port() -> int:

@@ -20,6 +20,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import blank, cache, evict, layout, overlay, snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from tests.support.patience import GENEROUS
 from tests.unit._disk.state import push, qcow2
 
 MIB = 1 << 20
@@ -105,7 +106,7 @@ def nothing_left(tmp_path: pathlib.Path) -> t.Iterator[None]:
     yield
     assert str(tmp_path) not in pathlib.Path("/proc/mounts").read_text()
     # loop devices are the machine's, so another worker's test may be at one just now; a leaked one stays
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + GENEROUS
     while "/run/novalite" in (loops := _backing_files()):
         assert time.monotonic() < deadline, loops
         time.sleep(0.05)

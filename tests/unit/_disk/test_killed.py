@@ -21,6 +21,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import daemon
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
+from tests.support.patience import GENEROUS
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("nothing_left")]
 
@@ -123,7 +124,7 @@ def test_a_daemon_that_outlived_its_run_is_ended(host: Host) -> None:
             assert orphan.poll() is None
             time.sleep(0.01)
         assert inject_all([Request(uuid, (KEY,))], host.state_dir, BACKEND)["changed"]
-        assert orphan.wait(10) == -9
+        assert orphan.wait(GENEROUS) == -9
     finally:
         orphan.kill()
         orphan.wait()

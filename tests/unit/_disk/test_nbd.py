@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.nbd import (
     reserved_device,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from tests.support.patience import GENEROUS
 
 
 def tree(path: pathlib.Path, count: int = DEVICES) -> Paths:
@@ -90,7 +91,7 @@ def test_the_next_free_one_from_the_start_is_taken(
 def test_threads_never_share_a_device(tmp_path: pathlib.Path) -> None:
     paths = tree(tmp_path)
     names: list[str] = []
-    together = threading.Barrier(DEVICES, timeout=30)
+    together = threading.Barrier(DEVICES, timeout=GENEROUS)
 
     def take() -> None:
         with reserved_device(paths, wait=20) as name:

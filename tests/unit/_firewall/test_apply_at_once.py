@@ -14,6 +14,7 @@ import typing as t
 
 import pytest
 
+from tests.support.patience import GENEROUS
 from tests.unit._firewall.test_apply import saved
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("own_files")]
@@ -43,7 +44,7 @@ def test_two_at_once_end_as_one_of_them_wants_it(lan: t.Any, backend: str, tmp_p
         [{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")] for port in (22, 80)
     ]
     runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in rule_sets]
-    assert [run.wait(60) for run in runs] == [0, 0]
+    assert [run.wait(GENEROUS) for run in runs] == [0, 0]
     with lan.enter(lan.hypervisor):
         ports = [
             line.split("--dport ")[1].split()[0]
@@ -65,19 +66,19 @@ def test_a_kill_leaves_the_old_rules_or_the_new(lan: t.Any, backend: str, tmp_pa
 
     states: list[list[str]] = []
     for rules in both:
-        assert _run_in(lan.hypervisor, str(tmp_path), backend, rules).wait(60) == 0
+        assert _run_in(lan.hypervisor, str(tmp_path), backend, rules).wait(GENEROUS) == 0
         states.append(family_rules())
     began = time.monotonic()
-    assert _run_in(lan.hypervisor, str(tmp_path), backend, both[0]).wait(60) == 0
+    assert _run_in(lan.hypervisor, str(tmp_path), backend, both[0]).wait(GENEROUS) == 0
     duration = time.monotonic() - began
     for turn in range(4):
         process = _run_in(lan.hypervisor, str(tmp_path), backend, both[(turn + 1) % 2])
         time.sleep(duration * (0.55 + turn * 0.13))
         process.kill()  # a command that it started may still finish
-        process.wait(60)
+        process.wait(GENEROUS)
         time.sleep(0.1)
         for rule, *known in zip(family_rules(), *states):
             assert rule in known
     for turn in (0, 1):
-        assert _run_in(lan.hypervisor, str(tmp_path), backend, both[turn]).wait(60) == 0
+        assert _run_in(lan.hypervisor, str(tmp_path), backend, both[turn]).wait(GENEROUS) == 0
         assert family_rules() == states[turn]

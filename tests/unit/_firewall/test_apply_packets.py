@@ -12,12 +12,13 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply
+from tests.support.patience import GENEROUS
 from tests.unit._firewall.test_apply import SSH, SSH6, request_for
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("own_files")]
 
 
-PATIENCE = 5.0  # seconds for what must arrive
+PATIENCE = GENEROUS  # for what must arrive
 SILENCE = 0.25  # seconds for what must not
 
 

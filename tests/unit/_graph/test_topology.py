@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._graph import topology
+from tests.support.patience import GENEROUS
 
 SVG = "{http://www.w3.org/2000/svg}"
 ODD = '<b>&"\\n x\x1b]>'
@@ -47,7 +48,7 @@ def rule(**changes: t.Any) -> dict[str, t.Any]:
 
 def drawn(*parts: t.Sequence[t.Any]) -> ET.Element:
     done = subprocess.run(
-        ["dot", "-Tsvg"], input=topology.dot(*parts), capture_output=True, text=True, check=True, timeout=60
+        ["dot", "-Tsvg"], input=topology.dot(*parts), capture_output=True, text=True, check=True, timeout=GENEROUS
     )
     assert done.stderr == ""
     return ET.fromstring(done.stdout)

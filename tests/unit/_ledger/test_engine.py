@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from tests.support.patience import GENEROUS
 from tests.support.rows import add_image, add_instance
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
@@ -333,7 +334,7 @@ def lock_the_other_way(url: str, first: str, second: str, ready: t.Any, answers:
     try:
         with transaction(engine) as connection:
             connection.execute(sa.select(table).where(table.c.name == first).with_for_update())
-            ready.wait(30)
+            ready.wait(GENEROUS)
             connection.execute(sa.select(table).where(table.c.name == second).with_for_update())
         answers.put("")
     except ConflictError as error:
@@ -349,7 +350,7 @@ def test_a_deadlock_is_a_conflict_for_one_of_the_two(ledger: sa.Engine, ledger_u
     workers = [SPAWN.Process(target=lock_the_other_way, args=(ledger_url, *pair, ready, answers)) for pair in pairs]
     for worker in workers:
         worker.start()
-    messages = sorted(answers.get(timeout=60) for _worker in workers)
+    messages = sorted(answers.get(timeout=GENEROUS) for _worker in workers)
     for worker in workers:
         worker.join()
     assert messages == ["", "another run changed the same records meanwhile (deadlock detected); run again"]

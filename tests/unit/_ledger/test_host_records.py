@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import _claim, scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
+from tests.support.patience import GENEROUS
 from tests.unit._ledger.test_claims import facts, some, usage, write
 
 pytestmark = pytest.mark.both_databases
@@ -165,7 +166,7 @@ def test_processes_at_once_never_overcommit(engine: sa.Engine, ledger_url: str) 
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(GENEROUS)
     assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
     with transaction(engine) as connection:
         # 4 processes x 4 rounds x (1 + 3 - 1) stay: far more than fit, so that both are full to the last MiB

@@ -39,6 +39,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
     ensure_default_group,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
+from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO, a_flavor, an_instance
 from tests.unit._ledger.conftest import on_postgresql
 
@@ -98,7 +99,7 @@ def launch(url: str, worker: int, ready: t.Any) -> None:
     engine = open_ledger(url=url)
     share = uuids(worker)
     if ready is not None:
-        ready.wait(60)
+        ready.wait(GENEROUS)
     for first in range(0, len(share), BATCH):
         with transaction(engine) as connection:
             asked = instances_by(connection, uuids=share[first : first + BATCH])
@@ -152,7 +153,7 @@ def test_exactly_what_fits_is_placed(cluster: sa.Engine, ledger_url: str) -> Non
     ready = CONTEXT.Barrier(WORKERS)
     workers = [started(ledger_url, worker, ready) for worker in range(WORKERS)]
     for worker in workers:
-        worker.join(120)
+        worker.join(GENEROUS)
     assert [worker.exitcode for worker in workers] == [0] * WORKERS
     assert states(cluster) == {"active": CAPACITY, "error": ASKED - CAPACITY}
     assert check_claims(cluster) == CAPACITY
@@ -169,7 +170,7 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
     rng = random.Random(seed)
     ready = CONTEXT.Barrier(WORKERS + 1)
     running = {worker: started(ledger_url, worker, ready) for worker in range(WORKERS)}
-    ready.wait(60)
+    ready.wait(GENEROUS)
     killed = 0
     while killed < 12 and any(process.is_alive() for process in running.values()):
         time.sleep(rng.uniform(0.0, 0.15))
@@ -178,12 +179,12 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
         if not process.is_alive():
             continue
         process.kill()
-        process.join(30)
+        process.join(GENEROUS)
         killed += process.exitcode == -signal.SIGKILL
         if rng.random() < 0.5:
             running[worker] = started(ledger_url, worker)
     for process in running.values():
-        process.join(120)
+        process.join(GENEROUS)
     assert {process.exitcode for process in running.values()} <= {0, -signal.SIGKILL}
     assert killed >= 3
     check_claims(cluster)  # even now: what was cut off is gone, what was committed is whole
@@ -222,7 +223,7 @@ def test_two_operations_that_wait_for_each_other_both_succeed(ledger: sa.Engine,
             row = sa.update(project).where(project.c.id == project_id)
             connection.execute(row.values(created_at=project.c.created_at + 1))
             if number == 0 and len(began) <= 2:
-                both_hold_a_row.wait(30)
+                both_hold_a_row.wait(GENEROUS)
         return {"changed": True}
 
     def run(order: list[str]) -> None:
@@ -232,7 +233,7 @@ def test_two_operations_that_wait_for_each_other_both_succeed(ledger: sa.Engine,
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(GENEROUS)
     assert len(began) > 2  # the database took one of them back
     with transaction(ledger) as connection:
         assert connection.execute(sa.select(project.c.created_at)).scalars().all() == [2, 2]
@@ -259,7 +260,7 @@ def test_two_first_requests_of_a_project_have_one_default_group(ledger: sa.Engin
         with transaction(ledger) as connection:
             number = ensure_default_group(connection, DEMO, open_to_members=True)
             other = worker.submit(ensure, second)
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + GENEROUS
             while not watcher.execute(waiting).scalar_one():
                 assert time.monotonic() < deadline and not other.done(), "the second request did not wait for the first"
                 time.sleep(0.01)

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
 from tests.bench.stack import carry_out
+from tests.support.patience import GENEROUS
 from tests.unit._ledger.conftest import Run, on_sqlite
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
@@ -340,7 +341,7 @@ def test_the_playbook_plans_and_answers_by_its_exit_code(tmp_path: pathlib.Path)
 
     def played(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*command, *words], cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=120
+            [*command, *words], cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=GENEROUS
         )
 
     done = played("-e", f"stack={path}", "-e", f"output={tmp_path}/plan.json")

@@ -34,6 +34,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
+from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO, add_network, add_project, an_instance
 
 pytestmark = pytest.mark.both_databases
@@ -123,7 +124,7 @@ def test_a_backup_is_whole_while_others_write(
 
     write()
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        writer, overtaken, deadline = pool.submit(keep_writing), 0, time.monotonic() + 60
+        writer, overtaken, deadline = pool.submit(keep_writing), 0, time.monotonic() + GENEROUS
         try:
             while overtaken < 3 and time.monotonic() < deadline and not writer.done():
                 earliest, copy = last[0], tmp_path / "copy"

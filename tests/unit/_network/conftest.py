@@ -18,6 +18,8 @@ import typing as t
 
 import pytest
 
+from tests.support.patience import GENEROUS
+
 READY = "mount -t tmpfs none /run && mkdir /run/netns && mount -t sysfs none /sys && ip link set lo up && echo ready"
 CALL = """
 import dataclasses, json, sys
@@ -71,7 +73,7 @@ class Place:
             check=False,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=GENEROUS,
             env={**os.environ, **(env or {})},
         )
         assert done.returncode == 0 or not check, f"{self.name}: {' '.join(argv)}: {done.stderr}{done.stdout}"

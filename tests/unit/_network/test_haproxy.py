@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy
 from ansible_collections.novalite.cloud.plugins.module_utils._network.haproxy import Proxy, Upstream
+from tests.support.patience import GENEROUS
 
 UUID = "5f0c6ad8-5e8f-4ef5-a0d6-2f0d1ad1b5c2"
 KEY = b"\x00\xffkey" * 8
@@ -199,7 +200,7 @@ trap 'kill $service $!' EXIT
         check=True,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=GENEROUS,
         env=environ,
     )
     codes, *headers = done.stdout.splitlines()

@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils import _ssh
 from ansible_collections.novalite.cloud.plugins.module_utils._relay import TO_ADDRESS
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import REACH, console_command, render
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WayIn, way_in
+from tests.support.patience import GENEROUS
 
 REACH_FILE = pathlib.Path(next(iter(_ssh.__path__))).parents[2] / "roles/compute_node/files/novalite-reach"
 
@@ -137,7 +138,7 @@ def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: path
         received: list[bytes] = []
         thread = threading.Thread(target=serve)
         thread.start()
-        out, _err = relay.communicate(sent, timeout=20)
+        out, _err = relay.communicate(sent, timeout=GENEROUS)
         thread.join()
     assert (received, out, relay.returncode) == ([sent], answer, 0)
 

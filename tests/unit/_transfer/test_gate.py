@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils import _relay
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import authorized_keys
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, gate
+from tests.support.patience import GENEROUS
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and other users")
 MOVE = "0d2f9a3e-7a39-4f57-9a43-1f0a3c1f6a55"
@@ -82,7 +83,7 @@ class Host:
 
     def run(self, *arguments: str, stdin: bytes = b"", **who: str) -> subprocess.CompletedProcess[bytes]:
         command = self.command(*arguments, **who)
-        return subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=GENEROUS, check=False)
 
     def reach(self, tmp_path: pathlib.Path) -> bytes:
         """Return what a socket of the host has to say through the gate, if it is reached."""
@@ -92,7 +93,7 @@ class Host:
             listener.listen()
             threading.Thread(target=_greet, args=[listener], daemon=True).start()
             with subprocess.Popen(self.command("-N", "-L", f"{here}:{there}", "destination")) as tunnel:
-                deadline = time.monotonic() + 30
+                deadline = time.monotonic() + GENEROUS
                 while not os.path.exists(here) and time.monotonic() < deadline:
                     time.sleep(0.05)
                 try:
@@ -157,13 +158,13 @@ def test_sockets_are_reached(host: Host, tmp_path: pathlib.Path) -> None:
 def test_nothing_is_left_when_it_closes_under_a_session(host: Host) -> None:
     host.open(f'restrict,command="tar --extract --file=- --directory={host.staging}"')
     with subprocess.Popen(host.command("destination"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as session:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + GENEROUS
         while not host.processes("tar") and time.monotonic() < deadline:
             time.sleep(0.05)
         assert host.processes("tar")
         assert gate.close_gate(str(host.gate))
-        assert session.wait(30) == 255
-    deadline = time.monotonic() + 10
+        assert session.wait(GENEROUS) == 255
+    deadline = time.monotonic() + GENEROUS
     while host.processes("tar") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert host.processes("") == []
@@ -174,7 +175,7 @@ def test_nothing_is_left_when_it_closes_under_a_session(host: Host) -> None:
 def test_a_gate_that_nobody_closes_goes_by_itself(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "IDLE", 0.5)
     host.open('restrict,command="echo in"')
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + GENEROUS
     while host.gate.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not host.gate.exists()

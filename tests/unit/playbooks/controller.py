@@ -10,6 +10,8 @@ import pathlib
 import subprocess
 import sys
 
+from tests.support.patience import GENEROUS
+
 ROOT = pathlib.Path(__file__).parents[3]
 CATALOGUE = """
 novalite_cloud:
@@ -58,7 +60,7 @@ class Controller:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=GENEROUS,
         )
 
     def hosts_asked(self) -> set[str]:

@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from tests.support.patience import GENEROUS
 from tests.unit.playbooks.controller import ROOT
 
 PROFILE = "/etc/apparmor.d/local/usr.lib.libvirt.virt-aa-helper"
@@ -75,7 +76,7 @@ class Host:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=GENEROUS,
             env={
                 **os.environ,
                 "SCRATCH": str(self.scratch),

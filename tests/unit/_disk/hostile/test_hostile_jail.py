@@ -14,6 +14,7 @@ import typing as t
 
 import pytest
 
+from tests.support.patience import GENEROUS
 from tests.unit._disk.hostile.guests import GUESTS, INJECTED
 from tests.unit._disk.hostile.images import IMAGES
 from tests.unit._disk.hostile.jail import LIMIT_CPU, LIMIT_MEMORY, REPOSITORY
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.root
 def jailed(corpus: str) -> dict[str, dict[str, t.Any]]:
     """The result of every case, by its name."""
     command = [sys.executable, "-B", "-m", "tests.unit._disk.hostile.jail", corpus]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=2 * GENEROUS, check=False)
     assert done.returncode == 0, done.stderr
     results = [json.loads(line) for line in done.stdout.splitlines()]
     return {result.pop("name"): result for result in results}

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import release_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
+from tests.support.patience import GENEROUS
 from tests.support.postgresql import Server
 from tests.unit._ledger.addresses.test_addresses import Network, add_network, ips, nic_ids, owners, some
 from tests.unit._ledger.conftest import on_sqlite
@@ -92,7 +93,7 @@ def test_processes_at_once_share_no_address(engine: sa.Engine, ledger_url: str) 
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(GENEROUS)
     assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
     with transaction(engine) as connection:
         taken = owners(connection)

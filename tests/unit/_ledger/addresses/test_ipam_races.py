@@ -29,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from tests.support.patience import GENEROUS
 from tests.support.rows import an_instance
 
 pytestmark = pytest.mark.both_databases
@@ -165,7 +166,7 @@ def supervise(url: str, seconds: float, seed: int, answer: t.Any) -> None:
 
 def kill(process: t.Any) -> int:
     process.kill()
-    process.join(30)
+    process.join(GENEROUS)
     assert process.exitcode == -signal.SIGKILL, "a worker had ended by itself"
     return 1
 
@@ -205,7 +206,7 @@ def settled(ledger: sa.Engine) -> None:
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
         "AND backend_type = 'client backend' AND state <> 'idle'"
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + GENEROUS
     while time.monotonic() < deadline:
         with transaction(ledger) as connection:
             if not connection.execute(sa.text(others)).scalar_one():

@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ssh_config import ssh_config
 from api import cli
 from tests.support.cloud import Cloud
+from tests.support.patience import GENEROUS
 
 pytestmark = pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
 
@@ -67,7 +68,7 @@ def called(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> t.Callabl
             text=True,
             check=False,
             env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)},
-            timeout=60,
+            timeout=GENEROUS,
         )
         assert done.returncode == 7, done.stderr  # the program's own
         return t.cast("dict[str, t.Any]", json.loads(log.read_text()))

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import image
+from tests.support.patience import GENEROUS
 
 ROOT = pathlib.Path(__file__).parents[4]
 EXAMPLE = ROOT / "inventories" / "instances.novalite.yml"
@@ -44,7 +45,7 @@ class Inventory:
             cwd=self.home,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=GENEROUS,
             check=False,
         )
 

@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from tests.support.patience import GENEROUS
 
 REQUESTS = 8  # of each process
 USER = "a" * 32
@@ -52,7 +53,7 @@ def test_a_quota_holds_against_requests_to_several_processes(cloud: t.Any) -> No
     workers = [context.Process(target=_post, args=(cloud.url, token, image, results)) for _worker in range(3)]
     for worker in workers:
         worker.start()
-    answers = [status for _worker in workers for status in results.get(timeout=120)]
+    answers = [status for _worker in workers for status in results.get(timeout=GENEROUS)]
     for worker in workers:
         worker.join()
     assert sorted(answers) == [202] * 10 + [403] * (3 * REQUESTS - 10)

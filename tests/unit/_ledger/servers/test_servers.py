@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import departure
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import vifs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
+from tests.support.patience import GENEROUS
 
 DEMO = "d" * 32
 Entry = dict[str, t.Any]
@@ -363,7 +364,7 @@ def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> No
     workers = [context.Process(target=_launch, args=(cloud.url, n, results)) for n in range(4)]
     for worker in workers:
         worker.start()
-    answers = [results.get(timeout=60) for _worker in workers]
+    answers = [results.get(timeout=GENEROUS) for _worker in workers]
     for worker in workers:
         worker.join()
     assert sum(made for made, _refused in answers) == 10
