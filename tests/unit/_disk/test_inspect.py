@@ -46,6 +46,8 @@ def test_version_two_has_no_feature_bits(image: pathlib.Path) -> None:
         ({"version": 1}, "content is qcow"),
         ({"version": 4}, "content is qcow"),
         ({"backing_offset": 200, "backing_size": 11}, "names a backing file"),
+        ({"backing_offset": 200}, "names a backing file"),
+        ({"backing_size": 11}, "names a backing file"),
         ({"crypt": 1}, "is encrypted"),
         ({"crypt": 2}, "is encrypted"),
         ({"incompatible": 2}, "marked as corrupt"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -68,6 +69,17 @@ def test_a_disk_that_stands_on_something_else_is_refused(state: str, base: str, 
     arrive(state, UUID)
     stand_on(os.path.join(channel.staging_of(state, UUID), "disk"), backing.format(key=base[7:]))
     with pytest.raises(NovaliteError, match=rf"disk stands on '{backing.format(key=base[7:])}', which is .* here"):
+        receive(state, disk)
+
+
+def test_a_disk_whose_content_is_another_file_is_refused(state: str, base: str) -> None:
+    disk = Disk(UUID, base)
+    create_disks([disk], state)
+    arrive(state, UUID)
+    with open(os.path.join(channel.staging_of(state, UUID), "disk"), "r+b") as handle:
+        handle.seek(72)  # its incompatible features
+        handle.write(struct.pack(">Q", 1 << 2))
+    with pytest.raises(NovaliteError, match="disk is no qcow2 file of ours"):
         receive(state, disk)
 
 

@@ -230,6 +230,7 @@ def test_a_network_that_is_none_fails_the_request_with_one_line() -> None:
         ("8", ">=", False),
         ("a", "<or> b <or> a", True),
         ("a", "<or>", False),
+        ("<or>", "<or> b <or> a", False),
         ("a b", "<all-in> a b", True),
         ("a", "<all-in>", False),
         ("abc", "<in> bc", True),

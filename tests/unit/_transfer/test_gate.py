@@ -143,6 +143,7 @@ def test_nobody_else_comes_in(host: Host) -> None:
     assert host.run("destination").stdout == b"in\n"
     assert host.run("destination", key="other").returncode == 255
     assert host.run("destination", user=STRANGER).returncode == 255
+    assert host.run("destination", user="root").returncode == 255, "whom the socket's mode does not keep out"
     mine = [path.name for path in host.gate.iterdir() if path.stat().st_uid != 0]
     assert mine == ["socket"]
     modes = {path.name: path.stat().st_mode & 0o777 for path in host.gate.iterdir()}
