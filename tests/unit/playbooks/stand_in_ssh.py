@@ -15,6 +15,7 @@ import os
 import pathlib
 import sys
 import time
+import typing as t
 
 HERE = pathlib.Path(__file__).parent
 MARK = "NOVALITE-TRIP "
@@ -38,7 +39,7 @@ FACTS = {
     "missing_commands": [],
 }
 LISTS = ("domains", "disks", "volumes", "missing_bases", "stale_devices", "filters", "dhcp_networks", "bridges")
-FOUND: dict[str, object] = {
+FOUND: dict[str, t.Any] = {
     **dict.fromkeys(LISTS, ()),
     "files": {},
     "chains": [],
@@ -47,7 +48,7 @@ FOUND: dict[str, object] = {
 }
 
 
-def answer(host: str, module: str, args: dict[str, object]) -> dict[str, object]:
+def answer(host: str, module: str, args: dict[str, t.Any]) -> dict[str, t.Any]:
     """Return what a module says that has done as it was told."""
     domains = args.get("domains")
     if module == "compute_host":
@@ -57,8 +58,8 @@ def answer(host: str, module: str, args: dict[str, object]) -> dict[str, object]
     if args.get("state") == "evicted":
         return {"changed": True, "evicted": [{"name": "0a1b", "bytes": 1}]}
     if module == "domain_info":
-        return {"changed": False, "domains": [{**domain, "state": "running"} for domain in domains or []]}  # type: ignore[attr-defined]
-    stored = {name: [{**item, "error": None} for item in args.get(name) or []] for name in ("volumes", "attachments")}  # type: ignore[attr-defined]
+        return {"changed": False, "domains": [{**domain, "state": "running"} for domain in domains or []]}
+    stored = {name: [{**item, "error": None} for item in args.get(name) or []] for name in ("volumes", "attachments")}
     return {"changed": True, "domains": domains or [], **stored}
 
 

@@ -13,6 +13,8 @@ description:
   - The novalite playbooks' own step. Their first play takes its C(hosts) from it.
   - An extra variable that the playbook does not know ends the run, with the one that was meant. What is known becomes
     what it is to be, C(-e takeover=false) a boolean for example, in Ansible's own table of extra variables.
+  - The playbook reads its options from the extra variable C(novalite_options). They are those of the command line and
+    of playbooks that import it; variables of the inventory that have such a name are other people's.
   - With C(--limit), the hosts that match are those that may be chosen; the controller, where the decisions are made,
     is always in reach. A run that no compute host is left for fails.
 options:
@@ -62,8 +64,7 @@ class LookupModule(LookupBase):
     That is why it can do what a task cannot. A task runs in a fork, whose changes are lost; `--limit hv1` leaves no
     play on the controller to run a task in; and what is said with `-e` wins over whatever a task could set. Ansible
     has no interface for any of it that works without a line in the user's ansible.cfg. Two of its objects are reached
-    by way of `hostvars`, and of them only what
-    is public is used: VariableManager.extra_vars, InventoryManager.subset().
+    by way of `hostvars`, and of them what is public: VariableManager.extra_vars, InventoryManager.subset().
     tests/unit/playbooks hold that on the oldest and the newest ansible-core.
     """
 
@@ -86,21 +87,19 @@ class LookupModule(LookupBase):
         if name not in PLAYBOOKS:
             raise NovaliteError(f"{name}.yml: plugins/plugin_utils/_playbooks.py does not say what it can be told")
         entries, foreign = _entries(variables["playbook_dir"])
-        controller = variables["hostvars"][CONTROLLER]
-        own = _own(extra) or _own(controller)
         if extra.get(rules.OPTIONS) is LookupModule.options:
             extra.pop(rules.OPTIONS, None)  # of the playbook before this one, and not said with -e
-        of_ours = name not in entries and not foreign  # one of ours imports it, and has been checked
+        if name not in entries and not foreign:  # one of ours imports it, and has been checked
+            self._hand_over(variables, extra)
+            return
         if name in entries:
             _refuse_parts(name)
-        if not of_ours:
-            extra.update(rules.meant(name, extra, entries, foreign, own))
-        # `variables` are the play's, with what playbooks say that import it, and no host's or group's
-        said = extra[rules.OPTIONS] = LookupModule.options = rules.options(variables, extra)
-        if of_ours:
-            return
-        ignored = rules.ignored(name, controller, extra, own)
-        rules.complete(name, said, extra, ignored)
+        controller = variables["hostvars"][CONTROLLER]
+        own = _own(extra) or _own(controller)
+        extra.update(rules.meant(name, extra, entries, foreign, own))
+        chosen = self._hand_over(variables, extra)
+        ignored = rules.ignored(name, controller, chosen, own)
+        rules.complete(name, chosen, extra, ignored)
         if ignored:
             self._display.warning(
                 f"{name}.yml takes its options from -e, and not from the inventory, which has {', '.join(ignored)}. "
@@ -118,6 +117,15 @@ class LookupModule(LookupBase):
         for host in _limit(name, extra, inventory):
             host_variables = variables["hostvars"][host]  # its groups' variables, too
             rules.misspelt(host_variables, [*own, *_own(host_variables)], host)
+
+    def _hand_over(self, variables: JsonObject, extra: JsonObject) -> JsonObject:
+        """Put the options of the playbook where it reads them, and return them.
+
+        `variables` are the play's, with what playbooks say that import it, and without those of a host or group.
+        """
+        LookupModule.options = rules.options(variables, extra)
+        extra[rules.OPTIONS] = LookupModule.options
+        return LookupModule.options
 
 
 def _own(variables: JsonMapping) -> list[str]:

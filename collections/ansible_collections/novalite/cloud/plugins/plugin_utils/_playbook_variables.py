@@ -73,8 +73,8 @@ def options(play: JsonMapping, extra: JsonMapping) -> JsonObject:
     return {name: variables[name] for name in WORDS if name in variables}
 
 
-def complete(name: str, said: JsonMapping, extra: c.Container[str], ignored: c.Collection[str]) -> None:
-    """Raises NovaliteError when the options `said` do not tell playbook `name` what it is about, or do so twice.
+def complete(name: str, chosen: JsonMapping, extra: c.Container[str], ignored: c.Collection[str]) -> None:
+    """Raises NovaliteError when the options `chosen` do not tell playbook `name` what it is about, or do so twice.
 
     `extra` are those that the command line says; `ignored` the variables of the inventory that have the name of one.
     """
@@ -84,11 +84,11 @@ def complete(name: str, said: JsonMapping, extra: c.Container[str], ignored: c.C
         return f"{word} (from {'-e' if word in extra else f'the playbook that imports {name}.yml'})"
 
     for word, others in book.instead.items():
-        doubled = [place(other) for other in others if other in said] if word in said else []
+        doubled = [place(other) for other in others if other in chosen] if word in chosen else []
         if doubled:
             raise NovaliteError(f"{name}.yml: {place(word)} takes the place of {', '.join(doubled)}: leave out either")
     for words in book.needs:
-        if not any(word in said for word in words):
+        if not any(word in chosen for word in words):
             more = f" (or {', '.join(words[1:])})" if words[1:] else ""
             unheard = [word for word in words if word in ignored]
             raise NovaliteError(
@@ -97,17 +97,13 @@ def complete(name: str, said: JsonMapping, extra: c.Container[str], ignored: c.C
             )
 
 
-def ignored(name: str, inventory: c.Container[str], extra: c.Container[str], own: c.Iterable[str]) -> list[str]:
-    """Return the variables of the `inventory` that are named like options of playbook `name`, which are not taken.
+def ignored(name: str, inventory: c.Container[str], chosen: c.Container[str], own: c.Collection[str]) -> list[str]:
+    """Return the variables of the `inventory` that are named like options of playbook `name`, and are none.
 
-    Left out are those that `extra`, the command line, says as well, and those that the operator calls `own`.
+    Left out are those that are `chosen` elsewhere, and those that the operator calls `own`.
     """
-    own = list(own)
-    return [
-        word
-        for word in PLAYBOOKS[name].variables
-        if word in inventory and word not in extra and not _matches(word, own)
-    ]
+    unheard = (word for word in PLAYBOOKS[name].variables if word in inventory and word not in chosen)
+    return [word for word in unheard if not _matches(word, own)]
 
 
 def misspelt(names: c.Iterable[str], own: c.Iterable[str], host: str | None = None) -> None:
