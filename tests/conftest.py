@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import known, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, place_of
 from tests.support import postgresql
 
 # How long an example takes says how busy the machine is; speed is measured in tests/bench
@@ -77,6 +77,14 @@ def _statements_are_compiled_once() -> t.Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[None]:
+    """Ledgers on PostgreSQL keep files in the home of their controller, and this machine may be one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOVALITE_HOME", str(tmp_path_factory.mktemp("controller")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """An empty ledger's home; to copy it is ten times quicker than to migrate anew."""
@@ -102,7 +110,8 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[po
 
 @pytest.fixture(scope="session")
 def postgresql_ledger(postgresql_server: postgresql.Server) -> t.Iterator[t.Callable[[], str]]:
-    """Empties this worker's ledger on PostgreSQL and returns its URL: to make one takes 0.5 s, to empty it 5 ms."""
+    """Empties this worker's ledger on PostgreSQL and returns its URL: to make one takes 0.5 s, to empty it 5 ms. Which
+    ledger it was, a restored one for example, is forgotten."""
     name = f"novalite_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
     url = postgresql_server.create(name)
     engine = open_ledger(url=url)
@@ -116,6 +125,7 @@ def postgresql_ledger(postgresql_server: postgresql.Server) -> t.Iterator[t.Call
     def emptied() -> str:
         engine.dispose()
         postgresql_server.throw_out(name)
+        pathlib.Path(known.path_of(place_of(url=url))).unlink(missing_ok=True)
         open_ledger(url=url).dispose()  # a test may have left an older revision, which lacks tables
         with engine.begin() as connection:
             connection.exec_driver_sql("; ".join([*deletions, restarts]))

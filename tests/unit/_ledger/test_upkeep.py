@@ -148,7 +148,10 @@ def test_a_backup_is_whole_while_others_write(
 
 
 def test_a_ledger_moves_to_the_other_database(
-    home: pathlib.Path, tmp_path: pathlib.Path, postgresql_ledger: t.Callable[[], str]
+    home: pathlib.Path,
+    tmp_path: pathlib.Path,
+    postgresql_ledger: t.Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sqlite = f"sqlite:///{home}/ledger.sqlite"
     engine = open_ledger(url=sqlite)
@@ -161,6 +164,7 @@ def test_a_ledger_moves_to_the_other_database(
     assert text.read_text().splitlines() == before
     assert keep(sqlite, home, "export", file=str(text))["changed"] is False
     url = postgresql_ledger()
+    monkeypatch.setenv("NOVALITE_HOME", str(tmp_path))
     keep(url, tmp_path, "restore", file=str(text))
     server = open_ledger(url=url)
     assert dump(server) == before

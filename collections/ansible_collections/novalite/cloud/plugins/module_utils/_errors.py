@@ -28,6 +28,10 @@ class UndoneError(ConflictError):
     """The database took a transaction back in favour of another one: the same once more may succeed."""
 
 
+class BehindError(NovaliteError):
+    """The ledger is older than its hosts: nothing may be changed until ledger_rebuild.yml has asked them."""
+
+
 class ForbiddenError(NovaliteError):
     """The one who asks is known, and may not."""
 

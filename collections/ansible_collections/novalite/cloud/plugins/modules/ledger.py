@@ -28,7 +28,8 @@ options:
         SQLite file, or text if the ledger is in PostgreSQL.
       - V(export) writes the ledger as text to O(file). A file that holds it already is left alone.
       - V(restore) replaces the ledger by what a backup or an export wrote, whichever database it came from, and
-        migrates it to the newest revision. All of it happens in one transaction.
+        migrates it to the newest revision. All of it happens in one transaction. A ledger that has hosts is behind
+        them from then on, and refuses changes until M(novalite.cloud.ledger_rebuild) has asked them.
       - V(migrate) brings the ledger to O(revision), forth or back. A dated copy is kept. The next use of the ledger
         migrates it to the newest revision that the installed novalite knows, so go back right before the older
         novalite is installed.
@@ -56,6 +57,7 @@ notes:
   - A dated copy is also made before the ledger is migrated by any other module. The ten newest of these are kept.
 seealso:
   - module: novalite.cloud.ledger_heal
+  - module: novalite.cloud.ledger_rebuild
 """
 
 EXAMPLES = r"""
@@ -105,6 +107,10 @@ copies:
 copy:
   description: The dated copy of the ledger as it was before, or null if there was nothing to lose.
   returned: O(operation=restore) and O(operation=migrate)
+  type: str
+behind:
+  description: Why nothing may be changed until the hosts were asked; null for a ledger without hosts.
+  returned: O(operation=restore)
   type: str
 before:
   description: The revision that the ledger had.

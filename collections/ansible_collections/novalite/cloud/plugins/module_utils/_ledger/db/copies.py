@@ -19,15 +19,15 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from . import text
+from . import behind, clock, text
 from .engine import BUSY_TIMEOUT, DEFERRED, FILE_NAME, HEAD, make_home, move_to_revision, revision_of, transaction
+from .known import FIRST_WITH_IDENTITY
 from .ledger_identity import ledger_id
-from .tables import ledger_identity
+from .tables import compute_host, ledger_identity
 
 DIRECTORY = "ledger-copies"
 BACKUP = "backup"  # why a copy was asked for by name; others were made before something
 KEPT_COPIES = 10  # of those that were made before something: the newest
-FIRST_WITH_IDENTITY = "0013"
 _NAME = re.compile(
     r"ledger-(?P<stamp>\d{8}T\d{6}Z)(?:\.(?P<number>\d+))?-(?P<revision>\w+)-(?P<why>[a-z]+[\w-]*)\.(?:sqlite|jsonl)"
 )
@@ -36,10 +36,13 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
-    """Result of load_file(): the revision that the file had, and the copy of what was there before, if any."""
+    """Result of load_file(): the revision that the file had, the copy of what was there before, if any, the identity of
+    the ledger, and why it is behind its hosts, if it has any."""
 
     revision: str
     copy: str | None
+    identity: str
+    behind: str | None
 
 
 def keep_copy(engine: sa.Engine, home: str, why: str, keep: int = KEPT_COPIES) -> str:
@@ -101,8 +104,9 @@ def load_file(engine: sa.Engine, path: str, home: str, force: bool = False, chec
     """Replace the ledger by the copy in the file `path`, either kind, whatever database each lies in.
 
     The copy is brought to the newest revision on its way, all in one transaction. A ledger that holds something is
-    replaced with `force` only, and a dated copy of it is kept. Raises NovaliteError for a file that is no ledger, or is
-    newer, and ConflictError without `force`; the ledger is as before then.
+    replaced with `force` only, and a dated copy of it is kept. One that has hosts is behind them from then on. Raises
+    NovaliteError for a file that is no ledger, or is newer, and ConflictError without `force`; the ledger is as before
+    then.
     """
     with _source(path) as lines:
         first = next(lines, "")
@@ -115,13 +119,17 @@ def load_file(engine: sa.Engine, path: str, home: str, force: bool = False, chec
                 "a copy of it is kept"
             )
         copy = keep_copy(engine, home, "before-restore") if kept and not check_mode else None
-        with transaction(engine, check_mode) as connection:
+        with transaction(engine, check_mode, while_behind=True) as connection:
             identity = ledger_id(connection)
             text.load(connection, itertools.chain([first], lines))
             move_to_revision(connection, HEAD)
             if head.revision < FIRST_WITH_IDENTITY:  # a copy of the same ledger, from before it had one
                 connection.execute(sa.update(ledger_identity).values(uuid=identity))
-    return Loaded(head.revision, copy)
+            behind.end(connection)
+            if connection.execute(sa.select(compute_host.c.id).limit(1)).first() is not None:
+                made = behind.moment(os.stat(path).st_mtime)
+                behind.begin(connection, f"restored from {path}, made at {made}", clock.seconds(connection))
+            return Loaded(head.revision, copy, ledger_id(connection), behind.sentence(connection))
 
 
 def copies_in(home: str) -> list[str]:

@@ -16,9 +16,12 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import StaticPool
 
-from ..._errors import ConflictError, NovaliteError, UndoneError
+from ..._errors import BehindError, ConflictError, NovaliteError, UndoneError
 from ..._host import STATE_DIR, locked
+from . import behind, clock, known
 from .revisions import BUSY_TIMEOUT, FILE_NAME, HEAD, REVISIONS
+from .sqlite_engine import DEFERRED, of_file, prepared
+from .tables import ledger_identity
 
 # What others name of SQLAlchemy, who do not import it. DataError: of a value that the database does not take.
 Connection = sa.Connection
@@ -28,27 +31,31 @@ DataError = sa.exc.DataError
 DEFAULT_HOME = STATE_DIR
 MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
 
-DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
 MIGRATION_LOCK = 0x6E6F7661  # PostgreSQL advisory lock
 # PostgreSQL's SQLSTATE for a wait that was given up, and for a transaction that it ended so that others can go on
 LOCK_NOT_AVAILABLE, UNDONE = "55P03", ("40001", "40P01")
 
 
-def open_ledger(home: str | None = None, url: str | None = None, check_mode: bool = False) -> sa.Engine:
+def open_ledger(
+    home: str | None = None, url: str | None = None, check_mode: bool = False, anew: bool = False, verify: bool = True
+) -> sa.Engine:
     """Open the ledger, make it when there is none, bring it to the newest revision, and return its engine.
 
     `home` is the directory that holds ledger.sqlite (default: $NOVALITE_HOME, then /var/lib/novalite), `url` an
     SQLAlchemy URL that is used instead (default: $NOVALITE_LEDGER_URL). In check mode nothing is written: a ledger
     that does not exist, or is older than the code, is opened as a migrated copy in memory.
 
-    Raises NovaliteError: no usable directory, no connection, a ledger newer than the code, not a ledger.
+    A ledger that is gone is made `anew` for those who fill it again: it has the identity of the one that was lost, and
+    is behind its hosts. `verify`: whether it has to be the one that this home knows (known.py).
+
+    Raises NovaliteError: no usable directory, no connection, a ledger newer than the code, not a ledger, or gone.
     """
     place = place_of(home, url)
     with clear_errors(place.shown):
         if place.url is not None:
-            return _open_server(place.url, place.home, check_mode)
+            return _open_server(place, check_mode, known.verifier(place, anew, verify))
         try:
-            return _open_file(place.path, check_mode)
+            return _open_file(place, check_mode, known.verifier(place, anew, verify))
         except OSError as error:
             raise NovaliteError(f"cannot open the ledger: {error.filename}: {error.strerror}") from error
 
@@ -89,23 +96,47 @@ def place_of(home: str | None = None, url: str | None = None) -> Place:
 
 def open_as_it_is(place: Place) -> sa.Engine:
     """Open a ledger that exists, at whatever revision it is. Raises NovaliteError when there is none there."""
-    if place.url is None and not os.path.exists(place.path):
+    verify = known.verifier(place)
+    if place.url is not None:
+        return _server_engine(place.url, verify)
+    if not os.path.exists(place.path):
+        verify(None)
         raise NovaliteError(f"there is no ledger at {place.path}: name another `home`, or `ledger_url`")
-    return _server_engine(place.url) if place.url is not None else _sqlite_engine(place.path)
+    return of_file(place.path, BUSY_TIMEOUT, verify)
 
 
 @contextlib.contextmanager
-def transaction(engine: sa.Engine, check_mode: bool = False) -> t.Iterator[sa.Connection]:
+def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool = False) -> t.Iterator[sa.Connection]:
     """One transaction over the ledger: committed at the end, rolled back after an error and in check mode.
 
     On SQLite it holds the write lock from its first statement on (BEGIN IMMEDIATE), so that what it reads cannot
     change before it writes. Raises ConflictError when other writers keep the ledger for longer than 30 s, UndoneError
     when PostgreSQL took the transaction back: two that wait for each other, or one that saw what another one changed.
+
+    One that writes while the ledger is behind its hosts ends in BehindError, unless it belongs to those that go on
+    `while_behind`: logins, workers' signs of life, and whatever brings the ledger up to date.
     """
     with clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
-        yield connection
+        refusal = None if while_behind else behind.sentence(connection)
+        with _read_only(connection, refusal) if refusal else contextlib.nullcontext():
+            yield connection
         if check_mode:
             unit.rollback()
+
+
+@contextlib.contextmanager
+def _read_only(connection: sa.Connection, refusal: str) -> t.Iterator[None]:
+    """Let nothing be written: who tries is told `refusal`."""
+    behind.refuse_writes(connection)
+    try:
+        yield
+    except (sa.exc.DBAPIError, sqlite3.Error) as error:
+        if behind.is_refusal(error):
+            raise BehindError(refusal) from error
+        raise
+    finally:
+        if connection.dialect.name == "sqlite":  # the pool's next user has the same connection
+            behind.refuse_writes(connection, False)
 
 
 @contextlib.contextmanager
@@ -124,36 +155,51 @@ def take_turns(connection: Connection, lock: int) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
 
 
+def _remember(engine: sa.Engine, place: Place) -> None:
+    """Write down which ledger this place has, where nobody has done so before; and how this machine's clock stands."""
+    if place.path:
+        clock.note(place.path)
+    if known.known(place) is None:
+        with engine.connect().execution_options(**DEFERRED) as connection:
+            if identity := known.identity_of(connection):
+                known.keep(place, identity)
+
+
 # --- SQLite ---------------------------------------------------------------------------------------------------------
 
 
-def _open_file(path: str, check_mode: bool) -> sa.Engine:
-    home = os.path.dirname(path)
+def _open_file(place: Place, check_mode: bool, verify: known.Verifier) -> sa.Engine:
+    path, home = place.path, os.path.dirname(place.path)
     if os.path.exists(path):
-        engine = _sqlite_engine(path)
+        engine = of_file(path, BUSY_TIMEOUT, verify)
         if _is_current(engine, path):
+            if not check_mode:
+                _remember(engine, place)
             return engine
         engine.dispose()
-    elif not os.path.isdir(home) and not os.path.isdir(os.path.dirname(home)):
-        raise NovaliteError(
-            f"the ledger's home {home} cannot be made, for {os.path.dirname(home)} does not exist: "
-            "create it, or name another `home`"
-        )
+    else:
+        verify(None)
+        if not os.path.isdir(home) and not os.path.isdir(os.path.dirname(home)):
+            raise NovaliteError(
+                f"the ledger's home {home} cannot be made, for {os.path.dirname(home)} does not exist: "
+                "create it, or name another `home`"
+            )
     if check_mode:
-        return _copy_in_memory(path)
+        return _copy_in_memory(place)
     make_home(home)
     # Two first runs at once: one makes and migrates, the other waits and finds it done. The switch to WAL needs the
     # file for itself as well, and SQLite reports "locked" there without waiting.
     with locked(f"{os.path.basename(path)}.lock", directory=home):
         # SQLite gives the -wal and -shm files the mode of the database itself
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        engine = _sqlite_engine(path)
+        engine = of_file(path, BUSY_TIMEOUT, verify)
         if not _is_current(engine, path):
             # by the driver alone: within a transaction SQLite ignores this
             with contextlib.closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as raw:
                 raw.execute("PRAGMA journal_mode=WAL")
             _keep_copy(engine, home)
-            _migrate(engine)
+            _migrate(engine, place)
+        _remember(engine, place)
     return engine
 
 
@@ -170,41 +216,15 @@ def make_home(home: str) -> None:
         )
 
 
-def _sqlite_engine(path: str) -> sa.Engine:
-    return _prepared(sa.create_engine(sa.URL.create("sqlite", database=path), connect_args={"timeout": BUSY_TIMEOUT}))
-
-
-def _copy_in_memory(path: str) -> sa.Engine:
-    """A migrated copy of the ledger at `path` (or a new one) that vanishes with its engine."""
-    engine = _prepared(sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}))
-    if os.path.exists(path):
-        with contextlib.closing(sqlite3.connect(f"{pathlib.Path(path).as_uri()}?mode=ro", uri=True)) as source:
+def _copy_in_memory(place: Place) -> sa.Engine:
+    """A migrated copy of the ledger at `place` (or a new one) that vanishes with its engine."""
+    engine = prepared(sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}))
+    if os.path.exists(place.path):
+        with contextlib.closing(sqlite3.connect(f"{pathlib.Path(place.path).as_uri()}?mode=ro", uri=True)) as source:
             raw = engine.raw_connection()
             source.backup(t.cast(sqlite3.Connection, raw.driver_connection))
             raw.close()
-    _migrate(engine)
-    return engine
-
-
-def _prepared(engine: sa.Engine) -> sa.Engine:
-    """Set up what every SQLite connection of this engine needs."""
-
-    @event.listens_for(engine, "connect")
-    def connected(connection: t.Any, record: t.Any) -> None:
-        # The driver would open deferred transactions of its own, at the first write only: two runs then read the same
-        # free address and both take it. From here on SQLAlchemy's "begin" below is the only one.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA foreign_keys=ON")
-        # With WAL, NORMAL loses no consistency: a power cut may take the last commits, never tear one
-        cursor.execute("PRAGMA synchronous=NORMAL")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def begun(connection: sa.Connection) -> None:
-        deferred = DEFERRED.items() <= connection.get_execution_options().items()
-        connection.exec_driver_sql("BEGIN" if deferred else "BEGIN IMMEDIATE")
-
+    _migrate(engine, place)
     return engine
 
 
@@ -224,18 +244,19 @@ def _parse(url: str) -> sa.URL:
     return parsed
 
 
-def _open_server(url: sa.URL, home: str, check_mode: bool) -> sa.Engine:
-    shown = url.render_as_string(hide_password=True)
-    engine = _server_engine(url)
-    if not _is_current(engine, shown):
+def _open_server(place: Place, check_mode: bool, verify: known.Verifier) -> sa.Engine:
+    engine = _server_engine(t.cast(sa.URL, place.url), verify)
+    if not _is_current(engine, place.shown):
         if check_mode:
-            raise NovaliteError(f"the ledger at {shown} is to be made or migrated first: run once without --check")
-        _keep_copy(engine, home)
-        _migrate(engine)
+            raise NovaliteError(f"the ledger at {place.shown} is to be made or migrated first: run once without --check")
+        _keep_copy(engine, place.home)
+        _migrate(engine, place)
+    if not check_mode:
+        _remember(engine, place)
     return engine
 
 
-def _server_engine(url: sa.URL) -> sa.Engine:
+def _server_engine(url: sa.URL, verify: known.Verifier) -> sa.Engine:
     shown = url.render_as_string(hide_password=True)
     try:
         # every guard in an UPDATE counts on it: a row that changed meanwhile is looked at again, and is no error
@@ -247,6 +268,7 @@ def _server_engine(url: sa.URL) -> sa.Engine:
     def connected(connection: t.Any, record: t.Any) -> None:
         with connection.cursor() as cursor:  # without this, who waits for a run that hangs, hangs with it
             cursor.execute(f"SET lock_timeout = {round(BUSY_TIMEOUT * 1000)}")
+        verify(connection)
         connection.commit()
 
     return engine
@@ -293,10 +315,15 @@ def _keep_copy(engine: sa.Engine, home: str) -> None:
     keep_copy(engine, home, f"before-{HEAD}")
 
 
-def _migrate(engine: sa.Engine) -> None:
+def _migrate(engine: sa.Engine, place: Place) -> None:
     """Bring the ledger to HEAD in one transaction: a crash or an error leaves it as it was."""
     with engine.begin() as connection:
+        new = revision_of(connection) is None
         move_to_revision(connection, HEAD)
+        lost = known.known(place) if new else None
+        if lost is not None:  # until it is filled again, nobody is to take it for one that has nothing
+            connection.execute(sa.update(ledger_identity).values(uuid=lost))
+            behind.begin(connection, "it was lost, and this one was made in its place", int(clock.now(connection)))
 
 
 def move_to_revision(connection: sa.Connection, revision: str) -> None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
-from ..db import copies
+from ..db import copies, known
 from ..db.engine import (
     DEFERRED,
     HEAD,
@@ -53,7 +53,7 @@ def _to_be_replaced(params: JsonMapping, check_mode: bool) -> sa.Engine:
     """The engine of the ledger that is to be restored: one that is missing is made."""
     if not params.get("file"):
         raise NovaliteError("restore: say which copy by `file` (-e file=/path)")
-    return open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
+    return open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode, verify=False)
 
 
 def _info(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
@@ -87,7 +87,10 @@ def _export(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bo
 
 def _restore(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     loaded = copies.load_file(engine, params["file"], place.home, params["force"], check_mode)
-    return {"changed": True, "file": params["file"], "revision": loaded.revision, "copy": loaded.copy}
+    if not check_mode:
+        known.keep(place, loaded.identity)
+    kept = {"revision": loaded.revision, "copy": loaded.copy, "behind": loaded.behind}
+    return {"changed": True, "file": params["file"], **kept}
 
 
 def _migrate(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
@@ -97,7 +100,7 @@ def _migrate(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: b
     result: JsonObject = {"changed": before != to, "revision": to, "before": before, "copy": None}
     if before != to and not check_mode:
         result["copy"] = copies.keep_copy(engine, place.home, f"before-{to}")
-        with transaction(engine) as connection:
+        with transaction(engine, while_behind=True) as connection:
             move_to_revision(connection, to)
     return with_diff(result, {"revision": before}, {"revision": to})
 
