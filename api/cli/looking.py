@@ -30,11 +30,12 @@ MOST_NAMES = 1000  # that completion offers
 @contextlib.contextmanager
 def _ledger() -> t.Iterator[Connection | None]:
     """A view of the ledger, None where there is none yet. Raises click.ClickException for one that cannot be read."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, known
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as ledger
 
     try:
         place = ledger.place_of()
-        if place.url is None and not os.path.exists(place.path):
+        if place.url is None and not os.path.exists(place.path) and known.known(place) is None:
             click.echo(f"There is no ledger at {place.path} yet: see --home, or launch something.", err=True)
             yield None
             return
@@ -42,6 +43,8 @@ def _ledger() -> t.Iterator[Connection | None]:
         opened = ledger.open_ledger(check_mode=True)
         try:
             with ledger.reading(opened) as connection:
+                if refusal := behind.sentence(connection):
+                    click.echo(f"Mind that {refusal}.", err=True)
                 yield connection
         finally:
             opened.dispose()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flask import render_template
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
@@ -24,8 +25,10 @@ RECENT = 5  # jobs on the first page
 def overview() -> str:
     caller = current()
     with reading_ledger() as connection:
+        refusal = behind.refusal(connection)
         return render_template(
             "pages/overview.html",
+            behind=refusal and (str(refusal) if caller.is_admin else refusal.for_tenants),
             hosts=status.hosts(connection) if policy.may(caller, "compute:hypervisors:read") else [],
             states=status.instance_states(connection, caller.project),
             quotas=status.usage(connection, caller.project),

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -39,14 +38,14 @@ def log_in() -> ResponseReturnValue:
         if not field("user") or not field("password"):
             raise UnauthorizedError(REFUSED)
         proved = authenticate.prove(identity)
-        proved = dataclasses.replace(proved, expires_at=time.time() + session.LIFETIME)
+        proved = dataclasses.replace(proved, expires_at=proved.began + session.LIFETIME)
         token, caller, _credential = authenticate.issue(proved, {"project": {"name": project}} if project else None)
     except UnauthorizedError:
         return _form(request.form, REFUSED), 401
     except TooManyRequestsError as error:
         return _form(request.form, str(error)), 429, {"Retry-After": str(error.retry_after)}
     if caller.project_id is None:
-        with writing_ledger() as connection:
+        with writing_ledger(while_behind=True) as connection:
             revoke_token(connection, token.text)
         raise BadRequestError("This user has no project of its own: name one.")
     response = redirect(session.local_path(field("next") or "/"), 303)
@@ -57,7 +56,7 @@ def log_in() -> ResponseReturnValue:
 @pages.post("/logout")
 @policy.allows("pages:logout")
 def log_out() -> ResponseReturnValue:
-    with writing_ledger() as connection:
+    with writing_ledger(while_behind=True) as connection:
         revoke_token(connection, session.token())
     response = redirect(url_for(session.LOGIN), 303)
     session.forget(response)

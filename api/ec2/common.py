@@ -40,7 +40,7 @@ def moment(seconds: float | None) -> str | None:
 
 
 def zones(connection: Connection) -> list[str]:
-    return list(hypervisor_records.zones(connection, int(time.time()))) or [DEFAULT_ZONE]
+    return list(hypervisor_records.zones(connection)) or [DEFAULT_ZONE]
 
 
 # --- tags -----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject as Row
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import spawning
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
@@ -150,7 +151,7 @@ class Progress:
             with transaction(self._engine) as connection:
                 if steps[play] == SPAWN:  # first, for it takes the hosts' locks, as who records the end does
                     spawning(connection, self._uuids)
-                actions.step(connection, self._action, self._uuids, steps[play], int(time.time()))
+                actions.step(connection, self._action, self._uuids, steps[play], clock.seconds(connection))
         except NovaliteError as error:
             log.warning("progress could not be written: %s", error)
 

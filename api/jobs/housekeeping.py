@@ -14,6 +14,7 @@ import time
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
     Engine,
     reading,
@@ -53,7 +54,8 @@ def keep_house(engine: Engine, options: Options) -> None:
     try:
         then = time.time() - options.keep_days * DAY
         with transaction(engine) as connection:
-            run_rows.forget(connection, then, time.time() - options.keep_job_days * DAY)
+            ages = options.keep_days * DAY, options.keep_job_days * DAY
+            run_rows.forget(connection, *(clock.before(connection, age) for age in ages))
             running = run_rows.running(connection)
             workers.forget(connection, options)
         with transaction(engine) as connection:

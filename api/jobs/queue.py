@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 import typing as t
 import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
@@ -74,7 +74,7 @@ def enqueue(
         "request_hash": hashlib.sha256(request.encode()).hexdigest() if idempotency_key is not None else None,
         "retry_of": retry_of,
         "timeout_seconds": timeout_seconds or of_kind.timeout,
-        "created_at": time.time(),
+        "created_at": clock.now(connection),
     }
     return job_rows.add(connection, row, uuids)
 

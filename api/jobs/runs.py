@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows, run_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
@@ -108,7 +108,7 @@ def end(connection: Connection, run_id: str, outcome: Outcome) -> bool:
     A job is judged by what became of its own instances. One that came to no end goes into the queue again, to run
     alone, if it ran beside others; otherwise its instances are given an end.
     """
-    now = time.time()
+    now = clock.now(connection)
     if not run_rows.end(connection, run_id, outcome.how, now):
         return False
     jobs = run_rows.jobs_of(connection, run_id)

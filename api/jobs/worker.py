@@ -21,6 +21,7 @@ import zlib
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming, run_rows, worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
@@ -61,12 +62,13 @@ class Worker:
         self._last_start = 0.0
         self._last_keeping = 0.0
         self._last_schedule = 0.0
+        self._refusal: str | None = None  # why nothing may be changed, as it was said last
 
     # --- The main loop ----------------------------------------------------------------------------------------------
 
     def work(self, parent: int | None = None) -> None:
         """Until SIGTERM or SIGINT, or until the process `parent` is gone. Does not return."""
-        with transaction(self._engine) as connection:
+        with transaction(self._engine, while_behind=True) as connection:
             self._registration.write(connection)
         durable.launch(self._options, self.id, self)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -94,6 +96,12 @@ class Worker:
             left = workers.orphans(connection, self._options, self.id)
             waiting = claiming.waiting(connection, KINDS, self._is_full())
             mine = run_rows.running(connection, self.id)
+            refusal = behind.sentence(connection)
+        if refusal != self._refusal:  # said once, and once more when it is over
+            self._refusal = refusal
+            log.warning("%s", refusal or "the ledger is up to date: jobs are carried out again")
+        if refusal:
+            return  # jobs, and runs that were cut off, wait until their playbooks may change something
         for run_id, of in left:
             self._take_over(run_id, of)
         self._look_after(mine)
@@ -134,7 +142,7 @@ class Worker:
         return len(self._active) >= self._options.runs_per_worker
 
     def _take_over(self, run_id: str, of: str) -> None:
-        with transaction(self._engine) as connection:
+        with transaction(self._engine, while_behind=True) as connection:
             taken = run_rows.take_over(connection, run_id, of, self.id)
         if taken:
             log.info("run %s goes on: its worker %s is gone", run_id, of)
@@ -172,7 +180,7 @@ class Worker:
     def _beat(self) -> None:
         while not self._stopping.wait(workers.HEARTBEAT):
             try:
-                with transaction(self._engine) as connection:
+                with transaction(self._engine, while_behind=True) as connection:
                     worker_rows.beat(connection, self.id)
             except Exception as error:  # the ledger is away: runs that it locks end by themselves
                 log.warning("no sign of life could be given: %s", error)
@@ -188,7 +196,7 @@ class Worker:
         for child in children:
             child.close()
         try:
-            with transaction(self._engine) as connection:
+            with transaction(self._engine, while_behind=True) as connection:
                 for run_id in active:
                     run_rows.forgive_attempt(connection, run_id)
                 worker_rows.stop(connection, self.id)
@@ -222,6 +230,7 @@ class Worker:
             log.warning("run %s: its supervisor was killed", plan.run_id)
 
     def record(self, run_id: str, outcome: runs.Outcome) -> None:
+        reason = ""  # why it could not be recorded, as it was said last
         while True:
             try:
                 with transaction(self._engine) as connection:
@@ -229,7 +238,9 @@ class Worker:
                     notify(connection)
                 break
             except NovaliteError as error:
-                log.warning("run %s could not be recorded: %s", run_id, error)
+                if str(error) != reason:
+                    reason = str(error)
+                    log.warning("run %s could not be recorded: %s", run_id, reason)
                 self._wait_if_stopping()
                 time.sleep(1)
         with self._lock:
@@ -257,7 +268,7 @@ class Worker:
                 if message is None:
                     continue
                 if "locked" in message:
-                    with transaction(self._engine) as connection:
+                    with transaction(self._engine, while_behind=True) as connection:
                         decision = runs.begin_attempt(connection, plan.run_id, self.id, self._options.take_ups)
                     child.send({"go": True} if decision == "go" else {"cancel": True})
                 elif "event" in message:
@@ -289,7 +300,7 @@ class Worker:
     def _write(self, rows: list[events.Row]) -> list[events.Row]:
         """Write events; returns those that are still to be written."""
         try:
-            with transaction(self._engine) as connection:
+            with transaction(self._engine, while_behind=True) as connection:
                 run_rows.write_events(connection, rows)
         except NovaliteError as error:
             log.warning("events could not be written: %s", error)

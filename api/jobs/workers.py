@@ -17,6 +17,7 @@ import threading
 import time
 import uuid
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import CHANNEL
@@ -124,8 +125,8 @@ def orphans(connection: Connection, options: Options, me: str) -> list[tuple[str
 
 def forget(connection: Connection, options: Options) -> None:
     """Remove the rows and files of workers that are long gone."""
+    worker_rows.forget(connection, clock.before(connection, FORGOTTEN_AFTER))
     then = time.time() - FORGOTTEN_AFTER
-    worker_rows.forget(connection, then)
     directory = os.path.join(options.directory, "workers")
     for name in os.listdir(directory):
         path = os.path.join(directory, name)

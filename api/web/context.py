@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import time
 import typing as t
 import uuid
 
 from flask import g, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holder
@@ -136,7 +136,7 @@ def find_caller(connection: Connection, token: str, now: float | None = None) ->
 
     Roles are read anew each time, so that one which was taken away is gone at once.
     """
-    now = time.time() if now is None else now
+    now = clock.now(connection) if now is None else now
     holder = token_holder(connection, token, now)
     if holder is None:
         return None

@@ -15,6 +15,7 @@ from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    BehindError,
     ConflictError,
     ForbiddenError,
     NotFoundError,
@@ -67,6 +68,7 @@ STATUS: dict[type[NovaliteError], int] = {
     TooLargeError: 413,
     UnsupportedMediaTypeError: 415,
     TooManyRequestsError: 429,
+    BehindError: 503,
 }
 
 # A value that no schema held back and no database takes: too large a number, half of a surrogate pair, a NUL.
@@ -119,7 +121,7 @@ def with_headers(response: Response, error: Exception) -> Response:
         response.headers["WWW-Authenticate"] = f'Keystone uri="{base_url()}/identity"'
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
-    if isinstance(error, TooManyRequestsError) and error.retry_after:
+    if isinstance(error, (TooManyRequestsError, BehindError)) and error.retry_after:
         response.headers["Retry-After"] = str(error.retry_after)
     return response
 
@@ -143,6 +145,8 @@ def status_of(error: Exception) -> int:
 
 def message_of(error: Exception, status: int) -> str:
     """Return the message that a client may see of an error that is answered with `status`."""
+    if isinstance(error, BehindError):
+        return error.for_tenants
     if status < 500:
         if isinstance(error, HTTPException):
             return error.name

@@ -8,11 +8,10 @@ The first asks nothing of the ledger, so that a slow one gets no process killed.
 
 from __future__ import annotations
 
-import time
-
 from flask import Blueprint, Flask, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, is_of_this_version
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.worker_rows import last_seen
 
@@ -54,4 +53,4 @@ def readyz() -> tuple[dict[str, str], int]:
 
 def _worker(connection: Connection) -> str:
     last = last_seen(connection)
-    return "ok" if last is not None and time.time() - last < FRESH else "none has shown itself lately"
+    return "ok" if last is not None and clock.now(connection) - last < FRESH else "none has shown itself lately"

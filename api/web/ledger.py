@@ -49,7 +49,7 @@ class Ledger:
         with self._lock:
             if self._seal is None:
                 root = ensure_secret(self._settings.credentials_file)
-                with transaction(engine) as connection:
+                with transaction(engine, while_behind=True) as connection:
                     self._seal = seal_of(connection, root)
             return self._seal
 
@@ -74,10 +74,11 @@ def reading_ledger() -> t.Iterator[Connection]:
 
 
 @contextlib.contextmanager
-def writing_ledger() -> t.Iterator[Connection]:
-    """One transaction of the current application's ledger: all of it is written at its end, or nothing."""
+def writing_ledger(while_behind: bool = False) -> t.Iterator[Connection]:
+    """One transaction of the current application's ledger: all of it is written at its end, or nothing. What belongs to
+    looking goes on `while_behind`, as engine.transaction() has it."""
     ledger: Ledger = current_app.extensions["ledger"]
-    with ledger.one_writer(), transaction(ledger.engine) as connection:
+    with ledger.one_writer(), transaction(ledger.engine, while_behind=while_behind) as connection:
         yield connection
 
 

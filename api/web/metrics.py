@@ -13,6 +13,7 @@ from flask import Blueprint, Flask, Response, current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
@@ -98,12 +99,12 @@ class _Ledger:
 
 def _job_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     jobs = gauge("novalite_jobs", f"Jobs of the last {JOBS_DAYS} days, and all open ones.", labels=["kind", "state"])
-    for kind, state, number in counts.jobs_by_state(connection, time.time() - JOBS_DAYS * 86400):
+    for kind, state, number in counts.jobs_by_state(connection, clock.now(connection) - JOBS_DAYS * 86400):
         jobs.add_metric([kind, state], number)
     yield jobs
     waiting, oldest = counts.queue(connection)
     yield gauge("novalite_queue_length", "Jobs that wait for a worker.", value=waiting)
-    age = 0 if oldest is None else max(time.time() - oldest, 0)
+    age = 0 if oldest is None else max(clock.now(connection) - oldest, 0)
     yield gauge("novalite_queue_age_seconds", "How long the oldest of them has waited.", value=age)
 
 

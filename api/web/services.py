@@ -44,6 +44,7 @@ def within(
 
 reads = within(reading_ledger)
 writes = within(writing_ledger)
+writes_while_behind = within(functools.partial(writing_ledger, while_behind=True))  # logging in and out
 writes_checked = within(writing_ledger, as_bad_request)  # where the ledger holds a client's values against its rules
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 from flask import request
@@ -45,7 +44,7 @@ GIB = 1024  # MiB
     {"ZoneName": TEXTS, "ZoneId": TEXTS, "AllAvailabilityZones": Boolean(), "Filter": FILTERS},
 )
 def describe_availability_zones(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    hosts_by_zone = hypervisor_records.zones(connection, int(time.time()))
+    hosts_by_zone = hypervisor_records.zones(connection)
     bodies: list[Body] = [
         {
             "zoneName": name,

@@ -50,7 +50,7 @@ def list_zones_in_detail() -> Answer:
 
 def _zones() -> dict[str, dict[str, Availability]]:
     with reading_ledger() as connection:
-        return hypervisor_records.zones(connection, int(time.time()))
+        return hypervisor_records.zones(connection)
 
 
 def _zone(name: str, hosts: dict[str, Availability], shown: Body | None) -> Body:
@@ -135,7 +135,7 @@ def list_hypervisor_servers(pattern: str) -> Answer:
 
 
 def hosts(connection: Connection) -> list[Host]:
-    return hypervisor_records.hosts(connection, int(time.time()))
+    return hypervisor_records.hosts(connection)
 
 
 def _matching(rows: list[Host], pattern: str) -> list[Host]:

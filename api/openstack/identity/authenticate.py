@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 import typing as t
 
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import (
     auth_failures,
@@ -75,7 +75,7 @@ class Attempt:
     def refuse_locked(self, connection: Connection, hold: bool = False) -> None:
         """Raise TooManyRequestsError while there were too many failures of this kind."""
         counted = [self.login] if self.known else list(self.limits())
-        _refuse(auth_failures.locked_for(connection, counted, time.time(), hold))
+        _refuse(auth_failures.locked_for(connection, counted, clock.now(connection), hold))
 
     # Of guesses that come at once, no more are answered than of those that come in turn
 
@@ -84,11 +84,11 @@ class Attempt:
         self.refuse_locked(connection, hold=True)
         auth_failures.forget_failures(connection, self.login, *([] if self.known else [self.who]))
         days = current_app.extensions["settings"].auth_known_days
-        auth_failures.remember(connection, self.good, time.time() + days * 86400)
+        auth_failures.remember(connection, self.good, clock.now(connection) + days * 86400)
 
     def fail(self, connection: Connection) -> None:
         """Count a failure. Raises TooManyRequestsError as `succeed` does."""
-        locked = auth_failures.count_failure(connection, self.limits(), time.time())
+        locked = auth_failures.count_failure(connection, self.limits(), clock.now(connection))
         if not self.known:
             _refuse(locked)
 
@@ -129,7 +129,7 @@ def issue(proof: Proof, scope: Record | str | None) -> tuple[Token, Caller, Reco
     Raises UnauthorizedError for a scope that the user has no role in, or that does not exist.
     """
     settings = current_app.extensions["settings"]
-    with writing_ledger() as connection:
+    with writing_ledger(while_behind=True) as connection:
         if proof.attempt is not None:
             proof.attempt.succeed(connection)
         user = users.user_by_id(connection, proof.user_id)
@@ -192,12 +192,12 @@ def check_password(user: Record | None, name: str, password: str, enabled: bool)
 def _check(who: str, hashed: str | None, secret: str, allowed: bool) -> Attempt:
     address = subject("address", request.remote_addr or "")
     with reading_ledger() as connection:
-        known = auth_failures.is_known(connection, _good(who, address), time.time())
+        known = auth_failures.is_known(connection, _good(who, address), clock.now(connection))
         attempt = Attempt(who, address, known)
         attempt.refuse_locked(connection)
     # outside of any transaction: this is meant to take its time
     if not is_password(hashed, secret) or not allowed:
-        with writing_ledger() as connection:
+        with writing_ledger(while_behind=True) as connection:
             attempt.fail(connection)
         raise UnauthorizedError(REFUSED)
     return attempt
@@ -209,9 +209,9 @@ def _good(who: str, address: str) -> str:
 
 
 def _by_password(fields: Record) -> Proof:
-    began = time.time()
     user_body = fields["user"]
     with reading_ledger() as connection:
+        began = clock.now(connection)
         user = _find_user(connection, user_body)
         enabled = user is not None and is_enabled(connection, user)
     name = str(user_body.get("name") or user_body.get("id") or "")
@@ -228,10 +228,10 @@ def is_enabled(connection: Connection, user: Record) -> bool:
 
 
 def _by_application_credential(fields: Record) -> Proof:
-    began = time.time()
     user_body = fields.get("user", {})
     credential = None
     with reading_ledger() as connection:
+        began = clock.now(connection)
         if "id" in fields:
             credential = credentials.application_credential_of(connection, credential_id=fields["id"])
         elif "name" in fields and (user := _find_user(connection, user_body)) is not None:
@@ -257,8 +257,8 @@ def _by_application_credential(fields: Record) -> Proof:
 
 
 def _by_token(fields: Record) -> Proof:
-    began = time.time()
     with reading_ledger() as connection:
+        began = clock.now(connection)
         caller = find_caller(connection, fields["id"]) if 1 <= len(fields["id"]) <= MAX_TOKEN else None
         if caller is None:  # Keystone's answer: it tells nobody more than a refusal
             raise NotFoundError("Could not find token.")

@@ -20,7 +20,7 @@ from ...web import services
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
-from ...web.services import reads, takes, writes
+from ...web.services import reads, takes, writes_while_behind
 from . import authenticate, catalog, schemas, views
 
 service = services.Service("identity_tokens", "/identity/v3/auth")
@@ -42,7 +42,7 @@ def show_token(connection: Connection) -> Response:
     return _rendered(caller, credential, text, 200)
 
 
-@service.delete("/tokens", "identity:tokens:delete", writes)
+@service.delete("/tokens", "identity:tokens:delete", writes_while_behind)
 def delete_token(connection: Connection) -> Answer:
     text = request.headers.get(SUBJECT, "")
     _subject(connection, text)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
@@ -151,7 +151,7 @@ def _shown(limits: t.Mapping[str, int]) -> Record:
 @volume.get("/os-availability-zone", "volume:read")
 @volume.get("/<project>/os-availability-zone", "volume:read", reads)
 def list_zones(connection: Connection) -> Answer:
-    zones = hypervisor_records.zones(connection, int(time.time()))
+    zones = hypervisor_records.zones(connection)
     return {
         "availabilityZoneInfo": [
             {"zoneName": name, "zoneState": {"available": any(host["active"] for host in hosts.values())}}
@@ -277,7 +277,7 @@ def show_capabilities(connection: Connection, name: str) -> Answer:
 
 
 def _services(connection: Connection) -> list[Record]:
-    now = int(time.time())
+    now = clock.seconds(connection)
     return [
         {
             "binary": "cinder-volume",
@@ -288,7 +288,7 @@ def _services(connection: Connection) -> list[Record]:
             "updated_at": moment(host["last_seen_at"] or now),
             "disabled_reason": None,
         }
-        for zone, hosts in hypervisor_records.zones(connection, now).items()
+        for zone, hosts in hypervisor_records.zones(connection).items()
         for name, host in hosts.items()
     ]
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 from flask import request
@@ -32,7 +31,7 @@ NUMBERS = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "root_gb"}
 def list_hosts() -> Answer:
     zone = request.args.get("zone")
     with reading_ledger() as connection:
-        rows = hypervisor_records.hosts(connection, int(time.time()))
+        rows = hypervisor_records.hosts(connection)
     hosts = [{"host_name": row.name, "service": "compute", "zone": row.state.zone} for row in rows]
     return {"hosts": [host for host in hosts if not zone or host["zone"] == zone]}, 200
 
@@ -90,7 +89,7 @@ def create_events() -> Answer:
 
 
 def _host(connection: Connection, name: str) -> Host:
-    rows = hypervisor_records.hosts(connection, int(time.time()))
+    rows = hypervisor_records.hosts(connection)
     return the_one(rows, "name", name, NotFoundError(f"Compute host {name[:255]} could not be found."))
 
 

@@ -231,7 +231,7 @@ def test_what_is_moved_by_hand_is_left_where_it_is(cloud: t.Any) -> None:
     seen = {"uuid": guest["uuid"], "name": "db", "state": "running", "reason": "", "macs": [MAC], "taps": []}
     look = {**NOTHING, "domains": [seen], "bridges": ["br-private"], "bridge_owners": {"br-private": [mark]}}
     with transaction(cloud.engine) as connection:
-        params = {"host": "hv2", "found": look, "since": int(time.time()), "state_dir": "/s"}
+        params = {"host": "hv2", "found": look, "began": time.monotonic(), "state_dir": "/s"}
         result = host_drift(connection, params)
     assert not result["left"] and result["unknown"] == []
     (row,) = result["rows"]
@@ -348,7 +348,7 @@ def test_reconcile_follows_it_and_repairs_nothing(
     seen = {"uuid": guest["uuid"], "name": "db", "state": there, "reason": "destroyed", "macs": [MAC], "taps": []}
     look = {**NOTHING, "domains": [] if there is None else [seen], "bridges": ["br-private"]}
     with transaction(cloud.engine) as connection:
-        params = {"host": "hv1", "found": look, "since": int(time.time()), "state_dir": "/s"}
+        params = {"host": "hv1", "found": look, "began": time.monotonic(), "state_dir": "/s"}
         result = host_drift(connection, params)
     assert [row["repair"] for row in result["rows"]] == rows
     assert not result["left"] and result["keep"] is None and result["define"] == [] and result["restart"] == []

@@ -77,7 +77,7 @@ ON, OFF = proofs.Sight(runs=True, defined=True, disk=True), proofs.Sight(defined
 def reconcile(cloud: t.Any, looks: Looks, check_mode: bool = False, accept: t.Sequence[str] = ()) -> Result:
     """`rows` and `plans` of all hosts that were looked at, and the `corrections` and `refusals`."""
     before = {"build_timeout": 600}
-    since = int(time.time()) + 1
+    began = time.monotonic() + 1
     healed = cloud.operate("ledger_heal", check_mode=check_mode, **before)
     seen = {
         host: {"sights": {u: vars(sight) for u, sight in proofs.sights_of(t.cast(t.Any, look)).items()}, "volumes": []}
@@ -93,7 +93,7 @@ def reconcile(cloud: t.Any, looks: Looks, check_mode: bool = False, accept: t.Se
             check_mode=check_mode,
             host=host,
             found=look,
-            since=since,
+            began=began,
             elsewhere=where["hosts"][host],
             rehearsal=rehearsal,
             state_dir="/var/lib/novalite",

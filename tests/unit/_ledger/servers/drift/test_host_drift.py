@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
@@ -49,10 +49,10 @@ def running(instance: Result, **other: t.Any) -> Result:
     }
 
 
-def compare(cloud: t.Any, look: Result, check_mode: bool = False, since: int | None = None) -> Result:
+def compare(cloud: t.Any, look: Result, check_mode: bool = False, began: float | None = None) -> Result:
     with transaction(cloud.engine, check_mode) as connection:
         params = {"host": "hv2", "found": look, "state_dir": "/var/lib/novalite", "elsewhere": NOTHING_ELSEWHERE}
-        return host_drift(connection, {**params, "since": since or int(time.time()) + 10})
+        return host_drift(connection, {**params, "began": began or time.monotonic() + 10})
 
 
 def repair_rows(result: Result) -> list[tuple[str, str, str]]:
@@ -186,7 +186,7 @@ def test_a_lost_disk_is_an_error_and_the_claim_stays(cloud: t.Any, web: Result) 
 
 def test_what_another_run_is_at_is_left_to_it(cloud: t.Any, web: Result) -> None:
     look = {**running(web), "domains": []}
-    assert compare(cloud, look, since=int(time.time()) - 100)["rows"] == []  # changed since the look began
+    assert compare(cloud, look, began=time.monotonic() - 100)["rows"] == []  # changed since the look began
     with transaction(cloud.engine) as connection:
         server_actions.begin(connection, "stop", [web["uuid"]], request_id="req-1")
     result = compare(cloud, look)
@@ -195,10 +195,13 @@ def test_what_another_run_is_at_is_left_to_it(cloud: t.Any, web: Result) -> None
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
-def test_what_was_changed_in_the_second_of_the_look_is_not_judged(cloud: t.Any, web: Result, earlier: int) -> None:
+def test_what_was_changed_in_the_second_of_the_look_is_not_judged(
+    cloud: t.Any, web: Result, earlier: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began = int(time.time()) + 10
+    monkeypatch.setattr(clock, "at", lambda _connection, moment: moment)
     cloud.write(sa.update(tables.instance).values(updated_at=began - earlier))
-    result = compare(cloud, running(web, state="shutoff", reason="destroyed", taps=[]), since=began)
+    result = compare(cloud, running(web, state="shutoff", reason="destroyed", taps=[]), began=began)
     assert [domain["uuid"] for domain in result["restart"]] == [web["uuid"]] * earlier
     assert len(result["rows"]) == earlier
 

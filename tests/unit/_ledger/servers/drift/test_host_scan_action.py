@@ -60,7 +60,7 @@ def test_check_mode_names_what_a_run_repairs(cloud: t.Any) -> None:
     next_host = Host(cloud, "hv2", look_of(cloud, traces(web, ON)))
     dumped = cloud.dump()
     looked = {host.name: host.act(look_only=True) for host in (one_host, next_host)}
-    assert all(set(result) == {"changed", "found", "since", "seen"} for result in looked.values())
+    assert all(set(result) == {"changed", "found", "began", "seen"} for result in looked.values())
     assert looked["hv2"]["seen"]["sights"] == {web["uuid"]: vars(ON)} and cloud.dump() == dumped
     seen = {name: result["seen"] for name, result in looked.items()}
     where = cloud.run("whereabouts", seen=seen)

@@ -15,6 +15,7 @@ description:
     what it is to be, C(-e takeover=false) a boolean for example, in Ansible's own table of extra variables.
   - The playbook reads its options from the extra variable C(novalite_options). They are those of the command line and
     of playbooks that import it; variables of the inventory that have such a name are other people's.
+  - A playbook that changes anything is not begun while the ledger is behind its hosts, or gone.
   - With C(--limit), the hosts that match are those that may be chosen; the controller, where the decisions are made,
     is always in reach. A run that no compute host is left for fails.
 options:
@@ -37,6 +38,7 @@ _raw:
   elements: str
 """
 
+import contextlib
 import os
 import typing as t
 
@@ -48,6 +50,8 @@ from ansible.plugins.lookup import LookupBase
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._ledger_module import check_changeable
+from ..plugin_utils import _home
 from ..plugin_utils import _playbook_variables as rules
 from ..plugin_utils._playbooks import PLAYBOOKS
 from ..plugin_utils._startup import quicken
@@ -111,6 +115,8 @@ class LookupModule(LookupBase):
                 "ANSIBLE_CALLBACKS_ENABLED"
             )
         rules.misspelt(controller, own)
+        if PLAYBOOKS[name].changes:
+            self._check_ledger(variables)
         # `hosts:` of plays is resolved without any host's variables, and would not find the inventory's
         if "novalite_compute_group" in controller:
             extra.setdefault("novalite_compute_group", controller["novalite_compute_group"])
@@ -126,6 +132,12 @@ class LookupModule(LookupBase):
         LookupModule.options = rules.options(variables, extra)
         extra[rules.OPTIONS] = LookupModule.options
         return LookupModule.options
+
+    def _check_ledger(self, variables: JsonObject) -> None:
+        """Raise NovaliteError before any host is asked, where nothing may be changed."""
+        where = _home.ledger({}, variables, self._templar)
+        with contextlib.suppress(ImportError):  # a task says what is missing
+            check_changeable(where["home"], where["ledger_url"])
 
 
 def _own(variables: JsonMapping) -> list[str]:

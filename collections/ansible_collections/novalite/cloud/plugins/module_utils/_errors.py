@@ -31,6 +31,12 @@ class UndoneError(ConflictError):
 class BehindError(NovaliteError):
     """The ledger is older than its hosts: nothing may be changed until ledger_rebuild.yml has asked them."""
 
+    retry_after = 60  # seconds: a person has to act first
+
+    def __init__(self, message: str, for_tenants: str) -> None:
+        super().__init__(message)
+        self.for_tenants = for_tenants  # without the names of files and hosts
+
 
 class ForbiddenError(NovaliteError):
     """The one who asks is known, and may not."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import random
 import sys
 import time
@@ -76,24 +77,30 @@ def run_operation(operation: Operation, params: Params, check_mode: bool, judge:
     `judge` is shown the result before it is committed; what it raises takes everything back. What the database takes
     back is tried again, up to ATTEMPTS times, from the same `params`.
 
+    One that `brings_up_to_date` is run although the ledger is gone, or behind its hosts; the others end in a
+    BehindError as soon as they write.
+
     What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
     that may stand beside the operation. What goes in and out is plain(). One that `opens_by_itself` is a function of
     (params, check_mode), and is left to open the ledger.
     """
     if getattr(operation, "opens_by_itself", False):
         return plain(t.cast("t.Callable[[Params, bool], JsonObject]", operation)(plain(params), check_mode))
-    from ._ledger.db.engine import open_ledger, transaction
+    from ._ledger.db.engine import open_ledger, place_of, remember, transaction
 
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
-    engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
+    where, anew = (params.get("home"), params.get("ledger_url")), getattr(operation, "brings_up_to_date", False)
+    engine = open_ledger(*where, check_mode=check_mode, anew=anew)
 
     def attempt() -> JsonObject:
         # prepared anew each time: an operation may change what it is given
         prepared = plain(params) if prepare is None else prepare(engine, plain(params))
-        with transaction(engine, check_mode) as connection:
+        with transaction(engine, check_mode, while_behind=anew) as connection:
             result = plain(operation(connection, prepared))
             if judge is not None:
                 judge(result)
+        if anew and not check_mode:  # it may have become the ledger that its hosts know
+            remember(engine, place_of(*where))
         return result
 
     try:
@@ -106,6 +113,26 @@ def run_operation(operation: Operation, params: Params, check_mode: bool, judge:
         return attempt()
     finally:
         engine.dispose()
+
+
+def check_changeable(home: str | None, url: str | None) -> None:
+    """Raise NovaliteError where the ledger is gone, or behind its hosts, so that nothing is to be begun with it. One
+    that is not there yet, or is older than the code, is made or migrated by whoever uses it first."""
+    from ._ledger.db import behind, known
+    from ._ledger.db.engine import HEAD, open_as_it_is, place_of, reading, revision_of
+
+    place = place_of(home, url)
+    if place.url is None and not os.path.exists(place.path):
+        known.check(place, None)
+        return
+    engine = open_as_it_is(place)
+    try:
+        with reading(engine) as connection:
+            refusal = behind.refusal(connection) if revision_of(connection) == HEAD else None
+    finally:
+        engine.dispose()
+    if refusal is not None:
+        raise refusal
 
 
 def run_module(name: str, argument_spec: JsonMapping, **rules: Json) -> None:

@@ -38,6 +38,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+behind:
+  description: Why nothing may be changed until C(ledger_rebuild.yml) has asked all hosts; null for a ledger that is
+    up to date.
+  returned: success
+  type: str
 hosts:
   description:
     - The compute hosts, with C(name), C(zone), C(up), C(down_reason), C(enabled), C(disabled_reason), and of C(vcpus),

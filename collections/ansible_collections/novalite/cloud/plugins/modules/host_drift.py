@@ -81,10 +81,10 @@ seen:
     - What the host has of each instance (C(sights)), and its C(volumes), as M(novalite.cloud.whereabouts) takes it.
   returned: with O(look_only)
   type: dict
-since:
-  description: When the look began, in seconds since the epoch by the controller's clock.
+began:
+  description: When the look began, by the controller's monotonic clock.
   returned: with O(look_only)
-  type: int
+  type: float
 contested:
   description:
     - What stays although the ledger has it elsewhere, each with C(uuid), C(name), the reason (C(why)), and the host

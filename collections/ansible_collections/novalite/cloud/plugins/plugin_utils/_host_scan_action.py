@@ -53,15 +53,15 @@ class HostScanAction(HostLedgerAction):
         where = self.where(params, task_vars)
         arguments = {option: params[option] for option in HOST_ARGUMENTS}
         arguments["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
-        since = int(time.time())
-        result = params["look"] or {**self.run_on_host(self.name(), arguments, task_vars), "since": since}
+        began = time.monotonic()  # the same clock for all processes of this run
+        result = params["look"] or {**self.run_on_host(self.name(), arguments, task_vars), "began": began}
         if result.get("failed") or "found" not in result:
             return result
         if params["look_only"]:
             sights = {uuid: vars(sight) for uuid, sight in sights_of(result["found"]).items()}
             return {**result, "seen": {"sights": sights, "volumes": result["found"]["volumes"]}}
         host = params["name"] or task_vars["inventory_hostname"]
-        look = {"host": host, **{name: result[name] for name in ("since", "found")}}
+        look = {"host": host, **{name: result[name] for name in ("began", "found")}}
         options = ("elsewhere", "rehearsal", "removed_days")
         look |= {name: params[name] for name in options if name in params}
         compared = self.ask_ledger({**arguments, **look}, where)

@@ -23,6 +23,7 @@ class Playbook:
     needs: tuple[tuple[str, ...], ...] = ()  # of each, one must be said
     hosts: bool = True  # it works on the compute hosts, or those of `group`, and is of no use without one
     group: str | None = None
+    changes: bool = True  # anything of the ledger, or of hosts: not while the ledger is behind these, or gone
     refused: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # words of others -> why not here
     # words that say all -> those whose place they take, which nobody would read beside them
     instead: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
@@ -126,9 +127,11 @@ RESTORE = Playbook(
     {
         "ledger_file": Variable("file that a backup or an export wrote", aliases=("file",)),
         "force": Variable("replace a ledger that holds something", "bool"),
+        "partial": Variable("go on without the hosts that do not answer", "bool"),
     },
     (("ledger_file",),),
     hosts=False,
+    changes=False,
 )
 
 PLAYBOOKS: dict[str, Playbook] = {
@@ -145,14 +148,17 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("host",), ("domain",)),
         refused=dict.fromkeys(("security_groups", "security_group", "groups"), f"{NO_GROUPS} (docs/adopt.md)"),
     ),
-    "console_attach": Playbook(SERVERS, WHOM, hosts=False, instead=EITHER),
+    "console_attach": Playbook(SERVERS, WHOM, hosts=False, changes=False, instead=EITHER),
     "topology": Playbook(
-        {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT}, hosts=False
+        {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT},
+        hosts=False,
+        changes=False,
     ),
     "call_diagram": Playbook(
         {"server": Variable("name of the server"), "picture": Variable("file to draw into: .svg"), **PROJECT},
         (("server",),),
         hosts=False,
+        changes=False,
     ),
     "compute_node_remove": Playbook(
         {
@@ -173,8 +179,11 @@ PLAYBOOKS: dict[str, Playbook] = {
         {"replaced": Variable("compute hosts whose hardware was replaced or installed anew", "list", commas=True)}
     ),
     "confirm_resize": _of_servers(),
-    "console": _of_servers(
-        {"lines": Variable("lines at most", "int"), "max_bytes": Variable("bytes at most of each console", "int")}
+    "console": dataclasses.replace(
+        _of_servers(
+            {"lines": Variable("lines at most", "int"), "max_bytes": Variable("bytes at most of each console", "int")}
+        ),
+        changes=False,
     ),
     "controller": Playbook({}, group="controller"),
     "evacuate": Playbook(
@@ -218,17 +227,21 @@ PLAYBOOKS: dict[str, Playbook] = {
             "keep_backups": Variable("how many dated backups are kept", "int"),
         },
         hosts=False,
+        changes=False,
     ),
     "ledger_export": Playbook(
-        {"ledger_file": Variable("file that the text is written to", aliases=("file",))}, hosts=False
+        {"ledger_file": Variable("file that the text is written to", aliases=("file",))}, hosts=False, changes=False
     ),
     "ledger_import": RESTORE,
-    "ledger_migrate": Playbook({"revision": Variable("revision to go to; the newest by default")}, hosts=False),
+    "ledger_migrate": Playbook(
+        {"revision": Variable("revision to go to; the newest by default")}, hosts=False, changes=False
+    ),
     "ledger_rebuild": Playbook(
         {
             "ledger": Variable("identity of the ledger that was lost, where hosts know several"),
             "partial": Variable("go on without the hosts that do not answer", "bool"),
-        }
+        },
+        changes=False,
     ),
     "ledger_restore": RESTORE,
     "live_migrate": Playbook(MOVE, WHOM, instead=EITHER),
@@ -244,6 +257,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         (("source",), ("destination",)),
         hosts=False,
+        changes=False,
     ),
     "migrate": Playbook(MOVE, WHOM, instead=EITHER),
     "pause": _of_servers(),
@@ -254,6 +268,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             **PROJECT,
         },
         hosts=False,
+        changes=False,
     ),
     "plan": Playbook(LAUNCH, WHOM, instead=EITHER_LAUNCH),
     "precache": Playbook(

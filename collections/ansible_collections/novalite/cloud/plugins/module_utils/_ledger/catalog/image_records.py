@@ -9,7 +9,6 @@ The operator's files are the operation `image`'s, what clients upload is image_s
 from __future__ import annotations
 
 import re
-import time
 import typing as t
 import uuid
 
@@ -20,6 +19,7 @@ from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._rules import volume_mappings
 from ..._rules.records import NAME_LENGTH, check_range, check_text, scalar_text
+from ..db import clock
 from ..db.tables import image
 from ..db.tables_images import image_id_used, image_member, image_task
 from ..identity import quotas
@@ -78,7 +78,7 @@ def insert_image(
     for an id that is taken, QuotaError.
     """
     owner, name = attributes["owner"], attributes["name"]
-    image_id, now = attributes.get("id") or str(uuid.uuid4()), int(time.time())
+    image_id, now = attributes.get("id") or str(uuid.uuid4()), clock.seconds(connection)
     check_id(connection, image_id)
     lock_project(connection, owner)
     properties, tags = _checked(image_id, attributes, inherited or {})
@@ -120,7 +120,7 @@ def update_image(connection: sa.Connection, before: JsonMapping, after: JsonMapp
     connection.execute(
         sa.update(image)
         .where(image.c.id == before["id"])
-        .values(**values, properties={**properties, **kept}, tags=tags, updated_at=int(time.time()))
+        .values(**values, properties={**properties, **kept}, tags=tags, updated_at=clock.seconds(connection))
     )
     if after["owner"] != stored.owner:
         check_count(connection, after["owner"])
@@ -147,7 +147,7 @@ def register(connection: sa.Connection, project_id: str, name: str, description:
     image_properties.check_new(of["name"] or of["id"], properties, {})
     if description:
         properties |= checked_properties(name, {"description": description})
-    now = int(time.time())
+    now = clock.seconds(connection)
     own = {"id": str(uuid.uuid4()), "owner": project_id, "name": name, "display_name": None, "visibility": "private"}
     rest = {"protected": False, "tags": [], "properties": properties, "created_at": now, "updated_at": now}
     connection.execute(sa.insert(image).values(**{**row, **own, **rest}))
@@ -259,7 +259,7 @@ def add_member(connection: sa.Connection, image_id: str, member: str) -> Record:
         raise ConflictError(f"Image member {member[:60]} already exists for image {image_id}")
     if len(there) >= MOST:
         raise NovaliteError(f"The limit has been exceeded on the number of allowed image members: {MOST}")
-    now = int(time.time())
+    now = clock.seconds(connection)
     row = {"image_id": image_id, "member": member, "status": "pending", "created_at": now, "updated_at": now}
     connection.execute(sa.insert(image_member).values(**row))
     return row
@@ -267,7 +267,7 @@ def add_member(connection: sa.Connection, image_id: str, member: str) -> Record:
 
 def set_status(connection: sa.Connection, image_id: str, member: str, status: str) -> None:
     changed = sa.update(image_member).where(_sharing(image_id, member))
-    connection.execute(changed.values(status=status, updated_at=int(time.time())))
+    connection.execute(changed.values(status=status, updated_at=clock.seconds(connection)))
 
 
 def remove_member(connection: sa.Connection, image_id: str, member: str) -> None:
@@ -285,7 +285,7 @@ def begin_task(
     connection: sa.Connection, image_id: str, body: Record, *, user_id: str, project_id: str, request_id: str
 ) -> str:
     """Record the import that `body` asks for; return the task's id."""
-    now, task = int(time.time()), str(uuid.uuid4())
+    now, task = clock.seconds(connection), str(uuid.uuid4())
     connection.execute(
         sa.insert(image_task).values(
             id=task,
@@ -304,7 +304,7 @@ def begin_task(
 
 def end_task(connection: sa.Connection, task: str, failure: str) -> None:
     """Record how the import ended; an empty `failure` is success."""
-    ended = {"status": "failure" if failure else "success", "message": failure, "updated_at": int(time.time())}
+    ended = {"status": "failure" if failure else "success", "message": failure, "updated_at": clock.seconds(connection)}
     connection.execute(sa.update(image_task).where(image_task.c.id == task).values(**ended))
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -15,6 +14,7 @@ from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import checked_names
+from ..db import clock
 from ..db.tables import image, instance_action
 from ..queries.lookups import public_properties
 from .image_records import checked_properties, delete_images, insert_image
@@ -82,7 +82,9 @@ def ended(
     waiting = sa.and_(image.c.id == image_id, image.c.status == "saving")
     if error is None:
         file = {field: host_result[field] for field in ("source", "checksum", "size", "virtual_size")}
-        connection.execute(sa.update(image).where(waiting).values(**file, status="active", updated_at=int(time.time())))
+        connection.execute(
+            sa.update(image).where(waiting).values(**file, status="active", updated_at=clock.seconds(connection))
+        )
     else:
         delete_images(connection, waiting)
     return {}

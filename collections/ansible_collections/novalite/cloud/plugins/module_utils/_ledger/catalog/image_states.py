@@ -10,7 +10,6 @@ it was silent for too long or the image was deleted, can write nothing any more.
 from __future__ import annotations
 
 import os
-import time
 import uuid
 
 import sqlalchemy as sa
@@ -18,6 +17,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError
 from ..._guest.image_properties import without_host_mount
 from ..._json import JsonMapping, JsonObject
+from ..db import clock
 from ..db.tables import image, instance
 from ..db.tables_images import image_task
 from ..db.tables_volumes import volume
@@ -38,7 +38,7 @@ RECEIVING = ("saving", "uploading", "importing")
 def begin(connection: sa.Connection, image_id: str, before: str, after: str) -> str:
     """Change an image's status for an upload, or an import. Returns the name of that. Raises ConflictError."""
     transfer = str(uuid.uuid4())
-    values = {"status": after, "transfer": transfer, "fault": None, "updated_at": int(time.time())}
+    values = {"status": after, "transfer": transfer, "fault": None, "updated_at": clock.seconds(connection)}
     if not _swap(connection, image_id, sa.and_(image.c.status == before, image.c.transfer.is_(None)), values):
         status = connection.execute(sa.select(image.c.status).where(image.c.id == image_id)).scalar()
         if status is None:
@@ -71,7 +71,7 @@ def finish(
 
 def give_up(connection: sa.Connection, image_id: str, transfer: str, fault: str | None) -> None:
     """The image waits for data again. Nothing happens if the upload does not count any more."""
-    values = {**WAITING, "transfer": None, "fault": fault, "updated_at": int(time.time())}
+    values = {**WAITING, "transfer": None, "fault": fault, "updated_at": clock.seconds(connection)}
     _swap(connection, image_id, image.c.transfer == transfer, values)
 
 
@@ -79,7 +79,7 @@ def set_active(connection: sa.Connection, image_id: str, active: bool) -> bool:
     """Deactivate or reactivate an image; whether it is so now."""
     after = "active" if active else "deactivated"
     states = image.c.status.in_(["active", "deactivated"])
-    return _swap(connection, image_id, states, {"status": after, "updated_at": int(time.time())})
+    return _swap(connection, image_id, states, {"status": after, "updated_at": clock.seconds(connection)})
 
 
 def room(connection: sa.Connection, owner: str) -> int | None:
@@ -123,8 +123,8 @@ def remove_file(connection: sa.Connection, home: str | None, image_id: str) -> N
 
 def sweep(connection: sa.Connection, home: str | None) -> None:
     """End uploads that died with their process, and remove files that belong to nothing any more."""
-    now = time.time()
-    silent = sa.and_(image.c.transfer.is_not(None), image.c.updated_at < now - SILENT)
+    now = clock.now(connection)
+    silent = sa.and_(image.c.transfer.is_not(None), image.c.updated_at < clock.before(connection, SILENT))
     dead = list(connection.execute(sa.select(image.c.id).where(silent)).scalars())
     if dead:
         values = {**WAITING, "transfer": None, "fault": "the upload ended before its end"}
@@ -152,7 +152,7 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
 
 def _write(connection: sa.Connection, image_id: str, transfer: str, values: JsonMapping) -> None:
     mine = image.c.transfer == transfer
-    if not _swap(connection, image_id, mine, {**values, "updated_at": int(time.time())}):
+    if not _swap(connection, image_id, mine, {**values, "updated_at": clock.seconds(connection)}):
         raise NotFoundError(f"Image {image_id} could not be found after upload. It may have been deleted meanwhile.")
 
 

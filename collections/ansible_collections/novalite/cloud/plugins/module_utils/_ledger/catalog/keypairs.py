@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -14,7 +13,7 @@ from ..._errors import ForbiddenError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.public_keys import parse_public_key
 from ..._rules.records import Changes, checked_names
-from ..db import tables
+from ..db import clock, tables
 from ..identity.quotas import check_quota
 from ..queries.counts import owned
 from ..queries.lookups import project_by_name
@@ -45,7 +44,12 @@ def write_keypairs(
         there[name] = after
         if changes.note(name, before, after):
             if before is None:
-                values = {"project_id": owner, "name": name, "created_at": int(time.time()), "user_id": user_id}
+                values = {
+                    "project_id": owner,
+                    "name": name,
+                    "created_at": clock.seconds(connection),
+                    "user_id": user_id,
+                }
                 values |= after
                 connection.execute(sa.insert(table).values(**values))
             else:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import time
 import typing as t
 import uuid
 
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import checked_names
+from ..db import clock
 from ..db.tables_images import volume_type_access
 from ..db.tables_volumes import volume, volume_type
 from ..queries.counts import is_any
@@ -94,7 +94,7 @@ def create_type(connection: sa.Connection, params: JsonMapping) -> VolumeType:
         options=checked_options(name, backend, params.get("options") or {}),
         extra_specs=dict(params.get("extra_specs") or {}),
         is_public=params.get("is_public") is not False,
-        created_at=int(time.time()),
+        created_at=clock.seconds(connection),
     )
     _refuse_taken(connection, name)
     connection.execute(sa.insert(volume_type).values(dataclasses.asdict(made)))

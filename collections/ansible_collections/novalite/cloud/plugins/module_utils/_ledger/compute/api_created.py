@@ -8,7 +8,6 @@ Whoever calls sees to it that no other run works on the same servers.
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError
 from ..._json import JsonObject
 from ..._rules.build_states import BUILDS, build_of
+from ..db import clock
 from ..db.tables import instance
 from ..queries import actions, adopted
 from ..queries.instance_rows import being_built
@@ -41,7 +41,7 @@ def to_build_and_existing(connection: sa.Connection, uuids: t.Collection[str]) -
             connection.execute(
                 sa.update(instance)
                 .where(instance.c.uuid.in_(theirs), being_built(build))
-                .values(task_state=build.waiting, updated_at=int(time.time()))
+                .values(task_state=build.waiting, updated_at=clock.seconds(connection))
             )
         pending += theirs
     waiting = {build.waiting for build in BUILDS}
@@ -77,7 +77,7 @@ def mark(
     words for one that is locked, unless an administrator asks (`ignore_lock`)."""
     to_delete = list(to_delete)
     adopted.refuse(connection, [server["uuid"] for server in to_delete], "delete")
-    now, request_id = int(time.time()), request_id or actions.new_request_id()
+    now, request_id = clock.seconds(connection), request_id or actions.new_request_id()
     fresh = [server["uuid"] for server in to_delete if server["task_state"] != "deleting"]
     locked = sa.select(instance.c.uuid).where(instance.c.uuid.in_(fresh), instance.c.locked).order_by(instance.c.id)
     if not ignore_lock and (uuid := connection.execute(locked.limit(1)).scalar()) is not None:

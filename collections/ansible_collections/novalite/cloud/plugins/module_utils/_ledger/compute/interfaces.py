@@ -10,7 +10,6 @@ one such change at a time. Nova's instance stays as it is meanwhile: this is no 
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid as uuids
 
@@ -19,6 +18,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow, NetworkRow
+from ..db import clock
 from ..db.tables import instance, instance_security_group, network, vif
 from ..db.tables_networking import port
 from ..identity import quotas
@@ -139,7 +139,7 @@ def finish(
     in, and what was pulled out, gives back its address; a port that was made by itself is free again."""
     vif_by_server = under_way(connection, status, results)
     rows = {server["uuid"]: server for server in instances_by(connection, uuids=vif_by_server)}
-    changed, now = [], int(time.time())
+    changed, now = [], clock.seconds(connection)
     for uuid, number in vif_by_server.items():
         server = rows.get(uuid)
         if server is None or (host is not None and server["host"] != host):

@@ -10,7 +10,6 @@ the two hosts the guest's disks are whole.
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid as uuids
 
@@ -19,6 +18,7 @@ import sqlalchemy as sa
 from ..._json import JsonObject
 from ..._model.instance import Flavor
 from ..._model.rows import InstanceRow, MoveRow
+from ..db import clock
 from ..db.tables import instance, vif
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_host_address
@@ -40,8 +40,8 @@ _UNDONE = (QUEUED, PREPARING, MIGRATING)  # the instance is on its source, as be
 MAINTENANCE = "maintenance"  # the reason of moves that host_restore.yml takes back
 
 
-def now_() -> int:
-    return int(time.time())
+def now_(connection: sa.Connection) -> int:
+    return clock.seconds(connection)
 
 
 def insert(
@@ -55,7 +55,7 @@ def insert(
     user_id: str | None = None,
 ) -> None:
     """Record that a move of the instance `row` was asked for. `host`: where to, when that was said."""
-    now = now_()
+    now = now_(connection)
     connection.execute(
         sa.insert(migration).values(
             uuid=str(uuids.uuid4()),
@@ -85,7 +85,7 @@ def open_moves(connection: sa.Connection, uuids: t.Iterable[str] | None = None) 
 
 
 def set_status(connection: sa.Connection, ids: t.Iterable[int], status: str, message: str | None = None) -> None:
-    values: JsonObject = {"status": status, "updated_at": now_()}
+    values: JsonObject = {"status": status, "updated_at": now_(connection)}
     if message is not None:
         values["message"] = actions.one_line(message)
     connection.execute(sa.update(migration).where(migration.c.id.in_(sorted(ids))).values(**values))
@@ -180,7 +180,7 @@ def _swap(
     connection: sa.Connection, move: MoveRow, task_state: str | None, host: str | None, after: JsonObject
 ) -> bool:
     same = (instance.c.task_state.is_not_distinct_from(task_state), instance.c.host == host)
-    done = swap(connection, move.instance_uuid, {**after, "updated_at": now_()}, *same)
+    done = swap(connection, move.instance_uuid, {**after, "updated_at": now_(connection)}, *same)
     if done and after["host"] != host:
         _left(connection, move, host)
         departures.arrive(connection, [move.instance_uuid], after["host"])
@@ -189,7 +189,7 @@ def _swap(
 
 def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str | None = None) -> None:
     """End a committed move: a live migration or an evacuation is over, others wait to be confirmed or reverted."""
-    now = now_()
+    now = now_(connection)
     if move.type in ("live-migration", "evacuation"):
         set_status(connection, [move.id], COMPLETED if move.type == "live-migration" else DONE, error)
         give_up(connection, move, move.source_host, now)
@@ -215,4 +215,6 @@ def end_with(connection: sa.Connection, uuids: t.Collection[str]) -> None:
     """These instances are deleted: Nova confirms their resizes, and cancels what is under way."""
     of_these = sa.and_(migration.c.instance_uuid.in_(list(uuids)), migration.c.status.in_(OPEN))
     for status, where in ((CONFIRMED, migration.c.status == FINISHED), ("cancelled", sa.true())):
-        connection.execute(sa.update(migration).where(of_these, where).values(status=status, updated_at=now_()))
+        connection.execute(
+            sa.update(migration).where(of_these, where).values(status=status, updated_at=now_(connection))
+        )

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._plan.host_plan import Plan
+from ..db import clock
 from ..queries import lookups
 from ..queries.views import instances_by
 from . import server_actions
@@ -56,13 +56,13 @@ def take_over(
 ) -> None:
     """End the actions of runs that died: those silent for `action_timeout` seconds (None: BUILD_TIMEOUT) or, with
     `takeover`, all. Raises ConflictError for others: their runs may be alive."""
-    now = int(time.time())
-    patience = BUILD_TIMEOUT if action_timeout is None else action_timeout
+    now = clock.seconds(connection)
+    dead_since = clock.before(connection, BUILD_TIMEOUT if action_timeout is None else action_timeout)
     busy = [server for server in servers if server_actions.action_in(server["task_state"])]
     queued = server_actions.with_open_job(connection, [server["uuid"] for server in busy])
     for server in busy:
         age = max(0, now - server["updated_at"])
-        if not takeover and (age < patience or server["uuid"] in queued):
+        if not takeover and (server["updated_at"] > dead_since or server["uuid"] in queued):
             raise ConflictError(
                 f"'{server['name']}' is {server['task_state']} since {age} s: wait for that to end, "
                 "or, if the run that did it was killed, set takeover=true"

@@ -10,7 +10,6 @@ shown, and several servers may have the same, so that each gets a handle of its 
 from __future__ import annotations
 
 import re
-import time
 import typing as t
 import unicodedata
 import uuid as uuids
@@ -24,6 +23,7 @@ from ..._model.instance import Flavor, Image
 from ..._rules import volume_mappings
 from ..._rules.server_options import MAX_SERVERS
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
+from ..db import clock
 from ..db.tables import compute_host, instance, keypair, network, security_group
 from ..identity import quotas
 from ..network import network_choices, ports
@@ -98,7 +98,7 @@ def create(
     """
     # One writer for each project at a time: on PostgreSQL two requests could otherwise both count before one commits.
     lookups.lock_project(connection, project_id)
-    now = int(time.time())
+    now = clock.seconds(connection)
     limits = quotas.quota_limits(connection, project_id)
     flavor = flavor_of(lookups.flavor_by_id(connection, request.flavor or "", private, project_id))
     request = _with_volumes(connection, project_id, request)

@@ -9,13 +9,13 @@ should not run; here nothing is done to a guest, the ledger learns what it is, a
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
+from ..db import clock
 from ..db.tables import instance
 from ..queries import actions
 from ..queries.instance_rows import swap
@@ -57,7 +57,7 @@ def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list
         for domain in look["domains"]
         if domain["state"] in POWER_STATES
     }
-    now, changed = int(time.time()), []
+    now, changed = clock.seconds(connection), []
     for server in instances_by(connection, uuids=seen):
         state, updated_at = seen[server["uuid"]]
         vm_state, number = GUEST_STATES[state]

@@ -7,7 +7,6 @@ another one. Rescue: it runs from another disk for a while, with its own one bes
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -18,6 +17,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
+from ..db import clock
 from ..db.tables import instance
 from ..identity import quotas
 from ..queries import actions, lookups
@@ -116,7 +116,7 @@ def ended_rebuild(
 ) -> JsonObject:
     """`host_result` has `untouched` where the host failed before it came to the guest. Otherwise nobody knows what
     there is of the guest's disks, and the instance is an error until it is rebuilt."""
-    now = int(time.time())
+    now = clock.seconds(connection)
     if error is None:
         root = root_volume(connection, row.uuid) if details.get("reimage") else None
         if root is not None:
@@ -169,7 +169,7 @@ def ended_rescue(
     """`host_result` has `untouched` where the host failed before it came to the guest."""
     if error is None or host_result.get("untouched"):
         return {}
-    return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": int(time.time())}}
+    return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": clock.seconds(connection)}}
 
 
 def rescue_images(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, Rescue]:

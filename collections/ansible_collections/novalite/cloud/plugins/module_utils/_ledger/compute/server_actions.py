@@ -11,7 +11,6 @@ action then finds another task state, and leaves the instance alone.
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -22,6 +21,7 @@ from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
 from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE
 from ..catalog import image_snapshots
+from ..db import clock
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..queries import actions, adopted
@@ -176,7 +176,7 @@ def begin(
     adopted.refuse(connection, [row.uuid for row in rows], action)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
-    now = int(time.time())
+    now = clock.seconds(connection)
     swapped = connection.execute(
         sa.update(instance)
         .where(
@@ -218,7 +218,7 @@ def finish(
     that the action got half way, or its effect has it otherwise. `host_results` is what else its host told of each
     UUID.
     """
-    now = int(time.time())
+    now = clock.seconds(connection)
     rows = _rows(connection, uuids, missing_ok=True)
     message = None if error is None else actions.one_line(error) or "no reason was given"
     effect = _ENDED.get(action)
@@ -275,7 +275,7 @@ def set_lock(
     kept = reason if locked else None
     if (row.locked, row.locked_reason) == (locked, kept):
         return False
-    now = int(time.time())
+    now = clock.seconds(connection)
     connection.execute(
         sa.update(instance).where(instance.c.id == row.id).values(locked=locked, locked_reason=kept, updated_at=now)
     )

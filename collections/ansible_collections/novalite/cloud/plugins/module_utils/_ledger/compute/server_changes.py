@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -13,6 +12,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, QuotaError
 from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
+from ..db import clock
 from ..db.tables import instance, instance_security_group, security_group, server_group_member
 from ..db.tables_jobs import job, job_instance
 from ..identity import quotas
@@ -32,7 +32,7 @@ def refuse_locked(row: InstanceRow, is_admin: bool) -> None:
 
 def change(connection: sa.Connection, row: InstanceRow, values: JsonMapping) -> None:
     """Write `values` (columns of `instance`) to the instance. Raises NotFoundError if it was deleted meanwhile."""
-    if not swap(connection, row.uuid, {**values, "updated_at": int(time.time())}):
+    if not swap(connection, row.uuid, {**values, "updated_at": clock.seconds(connection)}):
         raise NotFoundError(f"Instance {row.uuid} could not be found.")
 
 

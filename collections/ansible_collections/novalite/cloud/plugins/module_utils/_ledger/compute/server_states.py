@@ -11,7 +11,6 @@ that server alone, so that the others of the same call are recorded.
 from __future__ import annotations
 
 import collections
-import time
 import typing as t
 from dataclasses import dataclass, field
 
@@ -24,6 +23,7 @@ from ..._model.rows import InstanceRow
 from ..._rules.build_states import BUILDS, CREATE, UNSHELVE, Build, build_of
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
+from ..db import clock
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
 from ..network.preexisting_ports import interfaces_to_release, let_go
@@ -31,7 +31,7 @@ from ..placement import departures
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
 from ..queries import actions
-from ..queries.instance_rows import being_built, instance_rows, swap
+from ..queries.instance_rows import being_built, check_known, instance_rows, swap
 from ..queries.views import instances_by
 from ..volumes import server_volumes, volume_attachments
 from . import migrations, shelving
@@ -72,8 +72,10 @@ def record_outcomes(
     connection: sa.Connection, outcomes: t.Mapping[str, Outcome], max_attempts: int = MAX_ATTEMPTS
 ) -> JsonObject:
     """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`. Returns
-    what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an error."""
-    now = int(time.time())
+    what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an error.
+    Raises NotFoundError for servers that there never were."""
+    check_known(connection, outcomes)
+    now = clock.seconds(connection)
     report = _Report()
     before = instances_by(connection, uuids=outcomes, deleted=True)
     of_these = instance.c.uuid.in_(sorted(outcomes))
@@ -84,10 +86,7 @@ def record_outcomes(
     report.unshelving = frozenset(uuid for uuid, row in rows.items() if _build(row) is UNSHELVE)
     by_state: dict[str, list[tuple[InstanceRow, Outcome]]] = {state: [] for state in STATES}
     for uuid, outcome in outcomes.items():
-        if uuid in rows:
-            by_state[outcome["state"]].append((rows[uuid], outcome))
-        else:
-            report.errors.append({"name": uuid, "uuid": uuid, "message": "the ledger knows no such server"})
+        by_state[outcome["state"]].append((rows[uuid], outcome))
     _active(connection, by_state["active"], report, now)
     exhausted = _retry(connection, by_state["retry"], report, max_attempts, now)
     _failed(connection, by_state["error"] + exhausted, report, now)
@@ -276,7 +275,9 @@ def spawning(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
         instance.c.task_state == "networking",
     )
     _lock_hosts(connection, connection.execute(sa.select(instance.c.host).where(waiting)).scalars())
-    connection.execute(sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time())))
+    connection.execute(
+        sa.update(instance).where(waiting).values(task_state="spawning", updated_at=clock.seconds(connection))
+    )
 
 
 def record_deleted(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) -> None:

@@ -11,7 +11,6 @@ needs none.
 from __future__ import annotations
 
 import hashlib
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -25,7 +24,7 @@ from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE, build_of
 from ..._scheduling.rows import unpinned as without_host
 from ..catalog import image_snapshots
 from ..catalog.image_records import delete_images
-from ..db import tables
+from ..db import clock, tables
 from ..db.tables import compute_host, image, vif
 from ..network.addresses import release_host_address
 from ..placement import departures
@@ -62,7 +61,7 @@ def ended_shelve(
     image_snapshots.ended(connection, row, details, error, host_result)
     if error is not None:
         return {} if host_result.get("untouched") else {"vm_state": "stopped", "power_state": SHUTDOWN}
-    now, kept = int(time.time()), None
+    now, kept = clock.seconds(connection), None
     if "image_id" in details:
         try:
             kept = image_of(lookups.image_by_id(connection, details["image_id"], row.project_id))

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import functools
 import json
-import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._json import Json, JsonObject
 from ..._rules import pools
-from ..db import tables
+from ..db import clock, tables
 from ..db.engine import HEAD
 from ..db.ledger_identity import ledger_id
 from ..db.tables import server_group, server_group_member
@@ -49,7 +48,7 @@ class Slicer:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self._ledger = ledger_id(connection)
-        self._now = int(time.time())
+        self._now = clock.seconds(connection)
         self._read: dict[tuple[str, Json], list[Row]] = {}
 
     def of_instances(self, uuids: t.Collection[str], host: str | None = None) -> dict[str, str]:

@@ -6,7 +6,6 @@ them, as in Nova. The snapshots are taken by a job after that."""
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -20,6 +19,7 @@ from ..._rules import volume_mappings
 from ..._rules.volume_asks import VolumeRequest
 from ..catalog import image_snapshots
 from ..catalog.image_records import check_free, insert_image
+from ..db import clock
 from ..db.tables import image
 from ..queries import actions
 from ..queries.instance_rows import instance_row
@@ -72,7 +72,7 @@ def create(
         )
     of_image = {**volume_mappings.written(mappings), "instance_uuid": row.uuid, **details["properties"]}
     _record(connection, row.project_id, details["image_id"], details["name"], row.image, of_image)
-    now = int(time.time())
+    now = clock.seconds(connection)
     actions.start(connection, ACTION, {row.uuid: details}, request_id, now, user_id=user_id, project_id=row.project_id)
     actions.finish(connection, ACTION, [(row.uuid, row.host, None)], now=now)
     return snapshots

@@ -15,22 +15,26 @@ import time
 
 import sqlalchemy as sa
 
+from ..._errors import BehindError
 from .tables import ledger_identity
 
 _READ_ONLY_TRANSACTION = "25006"  # PostgreSQL's SQLSTATE
 
 
-def sentence(connection: sa.Connection, for_tenants: bool = False) -> str | None:
-    """Return why nothing may be changed, and the remedy, as one sentence; None for a ledger that is up to date. The
-    reason may name files and hosts: `for_tenants` have it left out."""
+def refusal(connection: sa.Connection) -> BehindError | None:
+    """Return why nothing may be changed, and the remedy; None for a ledger that is up to date."""
     row = connection.execute(sa.select(ledger_identity.c.behind, ledger_identity.c.behind_since)).first()
     if row is None or row.behind is None:
         return None
-    reason = "" if for_tenants else f" ({row.behind})"
-    return (
-        f"the ledger is behind its hosts since {moment(row.behind_since or 0)}{reason}: nothing can be changed until "
-        "ledger_rebuild.yml has asked all hosts"
-    )
+    since = f"the ledger is behind its hosts since {moment(row.behind_since or 0)}"
+    remedy = "nothing can be changed until ledger_rebuild.yml has asked all hosts"
+    return BehindError(f"{since} ({row.behind}): {remedy}", f"{since}: {remedy}")
+
+
+def sentence(connection: sa.Connection) -> str | None:
+    """Return the refusal's sentence, for those who look at the ledger."""
+    error = refusal(connection)
+    return None if error is None else str(error)
 
 
 def begin(connection: sa.Connection, reason: str, now: int) -> None:

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 
 from ..._host import read_text, write_atomically
 
+NEVER = -1.0  # before all that is written
 SKEW = 5.0  # seconds by which clocks of one cloud may differ
 _ASKED_EVERY = 60.0  # seconds for which this machine's monotonic clock counts on from the database's
 _SAMPLE = "novalite_clock"  # of a database connection: its clock, and the monotonic one at that moment
@@ -44,16 +45,21 @@ def seconds(connection: sa.Connection) -> int:
     return int(now(connection))
 
 
+def at(connection: sa.Connection, moment: float) -> float:
+    """Return the time at that `moment` of this process's monotonic clock, in seconds since the epoch."""
+    return now(connection) - (time.monotonic() - moment)
+
+
 def before(connection: sa.Connection, age: float) -> float:
     """Return the time such that whatever was written until then is known to be `age` seconds old, or older.
 
-    0 for a while after this machine's clock was set: nobody knows then how old anything is.
+    NEVER for a while after this machine's clock was set: nobody knows then how old anything is.
     """
     now_ = now(connection)
     path = connection.engine.url.database if connection.dialect.name == "sqlite" else None
     current = _current(now_)
     set_at = _set_at(_kept(path), current) if path and current else 0.0
-    return now_ - age if now_ - set_at >= age else 0.0
+    return now_ - age if now_ - set_at >= age else NEVER
 
 
 def is_ahead(connection: sa.Connection, newest: float | None) -> bool:

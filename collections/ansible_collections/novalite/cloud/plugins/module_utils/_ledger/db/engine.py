@@ -117,22 +117,22 @@ def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool 
     `while_behind`: logins, workers' signs of life, and whatever brings the ledger up to date.
     """
     with clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
-        refusal = None if while_behind else behind.sentence(connection)
-        with _read_only(connection, refusal) if refusal else contextlib.nullcontext():
+        refusal = None if while_behind else behind.refusal(connection)
+        with contextlib.nullcontext() if refusal is None else _read_only(connection, refusal):
             yield connection
         if check_mode:
             unit.rollback()
 
 
 @contextlib.contextmanager
-def _read_only(connection: sa.Connection, refusal: str) -> t.Iterator[None]:
-    """Let nothing be written: who tries is told `refusal`."""
+def _read_only(connection: sa.Connection, refusal: BehindError) -> t.Iterator[None]:
+    """Let nothing be written: an attempt ends in `refusal`."""
     behind.refuse_writes(connection)
     try:
         yield
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         if behind.is_refusal(error):
-            raise BehindError(refusal) from error
+            raise refusal from error
         raise
     finally:
         if connection.dialect.name == "sqlite":  # the pool's next user has the same connection
@@ -155,14 +155,21 @@ def take_turns(connection: Connection, lock: int) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
 
 
-def _remember(engine: sa.Engine, place: Place) -> None:
-    """Write down which ledger this place has, where nobody has done so before; and how this machine's clock stands."""
-    if place.path:
-        clock.note(place.path)
-    if known.known(place) is None:
-        with engine.connect().execution_options(**DEFERRED) as connection:
-            if identity := known.identity_of(connection):
-                known.keep(place, identity)
+def remember(engine: sa.Engine, place: Place) -> None:
+    """Write down which ledger this place has."""
+    with engine.connect().execution_options(**DEFERRED) as connection:
+        if identity := known.identity_of(connection):
+            known.keep(place, identity)
+
+
+def _opened(engine: sa.Engine, place: Place, check_mode: bool = False) -> sa.Engine:
+    """The engine of a ledger that is in use from here on; what lies beside it is brought along."""
+    if not check_mode:
+        if place.path:
+            clock.note(place.path)
+        if known.known(place) is None:
+            remember(engine, place)
+    return engine
 
 
 # --- SQLite ---------------------------------------------------------------------------------------------------------
@@ -173,9 +180,7 @@ def _open_file(place: Place, check_mode: bool, verify: known.Verifier) -> sa.Eng
     if os.path.exists(path):
         engine = of_file(path, BUSY_TIMEOUT, verify)
         if _is_current(engine, path):
-            if not check_mode:
-                _remember(engine, place)
-            return engine
+            return _opened(engine, place, check_mode)
         engine.dispose()
     else:
         verify(None)
@@ -199,8 +204,7 @@ def _open_file(place: Place, check_mode: bool, verify: known.Verifier) -> sa.Eng
                 raw.execute("PRAGMA journal_mode=WAL")
             _keep_copy(engine, home)
             _migrate(engine, place)
-        _remember(engine, place)
-    return engine
+        return _opened(engine, place)
 
 
 def make_home(home: str) -> None:
@@ -248,12 +252,12 @@ def _open_server(place: Place, check_mode: bool, verify: known.Verifier) -> sa.E
     engine = _server_engine(t.cast(sa.URL, place.url), verify)
     if not _is_current(engine, place.shown):
         if check_mode:
-            raise NovaliteError(f"the ledger at {place.shown} is to be made or migrated first: run once without --check")
+            raise NovaliteError(
+                f"the ledger at {place.shown} is to be made or migrated first: run once without --check"
+            )
         _keep_copy(engine, place.home)
         _migrate(engine, place)
-    if not check_mode:
-        _remember(engine, place)
-    return engine
+    return _opened(engine, place, check_mode)
 
 
 def _server_engine(url: sa.URL, verify: known.Verifier) -> sa.Engine:
@@ -323,7 +327,7 @@ def _migrate(engine: sa.Engine, place: Place) -> None:
         lost = known.known(place) if new else None
         if lost is not None:  # until it is filled again, nobody is to take it for one that has nothing
             connection.execute(sa.update(ledger_identity).values(uuid=lost))
-            behind.begin(connection, "it was lost, and this one was made in its place", int(clock.now(connection)))
+            behind.begin(connection, "it was lost, and this one was made in its place", clock.seconds(connection))
 
 
 def move_to_revision(connection: sa.Connection, revision: str) -> None:

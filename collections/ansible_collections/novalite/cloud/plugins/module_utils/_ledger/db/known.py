@@ -23,7 +23,9 @@ from .tables import ledger_identity
 FIRST_WITH_IDENTITY = "0013"  # revision
 _NAME = "ledger.known"
 _SQLITE = "SELECT name FROM sqlite_master WHERE name IN ('alembic_version', 'ledger_identity')"
-_SERVER = "SELECT name FROM unnest(ARRAY['alembic_version', 'ledger_identity']) name WHERE to_regclass(name) IS NOT NULL"
+_SERVER = (
+    "SELECT name FROM unnest(ARRAY['alembic_version', 'ledger_identity']) name WHERE to_regclass(name) IS NOT NULL"
+)
 _MODE = 0o600
 
 

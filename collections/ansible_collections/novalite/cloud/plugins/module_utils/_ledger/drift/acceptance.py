@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ from ..._drift import proofs
 from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
 from ..compute.server_actions import RUNNING, SHUTDOWN
+from ..db import clock
 from ..db.tables import allocation, compute_host, instance
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume, volume_attachment
@@ -66,7 +66,7 @@ def _not_now(row: InstanceRow, moves: t.Container[str]) -> str | None:
 def write(connection: sa.Connection, chosen: t.Iterable[JsonMapping]) -> list[JsonObject]:
     """Record these guests on their `to_host`, with their claims and the volumes whose files are there. Returns
     corrections as ledger_heal does; whose row was changed meanwhile is left out."""
-    now, corrections = int(time.time()), []
+    now, corrections = clock.seconds(connection), []
     for guest in chosen:
         uuid, source, host = guest["uuid"], guest["from_host"], guest["to_host"]
         (row,) = instance_rows(connection, instance.c.uuid == uuid)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
+from ..db import clock
 from ..db.tables import instance, instance_security_group, keypair, security_group
 from ..db.tables_ec2 import ec2_instance, ec2_keypair, ec2_request
 from ..queries import server_listing
@@ -42,7 +42,7 @@ _BATCH = 500  # of the variables that one statement may have
 
 def instance_ids(connection: sa.Connection, project_id: str) -> dict[int, str]:
     """{number: UUID} of the project's instances, with those that were just terminated, oldest first."""
-    recently = int(time.time()) - REMEMBERED
+    recently = clock.seconds(connection) - REMEMBERED
     query = (
         sa.select(instance.c.id, instance.c.uuid)
         .where(
@@ -140,7 +140,7 @@ def repeated(
     """Return what an earlier request with this token made; None if there was none: remember() then takes the result,
     and others with the token wait until this transaction ends. Raises ConflictError if `parameters` are not what
     that request had."""
-    now = int(time.time())
+    now = clock.seconds(connection)
     connection.execute(sa.delete(ec2_request).where(ec2_request.c.created_at < now - KEPT))
     hashed = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
     made = connection.execute(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid as uuids
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from ..._errors import QuotaError
 from ..._model.instance import Instance
 from ..compute import api_created
+from ..db import clock
 from ..db.tables import instance, instance_action
 from ..db.tables_ec2 import ec2_instance
 from ..jobs import job_rows
@@ -45,7 +45,7 @@ def terminate(connection: sa.Connection, server: Instance) -> bool:
         "request_hash": None,
         "retry_of": None,
         "timeout_seconds": TIMEOUT,
-        "created_at": time.time(),
+        "created_at": clock.now(connection),
     }
     with contextlib.suppress(QuotaError):
         job_rows.add(connection, row, [server["uuid"]])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import time
 import typing as t
 import uuid
 
@@ -17,7 +16,7 @@ from cryptography.fernet import InvalidToken
 from ..._errors import ConflictError, NotFoundError, NovaliteError, QuotaError
 from ..._json import JsonObject
 from ..._rules.records import NAME_LENGTH, check_text
-from ..db import tables
+from ..db import clock, tables
 from ..db.sealing import Seal
 from ..db.tables_identity import application_credential as application
 from ..db.tables_identity import domain, user
@@ -62,7 +61,7 @@ def create_application_credential(
         "roles": sorted(roles),
         "unrestricted": unrestricted,
         "expires_at": expires_at,
-        "created_at": int(time.time()),
+        "created_at": clock.seconds(connection),
         "access_rules": access_rules,
     }
     connection.execute(sa.insert(application).values(**row))
@@ -112,7 +111,7 @@ def create_ec2_credential(
     if count(connection, ec2.c.user_id == user_id) >= MOST:
         raise QuotaError(f"a user has at most {MOST} EC2 credentials: delete one first")
     access, secret = secrets.token_hex(16), secrets.token_hex(16)
-    row = {"user_id": user_id, "project_id": project_id, "created_at": int(time.time())}
+    row = {"user_id": user_id, "project_id": project_id, "created_at": clock.seconds(connection)}
     if chosen_pair is not None:
         access, secret = chosen_pair["access"], chosen_pair["secret"]
         row["blob"] = seal.encrypt(chosen_pair["blob"])

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, ForbiddenError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
-from ..db import tables, tables_identity
+from ..db import clock, tables, tables_identity
 from ..db.tables_identity import domain as table
 from ..db.tables_identity import token, user, user_group
 from ..queries.counts import count, equal
@@ -70,7 +69,7 @@ def domain_names(connection: sa.Connection) -> dict[str, str]:
 
 def create_domain(connection: sa.Connection, values: JsonMapping) -> Domain:
     """Make a domain of `name`, `description` and `enabled`. Raises ConflictError for a name that is taken."""
-    row = {"id": uuid.uuid4().hex, "created_at": int(time.time()), **_checked(values)}
+    row = {"id": uuid.uuid4().hex, "created_at": clock.seconds(connection), **_checked(values)}
     if count(connection, table.c.id.is_not(None)) >= MOST:
         raise NovaliteError(f"there are {MOST} domains, and no more can be made: delete one first")
     _refuse_taken(connection, row["name"])
@@ -93,7 +92,7 @@ def update_domain(connection: sa.Connection, domain_id: str, values: JsonMapping
 
 def _end_tokens(connection: sa.Connection, domain_id: str) -> None:
     mine = user.c.domain_id == domain_id
-    connection.execute(sa.update(user).where(mine).values(tokens_valid_since=time.time()))
+    connection.execute(sa.update(user).where(mine).values(tokens_valid_since=clock.now(connection)))
     users = sa.select(user.c.id).where(mine)
     projects = sa.select(tables.project.c.id).where(tables.project.c.domain_id == domain_id)
     ended = sa.or_(token.c.user_id.in_(users), token.c.project_id.in_(projects), token.c.domain_id == domain_id)

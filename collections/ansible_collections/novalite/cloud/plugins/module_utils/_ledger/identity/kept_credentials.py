@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import time
 import typing as t
 import uuid
 
@@ -15,6 +14,7 @@ from cryptography.fernet import InvalidToken
 
 from ..._errors import NotFoundError, NovaliteError, QuotaError
 from ..._json import JsonMapping, JsonObject
+from ..db import clock
 from ..db.sealing import Seal
 from ..db.tables_identity import credential as table
 from ..db.tables_identity import ec2_credential as ec2
@@ -62,7 +62,7 @@ def create_credential(connection: sa.Connection, seal: Seal, values: JsonMapping
     if count(connection, table.c.user_id == values["user_id"]) >= MOST:
         raise QuotaError(f"a user has at most {MOST} credentials: delete one first")
     row = {name: values[name] for name in ("type", "user_id", "project_id")}
-    row |= {"id": uuid.uuid4().hex, "created_at": int(time.time())}
+    row |= {"id": uuid.uuid4().hex, "created_at": clock.seconds(connection)}
     connection.execute(sa.insert(table).values(**row, blob=seal.encrypt(values["blob"])))
     return {**row, "blob": values["blob"]}
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -15,7 +14,7 @@ from ..._addressing.pools import to_text
 from ..._errors import ConflictError, ForbiddenError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, check_text, checked_names
-from ..db import tables
+from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
 from ..db.tables_networking import address_scope, subnet_pool
 from ..db.tables_volumes import volume
@@ -42,7 +41,7 @@ def write_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) ->
         before = {"quotas": quota_limits(connection, ids[name])} if name in ids else None
         if before is None:
             ids[name] = uuid.uuid4().hex
-            connection.execute(sa.insert(table).values(id=ids[name], name=name, created_at=int(time.time())))
+            connection.execute(sa.insert(table).values(id=ids[name], name=name, created_at=clock.seconds(connection)))
         write_quotas(connection, ids[name], quotas)
         changes.note(name, before, {"quotas": quota_limits(connection, ids[name])})
     return changes.result(
@@ -83,7 +82,7 @@ def create_project(connection: sa.Connection, values: JsonMapping) -> str:
         _check_parent(connection, parent_id, domain_id)
     (name,) = checked_names("project", [values], NAME_LENGTH)
     _refuse_taken(connection, name, domain_id)
-    row: JsonObject = {"id": uuid.uuid4().hex, "name": name, "created_at": int(time.time())}
+    row: JsonObject = {"id": uuid.uuid4().hex, "name": name, "created_at": clock.seconds(connection)}
     if domain_id != DEFAULT_DOMAIN:
         # what playbooks know it by is one over all domains
         row |= {"name": f"{name[:31]}-{row['id']}", "display_name": name}

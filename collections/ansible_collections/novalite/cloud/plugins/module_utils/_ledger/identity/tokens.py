@@ -9,12 +9,12 @@ import base64
 import dataclasses
 import hashlib
 import secrets
-import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._json import JsonObject
+from ..db import clock
 from ..db.tables import project
 from ..db.tables_identity import application_credential, domain, trust, user
 from ..db.tables_identity import token as table
@@ -111,7 +111,7 @@ def issue_token(
     `issued_at` is when the proof (a password) was read: a password that was changed since then makes this token void.
     `expires_at` is the latest end (of the token or credential that this one comes from); `lifetime` is in seconds.
     """
-    now = time.time()
+    now = clock.now(connection)
     issued_at = now if issued_at is None else issued_at
     end = min(issued_at + lifetime, expires_at if expires_at is not None else float("inf"))
     audit_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
@@ -181,5 +181,5 @@ def revoke_token(connection: sa.Connection, text: str) -> bool:
 
 def revoke_tokens(connection: sa.Connection, user_id: str) -> None:
     """Make all tokens of a user void, also one that is being issued right now."""
-    connection.execute(sa.update(user).where(user.c.id == user_id).values(tokens_valid_since=time.time()))
+    connection.execute(sa.update(user).where(user.c.id == user_id).values(tokens_valid_since=clock.now(connection)))
     connection.execute(sa.delete(table).where(table.c.user_id == user_id))

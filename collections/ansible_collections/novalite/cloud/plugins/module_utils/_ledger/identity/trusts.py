@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -13,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import NotFoundError, QuotaError
 from ..._json import JsonObject
+from ..db import clock
 from ..db.tables_identity import trust as table
 from ..queries.counts import count, equal
 
@@ -33,7 +33,7 @@ def create_trust(
     remaining_uses: int | None = None,
 ) -> Trust:
     """Record a trust; its users, project and roles must be there. Raises QuotaError beyond 100 of a trustor."""
-    connection.execute(sa.delete(table).where(table.c.expires_at <= time.time()))
+    connection.execute(sa.delete(table).where(table.c.expires_at <= clock.now(connection)))
     if count(connection, table.c.trustor_user_id == trustor_user_id) >= MOST:
         raise QuotaError(f"a user gives at most {MOST} trusts: delete one first")
     row = {
@@ -45,7 +45,7 @@ def create_trust(
         "impersonation": impersonation,
         "expires_at": expires_at,
         "remaining_uses": remaining_uses,
-        "created_at": int(time.time()),
+        "created_at": clock.seconds(connection),
     }
     connection.execute(sa.insert(table).values(**row))
     return row
@@ -53,7 +53,7 @@ def create_trust(
 
 def trust_by_id(connection: sa.Connection, trust_id: str) -> Trust | None:
     """Return the trust of this id; None where there is none, or it has ended."""
-    valid = sa.or_(table.c.expires_at.is_(None), table.c.expires_at > time.time())
+    valid = sa.or_(table.c.expires_at.is_(None), table.c.expires_at > clock.now(connection))
     row = connection.execute(sa.select(table).where(table.c.id == trust_id, valid)).mappings().first()
     return None if row is None else dict(row)
 
@@ -69,7 +69,7 @@ def find_trust(connection: sa.Connection, trust_id: str) -> Trust:
 def list_trusts(connection: sa.Connection, trustor: str | None = None, trustee: str | None = None) -> list[Trust]:
     """Return all trusts that have not ended, the oldest first; or those that this user gave, or was given."""
     conditions = equal({table.c.trustor_user_id: trustor, table.c.trustee_user_id: trustee})
-    valid = sa.or_(table.c.expires_at.is_(None), table.c.expires_at > time.time())
+    valid = sa.or_(table.c.expires_at.is_(None), table.c.expires_at > clock.now(connection))
     query = sa.select(table).where(*conditions, valid).order_by(table.c.created_at, table.c.id)
     return [dict(row) for row in connection.execute(query).mappings()]
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
-from ..db import tables
+from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, domain, role_assignment, user
 from ..queries.counts import equal, is_any
 from .assignments import Place, grant, revoke
@@ -70,7 +69,7 @@ def insert_user(connection: sa.Connection, values: JsonMapping, domain_id: str =
     name = checked["name"]
     if user_by_name(connection, name, domain_id) is not None:
         raise ConflictError(f"a user {name!r} exists already")
-    row = {"id": uuid.uuid4().hex, "created_at": int(time.time()), "domain_id": domain_id, **checked}
+    row = {"id": uuid.uuid4().hex, "created_at": clock.seconds(connection), "domain_id": domain_id, **checked}
     if domain_id != DEFAULT_DOMAIN:
         # what playbooks know it by is one over all domains
         row |= {"name": f"{name[:222]}-{row['id']}", "display_name": name}

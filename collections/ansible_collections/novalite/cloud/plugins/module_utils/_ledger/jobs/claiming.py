@@ -8,13 +8,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-import time
 import typing as t
 import uuid
 
 import sqlalchemy as sa
 
 from ..._json import JsonMapping
+from ..db import clock
 from ..db.engine import take_turns
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance, run, run_job
@@ -110,7 +110,7 @@ def claim(connection: sa.Connection, worker_id: str, kinds: Kinds, limits: Limit
     chosen = _choose(connection, _waiting(connection, kinds, full, load), load, kinds, limits)
     if not chosen:
         return None
-    now, run_id = time.time(), str(uuid.uuid4())
+    now, run_id = clock.now(connection), str(uuid.uuid4())
     first = chosen[0]
     projects = {waiter.project_id for waiter in chosen}
     connection.execute(
@@ -195,7 +195,7 @@ def _drop_overtaken(connection: sa.Connection) -> None:
     connection.execute(
         sa.update(job)
         .where(job.c.kind == "launch", job.c.state == "queued", any_instance, ~remaining_instance)
-        .values(state="failed", message="ended by a request to delete", finished_at=time.time())
+        .values(state="failed", message="ended by a request to delete", finished_at=clock.now(connection))
     )
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -16,6 +15,7 @@ from ..._rules.build_states import CREATE, UNSHELVE, build_of
 from ..compute import interfaces, server_actions, shelving
 from ..compute.create import begin_again as build_again
 from ..compute.server_states import record_outcomes
+from ..db import clock
 from ..db.tables import instance, instance_action
 from ..queries.volume_views import attachments_by
 from ..volumes import volume_attachments, volume_snapshots, volume_uploads, volumes
@@ -93,7 +93,7 @@ def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], 
     rows = _rows(connection, uuids)
     if kind == LAUNCH:
         failed = [row for row in rows if row.vm_state == "error" and row.task_state is None and row.host is None]
-        build_again(connection, failed, {}, request_id, int(time.time()))
+        build_again(connection, failed, {}, request_id, clock.seconds(connection))
         return [row.uuid for row in failed]
     if kind == TERMINATE:
         return [row.uuid for row in rows]
@@ -112,7 +112,7 @@ def forgive(connection: sa.Connection, uuids: t.Collection[str]) -> None:
     """Forget which hosts failed to build these: it may have been another instance of the same run that they refused."""
     waiting = (instance.c.vm_state == "building", instance.c.task_state == "scheduling", instance.c.host.is_(None))
     these = sa.update(instance).where(instance.c.uuid.in_(list(uuids)), *waiting)
-    connection.execute(these.values(attempts=[], updated_at=int(time.time())))
+    connection.execute(these.values(attempts=[], updated_at=clock.seconds(connection)))
 
 
 def hosts_tried(connection: sa.Connection, uuids: t.Collection[str]) -> list[str]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
 from ..._json import Json, JsonMapping, JsonObject
+from ..db import clock
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..identity.quotas import check_quota
@@ -152,7 +152,7 @@ def is_due(connection: sa.Connection, kind: str, seconds: int) -> bool:
         .limit(LOOKED_AT)
     )
     last = next((row for row in connection.execute(query) if "limit" not in row.variables), None)
-    return last is None or (last.state in FINAL and last.created_at <= time.time() - seconds)
+    return last is None or (last.state in FINAL and last.created_at <= clock.now(connection) - seconds)
 
 
 # --- Writing --------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def cancel_waiting(connection: sa.Connection, job_id: str) -> bool:
     """Cancel a job that waits; False when it does not."""
     values = {"state": CANCELLED, "cancel_requested": True, "message": "cancelled before it began"}
     query = sa.update(job).where(job.c.id == job_id, job.c.state == QUEUED)
-    return bool(connection.execute(query.values(finished_at=time.time(), **values)).rowcount)
+    return bool(connection.execute(query.values(finished_at=clock.now(connection), **values)).rowcount)
 
 
 def ask_to_cancel(connection: sa.Connection, job_id: str) -> bool:

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
 
+from ..db import clock
 from ..db.tables_jobs import run, worker
 
 SERVICE_DOWN_TIME = 60.0  # seconds, as in Nova
@@ -17,18 +17,24 @@ SERVICE_DOWN_TIME = 60.0  # seconds, as in Nova
 
 def add(connection: sa.Connection, worker_id: str, *, machine: str, hostname: str, pid: int) -> None:
     """Record a worker that begins to work now."""
-    values = {"id": worker_id, "machine": machine, "hostname": hostname, "pid": pid, "started_at": time.time()}
-    connection.execute(sa.insert(worker).values(seen_at=_clock(connection), **values))
+    values = {
+        "id": worker_id,
+        "machine": machine,
+        "hostname": hostname,
+        "pid": pid,
+        "started_at": clock.now(connection),
+    }
+    connection.execute(sa.insert(worker).values(seen_at=clock.now(connection), **values))
 
 
 def beat(connection: sa.Connection, worker_id: str) -> None:
     """Give a sign of life."""
-    connection.execute(sa.update(worker).where(worker.c.id == worker_id).values(seen_at=_clock(connection)))
+    connection.execute(sa.update(worker).where(worker.c.id == worker_id).values(seen_at=clock.now(connection)))
 
 
 def stop(connection: sa.Connection, worker_id: str) -> None:
     """Record that the worker works no more."""
-    connection.execute(sa.update(worker).where(worker.c.id == worker_id).values(stopped_at=time.time()))
+    connection.execute(sa.update(worker).where(worker.c.id == worker_id).values(stopped_at=clock.now(connection)))
 
 
 def last_seen(connection: sa.Connection) -> float | None:
@@ -48,7 +54,7 @@ def machines(connection: sa.Connection) -> list[Machine]:
     """Return the machines on which workers were started that nobody stopped."""
     seen_at = sa.func.max(worker.c.seen_at)
     query = (
-        sa.select(worker.c.hostname, seen_at, _clock(connection) - seen_at < SERVICE_DOWN_TIME)
+        sa.select(worker.c.hostname, seen_at, clock.now(connection) - seen_at < SERVICE_DOWN_TIME)
         .where(worker.c.stopped_at.is_(None))
         .group_by(worker.c.hostname)
         .order_by(worker.c.hostname)
@@ -68,7 +74,7 @@ class Held(t.NamedTuple):
 
 def runs_of_others(connection: sa.Connection, me: str) -> list[Held]:
     """Return the runs that other workers have."""
-    silent = (_clock(connection) - worker.c.seen_at).label("silent")
+    silent = (clock.now(connection) - worker.c.seen_at).label("silent")
     query = (
         sa.select(run.c.id, run.c.worker_id, worker.c.machine, worker.c.stopped_at, silent)
         .outerjoin(worker, worker.c.id == run.c.worker_id)
@@ -81,10 +87,3 @@ def forget(connection: sa.Connection, before: float) -> None:
     """Remove the rows of workers that were seen before this time last, and have no run."""
     busy = sa.select(run.c.worker_id).where(run.c.state == "running")
     connection.execute(sa.delete(worker).where(worker.c.seen_at < before, worker.c.id.not_in(busy)))
-
-
-def _clock(connection: sa.Connection) -> sa.ColumnElement[float] | sa.Extract:
-    """Now, by a clock that all workers share."""
-    if connection.dialect.name == "postgresql":
-        return sa.func.extract("epoch", sa.func.clock_timestamp())
-    return sa.literal(time.time())

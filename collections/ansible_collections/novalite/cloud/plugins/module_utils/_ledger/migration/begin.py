@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -15,6 +14,7 @@ from ..._errors import ConflictError, NovaliteError
 from ..._model.instance import Flavor, Instance
 from ..._model.rows import InstanceRow, MoveRow
 from ..compute import migrations, server_actions, server_requests
+from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume, volume_attachment
 from ..identity import quotas
@@ -133,10 +133,11 @@ def local_volume(connection: sa.Connection, uuid: str) -> str | None:
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:
-    """Tell whether the host was seen within the last minute. The playbook then asks the host itself."""
+    """Tell whether the host was seen within the last minute, as far as that is known. The playbook then asks the host
+    itself."""
     columns = (compute_host.c.up, compute_host.c.last_seen_at)
     row = connection.execute(sa.select(*columns).where(compute_host.c.name == host)).first()
-    return row is not None and row.up and time.time() - row.last_seen_at < SERVICE_DOWN_TIME
+    return row is not None and row.up and row.last_seen_at > clock.before(connection, SERVICE_DOWN_TIME)
 
 
 def _check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavor: Flavor) -> None:

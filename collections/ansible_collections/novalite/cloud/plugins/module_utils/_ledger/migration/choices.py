@@ -82,7 +82,7 @@ def place(connection: sa.Connection, server: Instance, move: MoveRow, params: Js
         connection.execute(
             sa.update(migration)
             .where(migration.c.id == move.id)
-            .values(status=status, dest_host=destination.host, updated_at=migrations.now_())
+            .values(status=status, dest_host=destination.host, updated_at=migrations.now_(connection))
         )
     return destination
 

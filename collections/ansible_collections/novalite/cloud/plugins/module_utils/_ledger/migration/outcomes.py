@@ -17,7 +17,7 @@ from ..._plan import targets
 from ..._rules.records import with_diff
 from ..compute import migrations, power_states, server_actions
 from ..db.tables import instance
-from ..queries.instance_rows import instance_row, instance_rows, swap
+from ..queries.instance_rows import check_known, instance_row, instance_rows, swap
 from ..queries.views import instances_by
 from . import host_plans
 
@@ -29,6 +29,7 @@ def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Record the step `commit` or `end` of the moves; `params["before"]` is the result of the step before."""
     before = params.get("before") or {}
     going = _knowing(params, before.get("moves") or params.get("moves") or [])
+    check_known(connection, (move["uuid"] for move in going))
     step = _commit if params["state"] == "commit" else _end
     result = _so_far(before, step(connection, params, going))
     if step is _end:
@@ -234,5 +235,5 @@ def _settle_interrupted(connection: sa.Connection, server: Instance, move: MoveR
     if not arrived:
         migrations.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
         return
-    swap(connection, server["uuid"], {"host": move.dest_host, "updated_at": migrations.now_()})
+    swap(connection, server["uuid"], {"host": move.dest_host, "updated_at": migrations.now_(connection)})
     migrations.finish(connection, move, row)

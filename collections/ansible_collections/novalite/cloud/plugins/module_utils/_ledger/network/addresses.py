@@ -11,7 +11,6 @@ out first, so that one which a guest may still hold (a lease, an ARP cache) is t
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import netaddr
@@ -23,6 +22,7 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Instance, Nic
 from ..._model.instance import Network as NicNetwork
 from ..._rules.records import Changes
+from ..db import clock
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
 from ..db.tables_addresses import OF_VIF, host_owner
@@ -59,7 +59,7 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
     Raises NovaliteError when a pool has too few addresses left, and three different errors for an address that was
     asked for: outside of the network, reserved, in use.
     """
-    now = int(time.time())
+    now = clock.seconds(connection)
     interfaces_and_hosts = _interfaces_and_hosts(instances)
     networks = _networks(connection, interfaces_and_hosts)
     further = host_networks.further_ranges(connection, interfaces_and_hosts)
@@ -279,7 +279,7 @@ def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: 
     owners = sorted({f"vif:{vif_id}" for vif_id in vif_ids})
     if not owners:
         return 0
-    now = int(time.time()) if now is None else now
+    now = clock.seconds(connection) if now is None else now
     free = {"owner": None, "further_of": None, "last_owner": pool_table.c.owner, "released_at": now}
     released = connection.execute(
         sa.update(pool_table)
@@ -324,6 +324,8 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     released = connection.execute(
         sa.update(pool_table)
         .where(own, ~needed)
-        .values(owner=None, last_owner=pool_table.c.owner, released_at=int(time.time()) if now is None else now)
+        .values(
+            owner=None, last_owner=pool_table.c.owner, released_at=clock.seconds(connection) if now is None else now
+        )
     )
     return released.rowcount > 0

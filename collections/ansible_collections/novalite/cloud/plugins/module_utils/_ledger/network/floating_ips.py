@@ -9,7 +9,6 @@ The ledger only. What the hypervisors translate is the module `router`'s; `hosts
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -18,6 +17,7 @@ from ..._addressing.pools import to_int, to_text
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
+from ..db import clock
 from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
 from ..db.tables_addresses import HELD, HELD_ALL, LED_TO
@@ -68,7 +68,7 @@ def release_floating_ips(connection: sa.Connection, project: str, items: t.Seque
 
 
 def _begin(connection: sa.Connection, project: str, items: t.Sequence[Item], absent: bool = False) -> _Work:
-    work = _Work(connection, project_by_name(connection, project, lock=True), int(time.time()))
+    work = _Work(connection, project_by_name(connection, project, lock=True), clock.seconds(connection))
     for item in items:
         _check(item, absent)
     for item in items:

@@ -11,7 +11,6 @@ owner with a number (`vif:<id>/1`), so that they are taken, kept and given back 
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import netaddr
@@ -21,6 +20,7 @@ from ..._addressing import texts
 from ..._addressing.pools import to_int
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
+from ..db import clock
 from ..db.tables import fixed_ip, floating_ip, vif
 from ..db.tables_addresses import MOST_ADDRESSES, OF_VIF
 from ..queries.network_records import Network, Port
@@ -112,7 +112,7 @@ def _take_ipv4(connection: sa.Connection, row: Network, number: str, missing: t.
     for owner, wish in zip(free, missing):
         by_ranges.setdefault(tuple(subnet.cidr for subnet in wish.subnets), {})[owner] = wish.address
     for ranges, wishes in by_ranges.items():
-        claim_addresses(connection, row, wishes, int(time.time()), [], () if ranges == (row.cidr,) else ranges)
+        claim_addresses(connection, row, wishes, clock.seconds(connection), [], () if ranges == (row.cidr,) else ranges)
     if not missing and taken and first not in taken:  # it went, and another one is there to take its place
         ip = connection.execute(
             pool.where(fixed_ip.c.owner == min(taken)).values(owner=first, further_of=None).returning(fixed_ip.c.ip)
@@ -144,7 +144,7 @@ def _let_go(connection: sa.Connection, row: Network, number: str, going: t.Seque
     led_to = sa.or_(floating_ip.c.further_ip.in_(numbers), sa.and_(floating_ip.c.further_ip.is_(None), first))
     led = sa.update(floating_ip).where(floating_ip.c.vif_id == number, led_to)
     connection.execute(led.values(vif_id=None, further_ip=None))
-    values = {"owner": None, "further_of": None, "last_owner": None, "released_at": int(time.time())}
+    values = {"owner": None, "further_of": None, "last_owner": None, "released_at": clock.seconds(connection)}
     connection.execute(sa.update(fixed_ip).where(own).values(**values))
     connection.execute(
         sa.update(fixed_ip)

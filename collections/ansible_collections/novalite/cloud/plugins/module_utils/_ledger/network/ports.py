@@ -10,7 +10,6 @@ not an interface's: while a server has a port, the port's groups are the server'
 from __future__ import annotations
 
 import re
-import time
 import typing as t
 import uuid
 
@@ -22,6 +21,7 @@ from ..._errors import NotFoundError, NovaliteError
 from ..._firewall.rules import MAX_RANGE
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import AddressPair
+from ..db import clock
 from ..db.tables import floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
@@ -85,7 +85,7 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, attrib
 
 def insert_port(connection: sa.Connection, number: str, project_id: str, kept: bool, **column_values: Json) -> None:
     """Record what was said of an interface by itself; one that is `kept` outlives its server."""
-    now = int(time.time())
+    now = clock.seconds(connection)
     values = {"vif_id": number, "project_id": project_id, "kept": kept, "created_at": now, "updated_at": now}
     connection.execute(sa.insert(port).values({**values, **column_values}))
 
@@ -117,7 +117,7 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
         insert_port(connection, number, project_id, kept=False, **column_values)
     else:
         connection.execute(
-            sa.update(port).where(port.c.vif_id == number).values(updated_at=int(time.time()), **column_values)
+            sa.update(port).where(port.c.vif_id == number).values(updated_at=clock.seconds(connection), **column_values)
         )
     if "allowed_address_pairs" in changes:
         pairs = checked_pairs(changes["allowed_address_pairs"] or []) or None

@@ -6,7 +6,6 @@ ledger alone: guests leave under the address of their own host."""
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from ..._addressing.pools import to_int, to_text
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
+from ..db import clock
 from ..db.tables import floating_ip
 from ..queries.network_records import pool_network_id
 from ..queries.subnet_records import derived_id
@@ -56,7 +56,7 @@ def give(
         spare = [address for address in there if address not in named][:unnamed]
         kept, missing = [*spare, *(address for address in there if address in named)], unnamed - len(spare)
     gone = sa.and_(table.c.router_id == number, table.c.address.not_in(kept))
-    connection.execute(sa.update(table).where(gone).values(router_id=None, released_at=int(time.time())))
+    connection.execute(sa.update(table).where(gone).values(router_id=None, released_at=clock.seconds(connection)))
     for address in set(named) - set(kept):
         taken = sa.and_(table.c.address == address, table.c.pool == pool, FREE)
         if connection.execute(sa.update(table).where(taken).values(router_id=number)).rowcount != 1:

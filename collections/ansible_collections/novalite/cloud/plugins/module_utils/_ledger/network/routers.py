@@ -9,7 +9,6 @@ A network is let out (network.snat) while a router that is up has an interface o
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 import uuid
 
@@ -17,6 +16,7 @@ import sqlalchemy as sa
 
 from ..._errors import NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..db import clock
 from ..db.tables import floating_pool, instance, network, vif
 from ..db.tables_networking import port, resource_tag, router, router_interface, subnet
 from ..identity.quotas import check_quota
@@ -72,7 +72,7 @@ def routers_of(connection: sa.Connection, project_id: str | None, number: str | 
 def create_router(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:
     """Make a router; `attributes` as for update_router. Returns its UUID."""
     lock_project(connection, project_id)
-    number, now = str(uuid.uuid4()), int(time.time())
+    number, now = str(uuid.uuid4()), clock.seconds(connection)
     values = _values(connection, {"name": "", "description": "", **attributes})
     connection.execute(
         sa.insert(router).values(id=number, project_id=project_id, created_at=now, updated_at=now, **values)
@@ -90,7 +90,9 @@ def update_router(connection: sa.Connection, row: Router, changes: JsonMapping) 
     Returns the hosts whose guests it lets out, or no more. Raises NotFoundError for a pool that there is none of.
     """
     values = _values(connection, changes)
-    connection.execute(sa.update(router).where(router.c.id == row.id).values(updated_at=int(time.time()), **values))
+    connection.execute(
+        sa.update(router).where(router.c.id == row.id).values(updated_at=clock.seconds(connection), **values)
+    )
     if "external_pool" in values:
         router_gateways.give(connection, row.id, values["external_pool"], changes.get("addresses"))
     return settle(connection, _networks_of(connection, row.id))

@@ -10,7 +10,6 @@ holds pool_lock(). That an address family has one default pool, a unique index d
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 import uuid
 
@@ -20,6 +19,7 @@ import sqlalchemy as sa
 from ..._addressing import prefixes, texts
 from ..._errors import ConflictError, NotFoundError, NovaliteError, QuotaError
 from ..._json import JsonMapping
+from ..db import clock
 from ..db.tables import network
 from ..db.tables_networking import resource_tag, subnet, subnet_pool
 from ..identity.quotas import check_quota
@@ -65,7 +65,7 @@ def create_subnet_pool(connection: sa.Connection, project_id: str, attributes: J
     """Make a pool of the project; `attributes` as for update_subnet_pool, and "shared". Returns its UUID."""
     pool_lock(connection)
     lock_project(connection, project_id)
-    now = int(time.time())
+    now = clock.seconds(connection)
     pool = _checked(attributes, str(uuid.uuid4()), project_id, now)
     _check_placed(connection, pool)
     connection.execute(sa.insert(subnet_pool).values(dataclasses.asdict(pool)))
@@ -91,7 +91,7 @@ def update_subnet_pool(connection: sa.Connection, before: SubnetPool, changes: J
             f"{', '.join(before.prefixes[:5])}; name them with the new ones."
         )
     _check_placed(connection, pool)
-    values = {**dataclasses.asdict(pool), "updated_at": int(time.time())}
+    values = {**dataclasses.asdict(pool), "updated_at": clock.seconds(connection)}
     connection.execute(sa.update(subnet_pool).where(subnet_pool.c.id == before.id).values(values))
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 import uuid
 
@@ -18,6 +17,7 @@ from ..._addressing.places import Use
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
+from ..db import clock
 from ..db.tables import fixed_ip, instance, network, vif
 from ..db.tables_addresses import OF_HOST, OF_VIF
 from ..db.tables_networking import MOST_RANGES, resource_tag, router_interface, subnet
@@ -75,7 +75,7 @@ def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMappi
     after = {**dataclasses.asdict(row), column: str(request.cidr)}
     networks.check_others(connection, after, row.id, row.name)
     refuse_ranges(connection, row.name, _uses(after, request), naming)
-    now, positions = int(time.time()), {each.position for each in there}
+    now, positions = clock.seconds(connection), {each.position for each in there}
     position = next(number for number in range(MOST_RANGES) if number not in positions)
     first = position == 0
     number = derived_id(row.uuid, version) if first else str(uuid.uuid4())
@@ -125,7 +125,7 @@ def update_subnet(
         networks.reserve(connection, row.id, row.name, _pool(request))
         after = {**dataclasses.asdict(row), "cidr": before.cidr, "cidr_v6": None}
         refuse_ranges(connection, row.name, _uses(after, request), naming)
-    values = {"updated_at": int(time.time()), **_kept(request)}
+    values = {"updated_at": clock.seconds(connection), **_kept(request)}
     if before.position == 0:
         connection.execute(
             sa.update(network).where(network.c.id == row.id).values(**_network_columns(row, version, request))

@@ -9,7 +9,6 @@ bounds a project may use any addresses, where its networks are isolated: on each
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -18,6 +17,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
+from ..db import clock
 from ..db.tables import instance, network, vif
 from ..db.tables_networking import resource_tag
 from ..identity.quotas import check_quota
@@ -65,7 +65,7 @@ def create_network(connection: sa.Connection, project_id: str, attributes: JsonM
     """
     lock_project(connection, project_id)
     pool_lock(connection)
-    number, now = str(uuid.uuid4()), int(time.time())
+    number, now = str(uuid.uuid4()), clock.seconds(connection)
     record: JsonObject = {
         **networks.DEFAULTS,
         "manager": how.manager,
@@ -123,7 +123,7 @@ def update_network(connection: sa.Connection, row: Network, values: JsonMapping)
         changed["display_name"] = values["name"]  # the handle stays: hosts know the network by it
     if changed:
         touched = sa.update(network).where(network.c.id == row.id)
-        connection.execute(touched.values(updated_at=int(time.time()), **changed))
+        connection.execute(touched.values(updated_at=clock.seconds(connection), **changed))
 
 
 def delete_network(connection: sa.Connection, row: Network) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 
 import sqlalchemy as sa
 
@@ -17,6 +16,7 @@ from ..._model.instance import Instance
 from ..._scheduling import balance
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of
+from ..db import clock
 from ..placement.compute_hosts import EVER, host_states
 from ..queries.groups import groups_of
 from ..queries.views import instances_by
@@ -27,7 +27,9 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     options = Options.of(params["options"])
     if params["max_moves"] < 1 or params["min_gain"] < 0:
         raise NovaliteError("give max_moves of at least 1 and min_gain of at least 0")
-    states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER, with_instances=True)
+    states, _versions = host_states(
+        connection, clock.seconds(connection), params["limit_to"], EVER, with_instances=True
+    )
     instances = {
         instance["uuid"]: instance
         for instance in instances_by(connection, hosts=[state.name for state in states])

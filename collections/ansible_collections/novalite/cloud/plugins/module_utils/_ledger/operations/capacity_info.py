@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 import sqlalchemy as sa
 
@@ -14,6 +13,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._scheduling import capacity_tools
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of
+from ..db import clock
 from ..placement import hints
 from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
@@ -37,7 +37,7 @@ def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "availability_zone": params["availability_zone"],
         "request": hints.checked(params["flavor"], {"requirements": params["requirements"]}),
     }
-    states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER)
+    states, _versions = host_states(connection, clock.seconds(connection), params["limit_to"], EVER)
     rooms = capacity_tools.room(states, request_of(server), options)
     others = {state.name: state.used_by_others for state in states}
     total, closed = sum(room.fits for room in rooms), capacity_tools.bottlenecks(rooms)

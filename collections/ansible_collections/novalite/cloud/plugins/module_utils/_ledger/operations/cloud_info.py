@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ from ..._graph import topology
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._scheduling.rows import HostState
+from ..db import behind, clock
 from ..db.tables import fixed_ip, network, project
 from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
@@ -27,7 +27,7 @@ def cloud_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if params["project"] is not None:
         owner = lookups.project_by_name(connection, params["project"])["id"]
     instances = instances_by(connection, project_id=owner)
-    states, _versions = host_states(connection, int(time.time()), service_down_time=EVER)
+    states, _versions = host_states(connection, clock.seconds(connection), service_down_time=EVER)
     hosts = sorted((_host(state) for state in states), key=lambda host: host["name"])
     records_by_kind: dict[str, list[JsonObject]] = {
         "hosts": hosts,
@@ -37,7 +37,7 @@ def cloud_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         ),
         "security_groups": _groups(instances),
     }
-    result: JsonObject = {"changed": False, **records_by_kind}
+    result: JsonObject = {"changed": False, "behind": behind.sentence(connection), **records_by_kind}
     if params["picture"]:
         result["dot"] = topology.dot(
             hosts, records_by_kind["networks"], records_by_kind["servers"], records_by_kind["security_groups"]

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import time
-
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
+from ..db import clock
 from ..db.tables import compute_host as table
 from ..placement.compute_hosts import STATE_COLUMNS, record
 from ..placement.host_removal import remove
@@ -26,7 +25,7 @@ def compute_host(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         gone = remove(connection, params["name"])
         return with_diff({"changed": gone is not None, "compute_hosts": []}, {params["name"]: gone}, {})
     entries = params["compute_hosts"]
-    before, after = record(connection, entries, int(time.time()))
+    before, after = record(connection, entries, clock.seconds(connection))
     names = {entry["name"] for entry in entries}
     columns = (table.c[name] for name in _PUBLIC_COLUMNS)
     query = sa.select(*columns).where(table.c.name.in_(names)).order_by(table.c.name)

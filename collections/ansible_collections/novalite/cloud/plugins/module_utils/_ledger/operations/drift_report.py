@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import collections
-import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._drift import report
 from ..._json import JsonMapping, JsonObject
+from ..db import clock
 from ..db.tables import compute_host, instance, vif
 from ..queries.views import domain_name
 
@@ -52,7 +52,7 @@ def _record_looks(connection: sa.Connection, hosts: t.Sequence[str], rows: t.Seq
     looks = [{"of": host, "count": counts[host]} for host in sorted(hosts)]
     if looks:
         of_host = compute_host.c.name == sa.bindparam("of")
-        values = {"looked_at": int(time.time()), "differences": sa.bindparam("count")}
+        values = {"looked_at": clock.seconds(connection), "differences": sa.bindparam("count")}
         connection.execute(sa.update(compute_host).where(of_host).values(values), looks)
 
 

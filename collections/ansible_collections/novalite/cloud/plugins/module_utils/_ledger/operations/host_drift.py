@@ -10,7 +10,6 @@ begun here as a hard reboot, by compare-and-swap, so that no two runs are at one
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -25,6 +24,7 @@ from ..._model.instance import Instance
 from ..._model.look import Look
 from ..compute import migrations, power_states, server_actions
 from ..compute.plans import plan_hosts
+from ..db import clock
 from ..drift import leftover_rows
 from ..drift.cut_off_moves import cut_off_moves
 from ..drift.resize_disk_backups import resize_disk_backups
@@ -45,11 +45,11 @@ DETAILS = {"type": server_actions.HARD}
 
 
 def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Compare `params["found"]` (see host_scan.scan) on `params["host"]` with the ledger; `params["since"]` is when the
-    look began, in seconds since the epoch. Returns what `orphans` does, and what the module's documentation lists
-    besides. Writes the states of guests that nobody can bring back, or that went another way by themselves."""
+    """Compare `params["found"]` (see host_scan.scan) on `params["host"]` with the ledger; `params["began"]` is when the
+    look began, by this process's monotonic clock. Returns what `orphans` does, and what the module's documentation
+    lists besides. Writes the states of guests that nobody can bring back, or that went another way by themselves."""
     look: Look = params["found"]
-    host, since = params["host"], params["since"]
+    host, since = params["host"], int(clock.at(connection, params["began"]))
     if (rehearsal := params.get("rehearsal")) is not None:
         rehearse(connection, {**rehearsal, "since": since})
     result = orphans(connection, {"host": host, "found": look, "elsewhere": params.get("elsewhere")})
@@ -220,7 +220,7 @@ class _Guests:
         return True
 
     def _fail(self, server: Instance, message: str) -> bool:
-        now = int(time.time())
+        now = clock.seconds(self._connection)
         fault = {"code": 500, "message": message, "created": now}
         values = {"vm_state": "error", "fault": fault, "updated_at": now}
         swapped = swap(self._connection, server["uuid"], values, *power_states.at_rest(server))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -20,7 +19,7 @@ from ..._plan.host_plan import image_files
 from ..._rules.records import Changes, check_range, check_text, checked_names, set_values
 from ..catalog.image_files import File, measure
 from ..catalog.image_records import checked_properties, delete_images
-from ..db import engine, tables
+from ..db import clock, engine, tables
 from ..identity.quotas import check_quota
 from ..queries.lookups import PRIVATE, project_by_name, public_properties
 
@@ -69,7 +68,7 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
                 "id": str(uuid.uuid4()),
                 "owner": owner,
                 "name": name,
-                "created_at": int(time.time()),
+                "created_at": clock.seconds(connection),
                 "visibility": "private" if owner else "public",
             }
             connection.execute(sa.insert(table).values(**new, **after))
@@ -77,7 +76,7 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             mine = sa.and_(table.c.owner == owner, table.c.name == name)
             if files.get("disk") is not None:  # instead of what was uploaded, or was to be
                 after = {**after, "status": "active", "md5": None, "fault": None, "transfer": None}
-            connection.execute(sa.update(table).where(mine).values(**after, updated_at=int(time.time())))
+            connection.execute(sa.update(table).where(mine).values(**after, updated_at=clock.seconds(connection)))
     if owner and changes.after:
         used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
         check_quota(connection, owner, "images", connection.execute(used).scalar_one())

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -13,6 +12,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError, UndoneError
 from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
+from ..db import clock
 from ..placement.fresh_facts import fresh_hosts, rooms
 from ..queries import launch_calls
 from .fixed_ip import fixed_ip
@@ -31,7 +31,7 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     calls: list[launch_calls.Call] = []
     launch: JsonObject = params.get("launch") or {"built": [], "failures": [], "silent": []}  # of launch_record
     if expected := params.get("expected"):
-        fresh = fresh_hosts(connection, expected, params["max_age"], int(time.time()))
+        fresh = fresh_hosts(connection, expected, params["max_age"], clock.seconds(connection))
         if ask := [name for name in expected if name not in fresh]:
             nothing: JsonObject = {"changed": False, "hosts": {}, "targets": of_plan({}), "instances": []}
             return {**nothing, "launch": launch, "ask": ask, "fresh": fresh}

@@ -12,7 +12,6 @@ later.
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -25,8 +24,10 @@ from ..._rules.records import with_diff
 from ..._scheduling.rows import AMOUNTS
 from ..compute import server_actions
 from ..compute.create import BUILD_TIMEOUT
+from ..db import clock
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
 from ..db.tables_addresses import HOLDER
+from ..db.tables_jobs import worker
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.preexisting_ports import KEPT, let_go
@@ -52,22 +53,23 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Correct the ledger; `build_timeout`: seconds after which a silent build was abandoned. Waits for the runs that
     are claiming hosts, and holds them off until it is done. A run that is alive loses nothing but builds that it was
     silent about for that long, and is told so when it reports them."""
-    now = int(time.time())
+    now = clock.seconds(connection)
     timeout = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
+    since, warnings = _dead_since(connection, timeout)
     # In the order in which claims take them. From here on no claim is made or given back, so that sums can be compared.
     hosts = sa.select(compute_host.c.id).order_by(compute_host.c.id)
     connection.execute(hosts.with_for_update(key_share=True)).all()
     corrections = [
-        *_abandoned_builds(connection, timeout, now),
-        *_abandoned_actions(connection, timeout, now),
-        *(Correction(*volume) for volume in volume_heal.end_abandoned(connection, timeout, now)),
+        *_abandoned_builds(connection, since, now),
+        *_abandoned_actions(connection, since, now),
+        *(Correction(*volume) for volume in volume_heal.end_abandoned(connection, since, now)),
         *_ownerless_claims(connection),
         *wrong_sums(connection),
         *_ownerless_addresses(connection, now),
         *_ownerless_interfaces(connection),
     ]
     # only their hosts can end these, so nothing is written here
-    deletions = _silent(connection, now - timeout, instance.c.task_state == "deleting")
+    deletions = _silent(connection, since, instance.c.task_state == "deleting")
     result: JsonObject = {
         "changed": bool(corrections),
         "corrections": [dataclasses.asdict(finding) for finding in corrections],
@@ -75,13 +77,30 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             {"uuid": row.uuid, "name": row.name, "host": row.host, "silent": now - row.updated_at} for row in deletions
         ],
         "msg": _message(corrections),
+        "warnings": warnings,
     }
     sides = {f"{finding.kind} {finding.name}": (finding.before, finding.after) for finding in corrections}
     before = {name: dict(side) for name, (side, _after) in sides.items()}
     return with_diff(result, before, {name: dict(side) for name, (_before, side) in sides.items() if side is not None})
 
 
-def _silent(connection: sa.Connection, since: int, *conditions: sa.ColumnElement[bool]) -> list[InstanceRow]:
+def _dead_since(connection: sa.Connection, timeout: int) -> tuple[float, list[str]]:
+    """The time since when whoever gave no sign of life is dead, and why nobody is taken for dead."""
+    signs = (sa.func.max(instance.c.updated_at).filter(instance.c.deleted == 0), sa.func.max(worker.c.seen_at))
+    columns = [sa.select(sign).scalar_subquery() for sign in (*signs, sa.func.max(compute_host.c.last_seen_at))]
+    now, newest = clock.now(connection), max(sign or 0 for sign in connection.execute(sa.select(*columns)).one())
+    if timeout == 0:  # no run is alive: somebody knows that, whatever clocks say
+        return max(now, newest), []
+    remedy = "nothing is judged by its age. If no run is alive, say build_timeout=0"
+    if clock.is_ahead(connection, newest):
+        return clock.NEVER, [
+            f"the newest sign of life lies {newest - now:.0f} s in the future, so a clock is wrong, and {remedy}"
+        ]
+    since = clock.before(connection, timeout)
+    return since, [f"this machine's clock was set less than {timeout} s ago, so {remedy}"] if since < 0 else []
+
+
+def _silent(connection: sa.Connection, since: float, *conditions: sa.ColumnElement[bool]) -> list[InstanceRow]:
     """Instances of which nobody has said anything `since` then. The queue looks after its own: a job that waits or
     runs is never forgotten. Whoever holds one of the rows is at work on it."""
     c = instance.c
@@ -91,10 +110,10 @@ def _silent(connection: sa.Connection, since: int, *conditions: sa.ColumnElement
     return [row for row in rows if row.uuid not in waiting]
 
 
-def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
+def _abandoned_builds(connection: sa.Connection, since: float, now: int) -> list[Correction]:
     """Make instances whose build nobody goes on with errors. That gives back what they hold. One that was being
     unshelved is shelved again, and keeps its addresses."""
-    stale = _silent(connection, now - timeout, sa.or_(*map(being_built, BUILDS)))
+    stale = _silent(connection, since, sa.or_(*map(being_built, BUILDS)))
     reasons = {
         row.uuid: f"its build was abandoned: no sign of life for {now - row.updated_at} s"
         + (f" ({row.task_state}{f' on {row.host}' if row.host else ''})" if row.task_state else "")
@@ -118,11 +137,11 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
     ]
 
 
-def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
+def _abandoned_actions(connection: sa.Connection, since: float, now: int) -> list[Correction]:
     """End the actions that nobody goes on with, so that others may begin. What the guest does is not known here."""
     of_actions = [state for name in server_actions.NAMES for state in server_actions.task_states(name)]
     corrections = []
-    for row in _silent(connection, now - timeout, instance.c.task_state.in_(of_actions)):
+    for row in _silent(connection, since, instance.c.task_state.in_(of_actions)):
         action = server_actions.action_in(row.task_state) or ""
         reason = f"its {action} was abandoned: no sign of life for {now - row.updated_at} s"
         server_actions.interrupt(connection, action, [row.uuid], reason)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ from ..._scheduling.options import Options
 from ..._scheduling.rows import Request, request_of
 from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
 from ..compute import shelving
+from ..db import clock
 from ..db.tables import allocation, compute_host, instance
 from ..placement.claims import CLAIM_ATTEMPTS, DEFAULT_CHOICE, asks_for_instances, release_claims, take_room
 from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
@@ -34,7 +34,7 @@ def scheduler(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     (`unplaced`), not an error: it has to be recorded. Raises ConflictError when other runs changed the hosts under ten
     choices in a row."""
     instances: list[Instance] = params["instances"]
-    now = int(time.time())
+    now = clock.seconds(connection)
     options = Options.of(params.get("options"))
     lock_groups(connection, instances)
     if params.get("compute_hosts"):

@@ -10,7 +10,7 @@ one go, and the quota is counted once more over what was written.
 from __future__ import annotations
 
 import dataclasses
-import time
+import math
 import typing as t
 import uuid
 
@@ -27,6 +27,7 @@ from ..compute import api_created, server_requests
 from ..compute.create import BUILD_TIMEOUT, NetworkRef, NewInstance, amounts, begin_again, check_image, record_servers
 from ..compute.server_requests import NetworkRequest, ServerRequest
 from ..compute.server_states import record_deleted
+from ..db import clock
 from ..db.tables import instance, network
 from ..identity import quotas
 from ..placement import hints
@@ -59,13 +60,15 @@ def server(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 
 def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping) -> JsonObject:
-    now = int(time.time())
+    now = clock.seconds(connection)
     requests = server_requests.expand(params.get("servers") or [])
     stored = _stored(connection, owner["id"], requests)
     uuids = {request.name: str(uuid.uuid4()) for request in requests}
     requests = _with_hints_resolved(connection, owner["id"], requests, stored, uuids)
     before = _discard_failed_with_new_spec(connection, requests, stored, now)
-    rest, again = _split_existing(stored.values(), now, params)
+    patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
+    dead_since = math.inf if params.get("takeover") else clock.before(connection, patience)
+    rest, again = _split_existing(stored.values(), now, dead_since)
     new = [request for request in requests if request.name not in stored]
     new_instances = _new_instances(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
@@ -144,10 +147,10 @@ def _discard_failed_with_new_spec(
 
 
 def _split_existing(
-    rows: t.Iterable[InstanceRow], now: int, params: JsonMapping
+    rows: t.Iterable[InstanceRow], now: int, dead_since: float
 ) -> tuple[list[InstanceRow], list[InstanceRow]]:
-    """Split rows into those to leave alone and those to build again. Raises ConflictError if another run is at one."""
-    patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
+    """Split rows into those to leave alone and those to build again. A build that gave no sign of life after
+    `dead_since` is nobody's. Raises ConflictError if another run is at one."""
     rest: list[InstanceRow] = []
     again: list[InstanceRow] = []
     for row in rows:
@@ -156,7 +159,7 @@ def _split_existing(
             raise ConflictError(
                 f"'{row.name}' is being deleted since {age} s: bring that to its end with state=absent first"
             )
-        if row.vm_state == "building" and not params.get("takeover") and age < patience:
+        if row.vm_state == "building" and row.updated_at > dead_since:
             raise ConflictError(
                 f"'{row.name}' is being built by another run since {age} s: wait for it, "
                 "or, if that run was killed, set takeover=true"

@@ -28,6 +28,7 @@ from ..compute.plans import plan_hosts
 from ..migration.outcomes import error_of
 from ..queries import actions
 from ..queries.adopted import not_adopted
+from ..queries.instance_rows import check_known
 from ..queries.views import instances_by
 
 LOCKS = ("lock", "unlock")
@@ -195,6 +196,7 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
     results = results_by_server(plans, params["outcomes"])
     row_by_uuid = {uuid: row for uuid, (_host, row) in results.items()}
+    check_known(connection, row_by_uuid)
     before = instances_by(connection, uuids=row_by_uuid)
     changed: set[str] = set()
     groups: dict[tuple[str, str | None, int | None], list[str]] = {}  # by host, error and power state

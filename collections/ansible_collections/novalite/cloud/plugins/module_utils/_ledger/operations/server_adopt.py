@@ -11,7 +11,6 @@ no host is too full for it. What novalite cannot do with disks, definitions and 
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 from xml.etree import ElementTree
 
@@ -24,6 +23,7 @@ from ..._model.rows import InstanceRow
 from ..adoption.adopted_nics import FoundNic, OwnNic, chosen_nics, give_back, take
 from ..compute import server_requests
 from ..compute.power_states import GUEST_STATES
+from ..db import clock
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, flavor, instance
 from ..identity import quotas
@@ -72,7 +72,7 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         raise ConflictError(f"domain '{guest.name}' is {guest.state}: wait until it is running or off")
     chosen = chosen_nics(connection, owner, guest.name, guest.nics, params["network"], params["address"])
     size = _flavor(connection, guest, params["flavor"])
-    now = int(time.time())
+    now = clock.seconds(connection)
     vm_state, power_state = GUEST_STATES[guest.state]
     adopted: Adopted = {"domain": guest.name, "at": now, "disks": guest.disks, "reserved": []}
     row = {
@@ -197,7 +197,7 @@ def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     floating = [address["address"] for nic in server["nics"] for address in nic["floating_ips"]]
     if floating:
         raise ConflictError(f"'{server['name']}' has the floating IP {floating[0]}: take it away first")
-    now, request_id = int(time.time()), actions.new_request_id()
+    now, request_id = clock.seconds(connection), actions.new_request_id()
     held = connection.execute(
         sa.select(instance.c.id)
         .where(instance.c.id == server["id"], instance.c.task_state.is_(None), instance.c.deleted == 0)

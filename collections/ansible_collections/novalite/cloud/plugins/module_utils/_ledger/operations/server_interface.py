@@ -20,6 +20,7 @@ from ..compute.named_servers import results_by_server, servers_named
 from ..compute.plans import plan_hosts
 from ..migration.outcomes import error_of
 from ..queries import actions
+from ..queries.instance_rows import check_known
 from ..queries.views import instances_by
 from ..security import firewalls
 
@@ -194,6 +195,7 @@ def _record(connection: sa.Connection, status: str, params: JsonMapping) -> Json
     """Record the outcome of each host. A host that did not even answer has failed with all that it was given."""
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
     results_of_hosts = results_by_server(plans, params["outcomes"])
+    check_known(connection, results_of_hosts)
     changed: list[str] = []
     for host in plans:
         results = {uuid: row.get("error") for uuid, (of_host, row) in results_of_hosts.items() if of_host == host}

@@ -41,7 +41,7 @@ def server_migration(connection: sa.Connection, params: JsonMapping) -> JsonObje
 
 def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     action = params["action"]
-    now = migrations.now_()
+    now = migrations.now_(connection)
     seen = params.get("compute_hosts") or []
     if seen:
         record(connection, seen, now)

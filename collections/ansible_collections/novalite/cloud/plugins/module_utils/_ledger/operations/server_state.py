@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import time
-
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..compute.server_states import MAX_ATTEMPTS, STATES, Outcome, record_outcomes
+from ..db import clock
 from ..placement.fresh_facts import record_reported
 
 
@@ -20,7 +19,7 @@ def server_state(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for outcomes that contradict each other."""
     facts = [outcome["facts"] for outcome in params.get("outcomes") or () if outcome.get("facts")]
     if facts:
-        record_reported(connection, facts, int(time.time()))
+        record_reported(connection, facts, clock.seconds(connection))
     return record_outcomes(connection, _by_uuid(params), params.get("max_attempts") or MAX_ATTEMPTS)
 
 

@@ -9,7 +9,6 @@ so that nothing is taken for a leftover on the ledger's word alone.
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -17,6 +16,7 @@ import sqlalchemy as sa
 from ..._drift.proofs import Evidence, Sight
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume
 from ..drift import acceptance
@@ -79,7 +79,7 @@ def rehearse(connection: sa.Connection, rehearsal: JsonMapping | None) -> None:
     same as a run that repairs."""
     if rehearsal is None:
         return
-    now = int(time.time())
+    now = clock.seconds(connection)
     ledger_heal(connection, {"build_timeout": rehearsal.get("build_timeout")})
     if rehearsal.get("outcomes"):
         outcomes.resolve_interrupted(connection, {"state": "resolve", "outcomes": rehearsal["outcomes"]})

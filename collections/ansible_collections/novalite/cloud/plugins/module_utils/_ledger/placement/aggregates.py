@@ -9,7 +9,6 @@ compute_host). Its availability zone is that of an aggregate that has one, else 
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, check_text, checked_names, scalar_text
-from ..db import tables
+from ..db import clock, tables
 from ..db.engine import inserted_id
 from ..queries.lookups import check_compute_hosts
 
@@ -142,7 +141,7 @@ def _aggregates(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict
 def _write(connection: sa.Connection, number: int | None, name: str, values: Record) -> None:
     table, hosts = tables.aggregate, tables.aggregate_host
     own = {"zone": values["zone"], "metadata": values["metadata"]}
-    now = int(time.time())
+    now = clock.seconds(connection)
     if number is None:
         number = inserted_id(connection.execute(sa.insert(table).values(name=name, created_at=now, **own)))
     else:

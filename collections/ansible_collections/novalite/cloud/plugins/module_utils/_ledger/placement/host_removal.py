@@ -8,13 +8,13 @@ What says so is read with the host's row held: a claim is a guarded write of tha
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..._json import JsonObject
+from ..db import clock
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
 from ..db.tables_addresses import host_owner
 from ..db.tables_migrations import OPEN, departure, migration
@@ -50,7 +50,7 @@ def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     check_empty(connection, row, "cannot leave")
     owners = [host_owner(host, position) for position in range(MOST_RANGES)]
     freed = sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners))
-    connection.execute(freed.values(owner=None, last_owner=fixed_ip.c.owner, released_at=int(time.time())))
+    connection.execute(freed.values(owner=None, last_owner=fixed_ip.c.owner, released_at=clock.seconds(connection)))
     connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
     # should another machine get the name, what is there is no leftover
     connection.execute(sa.delete(departure).where(departure.c.host == host))

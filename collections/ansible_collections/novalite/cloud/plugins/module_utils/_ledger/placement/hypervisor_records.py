@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import time
 import typing as t
 import uuid
 
 import sqlalchemy as sa
 
 from ..._scheduling.rows import HostState
+from ..db import clock
 from ..db.tables import aggregate, aggregate_host, allocation, compute_host, instance
 from ..queries.views import domain_name
 from .compute_hosts import EVER, host_states
@@ -69,9 +69,9 @@ class Aggregate:
         return str(uuid.uuid5(HOSTS, f"aggregate {self.id}"))
 
 
-def hosts(connection: sa.Connection, now: int) -> list[Host]:
+def hosts(connection: sa.Connection) -> list[Host]:
     """The compute hosts in the order of their numbers."""
-    states, _versions = host_states(connection, now, service_down_time=EVER)
+    states, _versions = host_states(connection, clock.seconds(connection), service_down_time=EVER)
     by_name = {state.name: state for state in states}
     running = {
         row.host: row.running
@@ -89,10 +89,10 @@ def hosts(connection: sa.Connection, now: int) -> list[Host]:
     ]
 
 
-def zones(connection: sa.Connection, now: int) -> dict[str, dict[str, Availability]]:
+def zones(connection: sa.Connection) -> dict[str, dict[str, Availability]]:
     """The availability zones by name: in each its hosts."""
     hosts_by_zone: dict[str, dict[str, Availability]] = {}
-    for host in hosts(connection, now):
+    for host in hosts(connection):
         hosts_by_zone.setdefault(host.state.zone, {})[host.name] = {
             "available": host.state.up,
             "active": host.state.enabled,
@@ -129,5 +129,5 @@ def aggregates(connection: sa.Connection) -> list[Aggregate]:
 
 
 def rename_aggregate(connection: sa.Connection, number: int, name: str) -> None:
-    changed = {"name": name, "updated_at": int(time.time())}
+    changed = {"name": name, "updated_at": clock.seconds(connection)}
     connection.execute(sa.update(aggregate).where(aggregate.c.id == number).values(**changed))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonObject
 from ..._ssh.inventory import Guest, guest
+from ..db import clock
 from ..db.engine import DEFAULT_HOME, FILE_NAME, open_ledger, reading
 from ..queries import lookups
 from ..queries.views import instances_by
@@ -42,7 +42,7 @@ def read_guests(
 
 def _read(connection: sa.Connection, projects: t.Sequence[str] | None, states: t.Collection[str]) -> JsonObject:
     ids = None if projects is None else {lookups.project_by_name(connection, name)["id"] for name in projects}
-    zones = {state.name: state.zone for state in host_states(connection, int(time.time()))[0]}
+    zones = {state.name: state.zone for state in host_states(connection, clock.seconds(connection))[0]}
     everyone = instances_by(connection)
     counts: dict[str, int] = {}
     for instance in everyone:

@@ -10,7 +10,6 @@ processors and memory the larger, since never both run, and of the disk the sum,
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -22,6 +21,7 @@ from ..._scheduling.explain import Decision, explanation, lines_of
 from ..._scheduling.options import Options
 from ..._scheduling.rows import AMOUNTS, HostState, Request, request_of, unpinned
 from ..._scheduling.select import select
+from ..db import clock
 from ..db.tables import allocation, compute_host
 from ..queries.groups import groups_of, lock_groups
 from . import claims, departures
@@ -56,7 +56,7 @@ def place(
     all that the ledger knows). Raises ConflictError when other runs changed the hosts under ten choices in a row.
     """
     lock_groups(connection, [server])
-    source, now, chosen = server["host"], int(time.time()), Options.of(options)
+    source, now, chosen = server["host"], clock.seconds(connection), Options.of(options)
     down_time = SERVICE_DOWN_TIME if down_time is None else down_time
     here = host == source if host is not None else same_host == "only"
     asks_instances = claims.asks_for_instances([server], chosen)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import time
 import typing as t
 
 import netaddr
@@ -16,7 +15,7 @@ from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
 from ..._json import JsonObject
 from ..._scheduling.rows import HostState
-from ..db import tables
+from ..db import clock, tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..db.tables_addresses import HELD, HOLDER, OF_VIF
 from ..identity.quotas import quota_limits
@@ -92,7 +91,7 @@ class Usage(t.TypedDict):
 
 def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> list[Host]:
     """Every compute host, or those of `names`, by name."""
-    states, _versions = host_states(connection, int(time.time()), names, EVER)
+    states, _versions = host_states(connection, clock.seconds(connection), names, EVER)
     c = compute_host.c
     query = sa.select(c.name, c.last_seen_at, c.looked_at, c.differences)
     watched = {row.name: row for row in connection.execute(query)}
@@ -148,7 +147,7 @@ def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObje
     conditions = [] if project_id is None else [network.c.owner.in_(["", project_id])]
     query = sa.select(network).where(*conditions).order_by(network.c.name, network.c.id)
     network_by_id = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
-    now = int(time.time())
+    now = clock.seconds(connection)
     counted = (
         sa.select(fixed_ip.c.network_id, *_counts(now))
         .join(network, network.c.id == fixed_ip.c.network_id)
@@ -206,7 +205,7 @@ def _cells(connection: sa.Connection, number: int, pool: netaddr.IPNetwork, bloc
     """The parts of a range of the network, each with its first address and the counts of each state."""
     cell = (fixed_ip.c.ip - pool.first) // block
     query = (
-        sa.select(cell.label("cell"), *_counts(int(time.time())))
+        sa.select(cell.label("cell"), *_counts(clock.seconds(connection)))
         .join(network, network.c.id == fixed_ip.c.network_id)
         .where(fixed_ip.c.network_id == number, fixed_ip.c.ip.between(pool.first, pool.last))
         .group_by("cell")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import re
-import time
 import typing as t
 import uuid
 
@@ -15,6 +14,7 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._model.plain_text import without_controls
+from ..db import clock
 from ..db.tables import instance_action, instance_action_event
 
 _ACTION_FIELDS = ("action", "request_id", "started_at", "finished_at", "message", "details")
@@ -65,7 +65,7 @@ def start(
     """
     if not details:
         return
-    started, request_id = int(time.time()) if now is None else now, request_id or new_request_id()
+    started, request_id = clock.seconds(connection) if now is None else now, request_id or new_request_id()
     connection.execute(
         sa.insert(instance_action),
         [
@@ -98,7 +98,7 @@ def finish(
     """
     if not outcomes:
         return
-    finished = int(time.time()) if now is None else now
+    finished = clock.seconds(connection) if now is None else now
     rows = connection.execute(
         sa.select(instance_action.c.instance_uuid, instance_action.c.id, instance_action.c.started_at)
         .where(_unfinished((instance_uuid for instance_uuid, _host, _error in outcomes), action))
@@ -179,7 +179,7 @@ def abandon(connection: sa.Connection, uuids: t.Iterable[str], message: str, now
     connection.execute(
         sa.update(instance_action)
         .where(_unfinished(uuids))
-        .values(finished_at=int(time.time()) if now is None else now, message=message)
+        .values(finished_at=clock.seconds(connection) if now is None else now, message=message)
     )
 
 

@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._errors import NotFoundError
 from ..._json import JsonMapping
 from ..._model.rows import InstanceRow, StateRow
 from ..._rules.build_states import DELETING, Build
@@ -32,6 +33,19 @@ def instance_row(connection: sa.Connection, uuid: str) -> InstanceRow:
     """The row of an instance that there is."""
     (row,) = instance_rows(connection, instance.c.uuid == uuid, instance.c.deleted == 0)
     return row
+
+
+def check_known(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """Raise NotFoundError for UUIDs of which there never was an instance: a run reports to another ledger than the one
+    that it began with, and nobody would ever know what became of them."""
+    reported = set(uuids)
+    there = sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(reported)))
+    unknown = sorted(reported - set(connection.execute(there).scalars()))
+    if unknown:
+        raise NotFoundError(
+            f"the ledger knows no server {', '.join(unknown)}: it is not the one that this run began with, or was "
+            "restored meanwhile. What the hosts have of these servers stays there: run ledger_rebuild.yml"
+        )
 
 
 def being_built(build: Build) -> sa.ColumnElement[bool]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from ..._json import JsonObject
 from ..._model.instance import Image
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
 from ..catalog.volume_types import LOCAL_BACKENDS, type_usable, types_by
+from ..db import clock
 from ..db.tables_volumes import volume, volume_attachment
 from ..queries.lookups import PRIVATE
 from ..queries.views import image_of
@@ -148,7 +148,7 @@ def complete(connection: sa.Connection, plan: JsonObject, kind: str, moving: boo
 
 def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     """The guests of these run, with all of their volumes."""
-    table, now = volume_attachment, int(time.time())
+    table, now = volume_attachment, clock.seconds(connection)
     local = [of_type.id for of_type in types_by(connection) if of_type.backend in LOCAL_BACKENDS]
     unbound = sa.and_(volume.c.host.is_(None), volume.c.type_id.in_(local))
     for row in attachments_by(connection, instances=uuids):

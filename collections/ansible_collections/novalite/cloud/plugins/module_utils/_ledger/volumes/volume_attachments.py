@@ -9,7 +9,6 @@ the guest has it. As in Nova, attaching and detaching are no task states of the 
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -20,6 +19,7 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping
 from ..._rules.build_states import OFFLOADED
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
+from ..db import clock
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
 from ..queries import actions, adopted
@@ -83,7 +83,7 @@ def finish_attach(connection: sa.Connection, attachment_id: str, *, error: str |
     if not attachments or attachments[0].attached_at is not None:
         return False
     attachment = attachments[0]
-    now = int(time.time())
+    now = clock.seconds(connection)
     mine = volume_attachment.c.id == attachment_id
     if error is None:
         swap(connection, attachment.volume_id, ("attaching", "error_attaching", "creating"), "in-use", made=True)
@@ -254,7 +254,7 @@ def _insert(
         "volume_id": row.id,
         "instance_uuid": server.uuid,
         "device": f"/dev/{name}",
-        "created_at": int(time.time()),
+        "created_at": clock.seconds(connection),
         **values,
     }
     connection.execute(sa.insert(volume_attachment).values(**made))

@@ -21,13 +21,13 @@ _MOVING = ("attaching", "detaching")
 Change = tuple[str, str, str, dict[str, str], dict[str, str]]  # kind, name, reason, before, after
 
 
-def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Change]:
-    """Give an end to what was begun on volumes and snapshots, was silent for `timeout` seconds, and has no job."""
+def end_abandoned(connection: sa.Connection, since: float, now: int) -> list[Change]:
+    """Give an end to what was begun on volumes and snapshots, was silent `since` then, and has no job."""
     waited_for = _in_jobs(connection)
     silent = [
         (table, row)
         for table in TABLES.values()
-        for row in connection.execute(_silent(table, now - timeout))
+        for row in connection.execute(_silent(table, since))
         if row.id not in waited_for
     ]
     changes: list[Change] = []
@@ -77,7 +77,7 @@ def fail_lost(
     ]
 
 
-def _silent(table: sa.Table, then: int) -> sa.Select[tuple[str, str, str, int]]:
+def _silent(table: sa.Table, then: float) -> sa.Select[tuple[str, str, str, int]]:
     statuses = [*volumes.ERRORS, *((*_MOVING, volume_uploads.UPLOADING) if table is volume else ())]
     columns = (table.c.id, table.c.name, table.c.status, table.c.updated_at)
     return sa.select(*columns).where(table.c.status.in_(statuses), table.c.updated_at <= then).order_by(table.c.id)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -13,6 +12,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError
 from ..._json import JsonMapping
 from ..catalog.volume_types import LOCAL_BACKENDS
+from ..db import clock
 from ..db.tables_volumes import volume, volume_snapshot
 from ..queries import lookups
 from ..queries.counts import is_any
@@ -57,7 +57,9 @@ def finish_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str |
     if done and error is None:
         of = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.id == snapshot_id).scalar_subquery()
         connection.execute(
-            sa.update(volume).where(volume.c.id == of, volume.c.made_at.is_(None)).values(made_at=int(time.time()))
+            sa.update(volume)
+            .where(volume.c.id == of, volume.c.made_at.is_(None))
+            .values(made_at=clock.seconds(connection))
         )
     return done
 

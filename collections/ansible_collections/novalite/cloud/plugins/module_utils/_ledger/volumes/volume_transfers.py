@@ -11,13 +11,13 @@ from __future__ import annotations
 import dataclasses
 import hmac
 import secrets
-import time
 import uuid
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._rules.records import NAME_LENGTH, check_text
+from ..db import clock
 from ..db.tables_volumes import volume_transfer
 from ..identity.tokens import token_hash
 from ..queries import lookups
@@ -76,7 +76,7 @@ def offer(
     if not no_snapshots:
         _check_snapshots(connection, volume_id)
     connection.execute(sa.delete(volume_transfer).where(volume_transfer.c.volume_id == volume_id))  # a reset left it
-    transfer = Transfer(str(uuid.uuid4()), volume_id, row.project_id, name, no_snapshots, int(time.time()))
+    transfer = Transfer(str(uuid.uuid4()), volume_id, row.project_id, name, no_snapshots, clock.seconds(connection))
     key = secrets.token_hex(KEY_BYTES)
     record = {**dataclasses.asdict(transfer), "key_hash": token_hash(key)}
     connection.execute(sa.insert(volume_transfer).values(**record))

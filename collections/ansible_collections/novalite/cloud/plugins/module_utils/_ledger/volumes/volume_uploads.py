@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -18,6 +17,7 @@ from ..._rules.records import checked_names
 from ..catalog import image_states
 from ..catalog.image_records import delete_images, insert_image
 from ..catalog.volume_types import LOCAL_BACKENDS
+from ..db import clock
 from ..db.tables import image
 from ..queries.lookups import PRIVATE
 from ..queries.volume_views import Volume, volumes_by
@@ -89,7 +89,7 @@ def finish_upload(
     if error is None and file_record is not None and image_id is not None:
         values = {field: file_record[field] for field in _FILE}
         connection.execute(
-            sa.update(image).where(waiting).values(**values, status="active", updated_at=int(time.time()))
+            sa.update(image).where(waiting).values(**values, status="active", updated_at=clock.seconds(connection))
         )
         image_states.check_size(connection, image_id)
     else:

@@ -10,7 +10,6 @@ has to guess, and is available at once. What is made of an image, a snapshot or 
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -21,6 +20,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_range, check_text
 from ..catalog import volume_types
 from ..catalog.volume_types import VolumeType
+from ..db import clock
 from ..db.tables_volumes import volume, volume_snapshot
 from ..identity import quotas
 from ..queries import actions, lookups
@@ -83,7 +83,7 @@ def finish_create(connection: sa.Connection, volume_id: str, *, error: str | Non
 def made(connection: sa.Connection, volume_id: str) -> None:
     """Its host has data for it, empty as that may be."""
     unmade = sa.and_(volume.c.id == volume_id, volume.c.made_at.is_(None))
-    connection.execute(sa.update(volume).where(unmade).values(made_at=int(time.time())))
+    connection.execute(sa.update(volume).where(unmade).values(made_at=clock.seconds(connection)))
 
 
 def begin_delete(
@@ -274,7 +274,7 @@ def swap(
 ) -> bool:
     """Have the status of a volume or snapshot (`kind`) become `after`, if it is one of `before` still."""
     table = TABLES[kind]
-    now = int(time.time())
+    now = clock.seconds(connection)
     fault = None if error is None else {"code": 500, "message": actions.one_line(error), "created": now}
     data = {"made_at": sa.func.coalesce(volume.c.made_at, now)} if made else {}
     mine = sa.and_(table.c.id == own_id, table.c.status.in_(sorted(before)))
@@ -285,7 +285,9 @@ def swap(
 def write(connection: sa.Connection, kind: str, own_id: str, values: JsonMapping) -> None:
     """Change the row of a volume or snapshot; nothing is done to its data."""
     table = TABLES[kind]
-    connection.execute(sa.update(table).where(table.c.id == own_id).values(**values, updated_at=int(time.time())))
+    connection.execute(
+        sa.update(table).where(table.c.id == own_id).values(**values, updated_at=clock.seconds(connection))
+    )
 
 
 def change(connection: sa.Connection, kind: str, own_id: str, changes: JsonMapping, columns: t.Collection[str]) -> None:
@@ -312,7 +314,7 @@ def new_record(connection: sa.Connection, kind: str, project_id: str, params: Js
     """The columns that a new volume has in common with a new snapshot. Its handle, what playbooks call it, is what
     `params` say, else its name if that is free, else one with its id. Raises ConflictError for a handle that is taken.
     """
-    own_id, now, name = str(uuid.uuid4()), int(time.time()), params.get("name") or None
+    own_id, now, name = str(uuid.uuid4()), clock.seconds(connection), params.get("name") or None
     if name is not None:
         check_text(f"{kind} name", name)
     handle = params.get("handle") or name or f"{kind}-{own_id[:8]}"
