@@ -128,7 +128,8 @@ def postgresql_ledger(postgresql_server: postgresql.Server) -> t.Iterator[t.Call
         pathlib.Path(known.path_of(place_of(url=url))).unlink(missing_ok=True)
         open_ledger(url=url).dispose()  # a test may have left an older revision, which lacks tables
         with engine.begin() as connection:
-            connection.exec_driver_sql("; ".join([*deletions, restarts]))
+            up_to_date = "UPDATE ledger_identity SET behind = NULL, behind_since = NULL"
+            connection.exec_driver_sql("; ".join([*deletions, restarts, up_to_date]))
         return url
 
     yield emptied

@@ -148,10 +148,7 @@ def test_a_backup_is_whole_while_others_write(
 
 
 def test_a_ledger_moves_to_the_other_database(
-    home: pathlib.Path,
-    tmp_path: pathlib.Path,
-    postgresql_ledger: t.Callable[[], str],
-    monkeypatch: pytest.MonkeyPatch,
+    home: pathlib.Path, tmp_path: pathlib.Path, postgresql_ledger: t.Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sqlite = f"sqlite:///{home}/ledger.sqlite"
     engine = open_ledger(url=sqlite)

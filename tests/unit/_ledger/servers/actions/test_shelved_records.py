@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid as uuids
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _records
@@ -16,7 +18,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_record import host_record
 from tests.support.cloud import Cloud
-from tests.unit._ledger.servers.actions.test_rebuild import Host, empty, rebuild
+from tests.unit._ledger.servers.actions.test_rebuild import Host, empty, rebuild, without_files
+
+DISK = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11"
+CHECKSUM = "sha256:" + hashlib.sha256(b"disk").hexdigest()
 
 
 def shelved_records(cloud: Cloud, directory: Path) -> list[Host]:
@@ -26,7 +31,7 @@ def shelved_records(cloud: Cloud, directory: Path) -> list[Host]:
     cloud.place(uuid, "hv1")
     cloud.state({"uuids": [uuid], "state": "active", "host": "hv1"})
     [image] = cloud.rows(sa.select(tables.instance.c.image))
-    disk = {**image.image, "source": "/home/images/away.qcow2"}
+    disk = {**image.image, "id": DISK, "checksum": CHECKSUM, "source": str(directory / "home/images" / DISK)}
     offloaded = {"vm_state": "shelved_offloaded", "host": None, "disk_image": disk, "power_state": 4}
     cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**offloaded))
     cloud.write(sa.delete(tables.allocation))
@@ -47,15 +52,21 @@ def keep(cloud: Cloud, directory: Path, name: str) -> None:
     )
 
 
-def test_two_hosts_keep_a_shelved_server(cloud: Cloud, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stored", [True, False])
+def test_two_hosts_keep_a_shelved_server(stored: bool, cloud: Cloud, tmp_path: Path) -> None:
+    """Its disk is in the store of images on the controller, or nobody says any more where it is."""
     hosts = shelved_records(cloud, tmp_path)
     before = cloud.info(names=["away"])
     assert sorted(len(host["records"]) for host in hosts) == [0, 1, 1]
+    assert str(tmp_path) not in json.dumps(hosts)  # no host knows where
+    (tmp_path / "home/images").mkdir(parents=True)
+    (tmp_path / "home/images" / DISK).write_bytes(b"disk" if stored else b"something else")
     empty(cloud)
-    result = rebuild(cloud, hosts)
+    result = rebuild(cloud, hosts, home=str(tmp_path / "home"))
     assert result["servers"] == ["away of demo on no host: shelved_offloaded"]
-    assert any("away" in line and "/home/images/away.qcow2" in line for line in result["lost"])
-    assert cloud.info(names=["away"]) == before
+    path = str(tmp_path / "home/images" / DISK) if stored else "its file is not in the store"
+    assert any(f"the disk of away, which is shelved: {path}" in line for line in result["lost"])
+    assert without_files(cloud.info(names=["away"])) == without_files(before)
     held = sa.select(tables.fixed_ip.c.ip).where(tables.fixed_ip.c.owner.like("vif:%"))
     assert len(cloud.rows(held)) == 1  # its address is nobody else's
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._json import Json
+from .._json import Json, JsonObject
 
 
 class Tap(t.TypedDict):
@@ -83,9 +83,11 @@ class Look(t.TypedDict):
 
 
 class Kept(t.TypedDict):
-    """Host `name` as its scan `found` it, with its copies of the ledger: records by UUID, and its own."""
+    """Host `name` as its scan `found` it, with its copies of the ledger: records by UUID, and its own; and the `marks`
+    that ledgers, by their identities, have left there."""
 
     name: str
     found: Look
     records: dict[str, str | None]
     host_record: str | None
+    marks: dict[str, JsonObject]

@@ -10,8 +10,10 @@ A ledger that is lost is put together again out of them (operations/ledger_rebui
 
 Each is complete by itself. An instance's has the project, flavor, image, key, groups, networks and volumes that it
 uses; a host's has what the projects with instances there have besides, and the volumes that lie there. The pseudo-table
-`pool` says which addresses networks and pools of floating IPs have, as ranges. What only guests may know, passwords,
-tokens and the ledger's secret are in none.
+`pool` says which addresses networks and pools of floating IPs have, as ranges.
+
+CARRIED is all that a slice may have, and all that is believed of one. Who may do what is in none, nor what only guests
+may know, nor a path of the controller: whoever has taken over one host speaks for that host's guests, and for no more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._guest.image_properties import without_host_mount
 from ..._json import Json, JsonObject
 from ..._rules import pools
 from ..db import clock, tables
@@ -33,10 +36,86 @@ from ..db.tables_ec2 import ec2_instance
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_networking import port, router, router_interface, subnet
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
+from ..queries.lookups import public_properties
 
 VERSION = 1
 WITHHELD = ("user_data", "files", "password_hash")  # columns of an instance that may hold secrets
 POOL = "pool"
+# Table -> the columns that a host is told, and may tell. Two are no columns of the ledger's: the name of a claim's
+# `host`, whose row is not the host's to tell, and the `ranges` of POOL.
+CARRIED: t.Mapping[str, frozenset[str]] = {
+    table: frozenset(columns.split())
+    for table, columns in {
+        "instance": (
+            "id uuid project_id name display_name description hostname flavor image key_name public_key "
+            "availability_zone metadata host vm_state task_state power_state fault attempts launched_at terminated_at "
+            "config_drive password_optional user_id reservation_id locked locked_reason tags access_ip_v4 "
+            "access_ip_v6 disk_config rescue_image disk_image adopted deleted created_at updated_at"
+        ),
+        "instance_action": "id instance_uuid action request_id started_at finished_at user_id project_id details",
+        "instance_security_group": "instance_id group_id",
+        "ec2_instance": (
+            "instance_uuid client_token launch_index disable_api_termination disable_api_stop http_tokens "
+            "shutdown_behavior"
+        ),
+        "allocation": "instance_uuid vcpus memory_mb disk_gb created_at host",
+        "migration": (
+            "id uuid instance_uuid type status source_host dest_host old_flavor new_flavor old_vm_state reason "
+            "user_id project_id created_at updated_at"
+        ),
+        "server_group": "id project_id name policy max_server_per_host user_id",
+        "server_group_member": "instance_uuid group_id",
+        "vif": "id instance_uuid network_id position mac ipv6 status allowed_address_pairs port_security_enabled",
+        "port": (
+            "vif_id project_id kept name description admin_state_up device_id device_owner extra_dhcp_opts binding "
+            "created_at updated_at"
+        ),
+        "fixed_ip": "network_id ip owner reserved released_at last_owner further_of",
+        "floating_ip": "id pool address project_id vif_id released_at description further_ip router_id",
+        "floating_pool": "name cidr interface",
+        POOL: "network_id floating_pool ranges",
+        "network": (
+            "id uuid owner name display_name description cidr cidr_v6 gateway gateway_v6 bridge bridge_interface vlan "
+            "dhcp dns domain mtu lease_seconds quarantine_seconds manager vni isolated snat ntp ipv6_mode tenant "
+            "routes port_security_enabled allow_project_net_traffic created_at updated_at"
+        ),
+        "subnet": (
+            "id network_id version position name description gateway pools enable_dhcp ra_mode address_mode cidr dns "
+            "routes created_at updated_at"
+        ),
+        "router": "id project_id name description admin_state_up external_pool enable_snat created_at updated_at",
+        "router_interface": "vif_id router_id network_id version subnet_id",
+        "security_group": "id uuid project_id name description",
+        "security_group_rule": (
+            "id group_id direction ethertype protocol port_min port_max cidr protocol_said cidr_said remote_group_id "
+            "description"
+        ),
+        "volume": (
+            "id project_id user_id name display_name description size_gb new_size_gb type_id format host "
+            "availability_zone status bootable readonly multiattach image source_volume_id snapshot_id metadata fault "
+            "made_at created_at updated_at"
+        ),
+        "volume_attachment": (
+            "id volume_id instance_uuid device boot_index tag delete_on_termination readonly created_at attached_at"
+        ),
+        "volume_snapshot": (
+            "id volume_id project_id user_id name display_name description size_gb status metadata fault created_at "
+            "updated_at"
+        ),
+        "volume_type": "id name description backend options extra_specs is_public created_at",
+        "project": "id name created_at description enabled domain_id display_name parent_id extra",
+        "quota": "project_id resource hard_limit",
+        "keypair": "project_id name user_id type public_key fingerprint created_at",
+        "flavor": "id name vcpus memory_mb root_gb ephemeral_gb swap_mb extra_specs flavorid is_public description",
+        "image": (
+            "id owner name display_name status visibility disk_format container_format checksum md5 size virtual_size "
+            "kernel ramdisk cmdline min_disk_gb min_ram_mb properties tags protected os_hidden created_at updated_at"
+        ),
+    }.items()
+}
+# (table, column) of what tells of an image, or of a file of one, which may be anywhere on the controller
+IMAGES = {("instance", name) for name in ("image", "rescue_image", "disk_image")} | {("volume", "image")}
+FILES = {("image", "kernel"), ("image", "ramdisk")}
 
 Row = JsonObject
 Rows = dict[str, list[Row]]
@@ -74,7 +153,7 @@ class Slicer:
         self._add(rows, "volume_snapshot", self._rows(volume_snapshot, of_these))
         for table in (tables.quota, tables.keypair, server_group):
             self._add(rows, table.name, self._rows(table, table.c.project_id.in_(sorted(projects))))
-        self._shared(rows, projects, networks, {row["id"] for row in groups}, {host}, volumes)
+        self._shared(rows, projects, networks, {row["id"] for row in groups}, volumes)
         return self._text(host, None, rows)
 
     def _own(self, uuids: list[str]) -> dict[str, Rows]:
@@ -87,6 +166,8 @@ class Slicer:
         for table in (tables.vif, tables.allocation, server_group_member, ec2_instance, volume_attachment, *only):
             of_these = table.c.instance_uuid.in_(sorted(mine))
             for row in self._rows(table, sa.and_(of_these, only.get(table, sa.true()))):
+                if table is tables.allocation:
+                    row = {**row, "host": self._host_name(row["compute_host_id"])}
                 self._add(rows_by_uuid[row["instance_uuid"]], table.name, [row])
         for row in self._rows(links, links.c.instance_id.in_(sorted(by_id))):
             self._add(rows_by_uuid[by_id[row["instance_id"]]], links.name, [row])
@@ -98,15 +179,11 @@ class Slicer:
             own = rows["instance"][0]
             mounted = [volumes[row["volume_id"]] for row in rows.get("volume_attachment", ())]
             self._add(rows, "volume", mounted)
-            hosts = {own["host"]} | {
-                row[end] for row in rows.get("migration", ()) for end in ("source_host", "dest_host")
-            }
             self._shared(
                 rows,
                 {own["project_id"]},
                 {row["network_id"] for row in rows.get("vif", ())},
                 {row["group_id"] for row in rows.get(links.name, ())},
-                {host for host in hosts if host},
                 mounted,
             )
             self._add(rows, "keypair", self._keys(own))
@@ -127,13 +204,7 @@ class Slicer:
                 self._add(rows_by_uuid[vifs[row["vif_id"]]], table.name, [row])
 
     def _shared(
-        self,
-        rows: Rows,
-        projects: set[str],
-        networks: set[int],
-        groups: set[int],
-        hosts: set[str],
-        volumes: t.Sequence[Row],
+        self, rows: Rows, projects: set[str], networks: set[int], groups: set[int], volumes: t.Sequence[Row]
     ) -> None:
         """Add what these ids lead to: rows that several instances have."""
         instances = rows.get("instance", [])
@@ -141,7 +212,7 @@ class Slicer:
         kept = [row[of] or {} for row in instances for of in ("image", "disk_image")]
         images = {image.get("id") for image in (*kept, *((row["image"] or {}) for row in volumes))}
         self._groups(rows, groups)
-        self._networks(rows, networks, hosts)
+        self._networks(rows, networks)
         owners = {row["owner"] for row in rows.get("network", ())} | {
             row["project_id"]
             for name in ("security_group", "volume", "router", "port", "floating_ip")
@@ -153,7 +224,6 @@ class Slicer:
         self._add(rows, "image", self._of(tables.image, tables.image.c.id, images - {None, ""}))
         types = {row["type_id"] for row in volumes}
         self._add(rows, "volume_type", self._of(volume_type, volume_type.c.id, types))
-        self._hosts(rows, hosts)
         pool_names = {row["pool"] for row in rows.get("floating_ip", ())} | {
             row["external_pool"] for row in rows.get("router", ())
         }
@@ -181,7 +251,7 @@ class Slicer:
             waiting = named - known
         self._add(rows, "security_group", self._of(tables.security_group, tables.security_group.c.id, known))
 
-    def _networks(self, rows: Rows, networks: set[int], hosts: set[str]) -> None:
+    def _networks(self, rows: Rows, networks: set[int]) -> None:
         """Add these networks with their subnets, pools, routers, and the addresses that hosts have in them."""
         fixed = tables.fixed_ip
         for number in sorted(networks):
@@ -198,14 +268,9 @@ class Slicer:
                 self._add(rows, "port", self._of(port, port.c.vif_id, [interface["vif_id"]]))
                 self._add(rows, fixed.name, self._of(fixed, fixed.c.owner, [f"vif:{interface['vif_id']}"]))
 
-    def _hosts(self, rows: Rows, hosts: set[str]) -> None:
-        link = tables.aggregate_host
-        for host in sorted(hosts):
-            self._add(rows, "compute_host", self._of(tables.compute_host, tables.compute_host.c.name, [host]))
-            links = self._of(link, link.c.host, [host])
-            self._add(rows, link.name, links)
-            ids = [row["aggregate_id"] for row in links]
-            self._add(rows, "aggregate", self._of(tables.aggregate, tables.aggregate.c.id, ids))
+    def _host_name(self, number: int) -> str:
+        [row] = self._of(tables.compute_host, tables.compute_host.c.id, [number])
+        return str(row["name"])
 
     def _ranges(self, number: int) -> list[Row]:
         """The addresses of a network by what they are reserved for, as [first, last, role]."""
@@ -261,13 +326,21 @@ class Slicer:
 
 
 def _public(name: str, row: Row) -> Row:
-    """`row` without what may be secret, and without what is long and only history."""
-    if name == "instance":
-        return {**row, **dict.fromkeys(WITHHELD)}
-    if name == "compute_host":  # each trip has another: what a host has is asked of the host
-        return {**row, "mark": None, "marks_sent": []}
-    if name == subnet.name:  # what it was drawn from is not the instance's
-        return {**row, "subnetpool_id": None}
+    """`row` as a host keeps it: without what is only history, too."""
     if name == "instance_action":
-        return {**row, "message": None, "details": {"hints": row["details"].get("hints")}}
-    return row
+        row = {**row, "details": {"hints": row["details"].get("hints")}}
+    return {column: without_paths(name, column, row[column]) for column in row if column in CARRIED[name]}
+
+
+def without_paths(table: str, column: str, value: Json) -> Json:
+    """The value of a column without what only the controller may know or decide: where an image's files are, and
+    whether hosts may mount it."""
+    if value is None or (table, column) not in IMAGES | FILES:
+        return _properties(value) if (table, column) == ("image", "properties") else value
+    files = {kind: {**value[kind], "source": ""} for kind in ("kernel", "ramdisk") if value.get(kind)}
+    properties = {"properties": _properties(value["properties"])} if "properties" in value else {}
+    return {**value, "source": "", **files, **properties}
+
+
+def _properties(properties: JsonObject) -> JsonObject:
+    return without_host_mount(public_properties(properties))

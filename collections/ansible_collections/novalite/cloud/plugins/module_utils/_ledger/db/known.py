@@ -94,7 +94,12 @@ def verifier(place: Place, anew: bool = False, verify: bool = True) -> Verifier:
     def look(connection: t.Any) -> None:
         identity, is_empty = (None, True) if connection is None else _looked_up(connection)
         if verify and (identity is not None or (is_empty and not anew)):
-            check(place, identity)
+            try:
+                check(place, identity)
+            except NovaliteError:
+                if connection is not None:
+                    connection.close()  # the pool has not taken it yet
+                raise
 
     return look
 

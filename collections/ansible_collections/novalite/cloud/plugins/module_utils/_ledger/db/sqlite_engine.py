@@ -26,9 +26,12 @@ def of_file(path: str, timeout: float, verify: t.Callable[[sqlite3.Connection | 
     """
     uri = f"{pathlib.Path(path).as_uri()}?mode=rw"
     url = sa.URL.create("sqlite", database=path)
-    # check_same_thread as SQLAlchemy has it for files: its pool gives a connection to one thread at a time
-    opened = {"uri": True, "timeout": timeout, "check_same_thread": False}
-    engine = prepared(sa.create_engine(url, creator=lambda: sqlite3.connect(uri, **opened)))
+
+    def connect() -> sqlite3.Connection:
+        # check_same_thread as SQLAlchemy has it for files: its pool gives a connection to one thread at a time
+        return sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
+
+    engine = prepared(sa.create_engine(url, creator=connect))
 
     def there() -> tuple[int, int] | None:
         try:

@@ -12,6 +12,9 @@ from .schema import numbered, partial_index, table
 # What the owner of a fixed IP begins with: an interface, by its id, or a compute host itself, by its name. The host has
 # it to answer DHCP there, or to route.
 OF_VIF, OF_HOST = "vif:", "dhcp:"
+# The owner of an address that some host has, and of which no record tells whose it is: it is nobody's to take, until
+# ledger_rebuild.yml finds it on no host, or its owner.
+SEEN = "seen:"
 
 
 def host_owner(host: str, position: int = 0) -> str:
@@ -61,7 +64,8 @@ fixed_ip = table(  # one row for each address of a pool, made with the network
     "fixed_ip",
     sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("ip", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("owner", sa.String(80)),  # OF_VIF and a UUID (and "/1" to "/4": further ones), or host_owner()
+    # OF_VIF and a UUID (and "/1" to "/4": further ones), host_owner(), or SEEN and the address itself
+    sa.Column("owner", sa.String(80)),
     sa.Column("reserved", sa.String(16)),  # network | gateway | broadcast | user; null = in the pool
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("last_owner", sa.String(80)),  # who released it, and gets it again before others do

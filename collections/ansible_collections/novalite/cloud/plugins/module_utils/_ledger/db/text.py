@@ -174,11 +174,17 @@ def _numbers(connection: sa.Connection, numbered: t.Sequence[sa.Table]) -> dict[
 def _set_numbers(connection: sa.Connection, there: t.Mapping[str, sa.Table], numbers: t.Mapping[str, int]) -> None:
     for name, last in numbers.items():
         if name in there:
-            raise_number(connection, name, int(last))
+            _set_number(connection, name, int(last))
 
 
 def raise_number(connection: sa.Connection, table: str, last: int) -> None:
-    """See to it that the next id of `table` is higher than `last`, and than every one that is there."""
+    """See to it that the next id of `table` is higher than `last`, than every one that is there, and than every one
+    that was given before."""
+    given = _numbers(connection, [tables.metadata.tables[table]])[table]
+    _set_number(connection, table, max(last, given))
+
+
+def _set_number(connection: sa.Connection, table: str, last: int) -> None:
     highest = connection.execute(sa.text(f'SELECT max(id) FROM "{table}"')).scalar() or 0
     last = max(last, highest)
     if connection.dialect.name == "sqlite":

@@ -19,6 +19,7 @@ from ..._plan.host_plan import image_files
 from ..._rules.records import Changes, check_range, check_text, checked_names, set_values
 from ..catalog.image_files import File, measure
 from ..catalog.image_records import checked_properties, delete_images
+from ..catalog.kept_images import give_files
 from ..db import clock, engine, tables
 from ..identity.quotas import check_quota
 from ..queries.lookups import PRIVATE, project_by_name, public_properties
@@ -77,6 +78,8 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             if files.get("disk") is not None:  # instead of what was uploaded, or was to be
                 after = {**after, "status": "active", "md5": None, "fault": None, "transfer": None}
             connection.execute(sa.update(table).where(mine).values(**after, updated_at=clock.seconds(connection)))
+            if not before["source"]:  # it was lost with the ledger
+                give_files(connection, connection.execute(sa.select(table.c.id).where(mine)).scalar_one())
     if owner and changes.after:
         used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
         check_quota(connection, owner, "images", connection.execute(used).scalar_one())
