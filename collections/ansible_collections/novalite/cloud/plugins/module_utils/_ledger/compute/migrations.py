@@ -111,7 +111,7 @@ def _left(connection: sa.Connection, move: MoveRow, host: str | None) -> None:
     """The instance of `move` has left this end of it, or never came to be there."""
     reason = departures.EVACUATED if move.type == "evacuation" else departures.MOVED
     reason = reason if host == move.source_host else departures.REVERTED
-    departures.leave(connection, [move.instance_uuid], host, reason, now_())
+    departures.leave(connection, [move.instance_uuid], host, reason, now_(connection))
 
 
 def _leave_networks(connection: sa.Connection, move: MoveRow, host: str, now: int | None) -> None:
