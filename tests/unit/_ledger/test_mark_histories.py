@@ -77,6 +77,7 @@ class Trip(threading.Thread):
         except NovaliteError:
             result = "behind"
         finally:
+            self.marks.close()
             self.result = result
             self._stopped.release()
 
@@ -99,9 +100,9 @@ class Trip(threading.Thread):
 class Counted(HostMarks):
     """Marks of a ledger, in the order in which they were made."""
 
-    def __init__(self, url: str) -> None:
-        self._driver = marks_at(url)._driver
-        self.made: list[str] = []
+    def __init__(self, url: str, made: list[str]) -> None:
+        super().__init__(marks_at(url)._driver)
+        self.made = made
 
     def begin(self, host: str, leaves: bool, instead_of: Known | None = None) -> Known | None:
         known = super().begin(host, leaves, instead_of)
@@ -125,7 +126,8 @@ class Copy:
 class History:
     def __init__(self, seed: int, cloud: Cloud, path: pathlib.Path, copies: bool) -> None:
         self.random, self.cloud, self.path = random.Random(seed), cloud, path
-        self.marks, self.machine = Counted(cloud.url), Machine(path / "machine", **an_identity(seed))
+        self.machine = Machine(path / "machine", **an_identity(seed))
+        self.made: list[str] = []
         self.trips: list[Trip] = []
         self.late: list[JsonObject] = []
         self.copies: list[Copy] = []
@@ -134,10 +136,15 @@ class History:
         cloud.host(HOST)
 
     @property
+    def marks(self) -> HostMarks:
+        """Those that a run opens for itself."""
+        return Counted(self.cloud.url, self.made)
+
+    @property
     def age_of_host(self) -> int:
         """How many marks had been made when the one was that the host has."""
         marks = _host_mark.marks_here(str(self.machine.state_dir)).values()
-        return max((self.marks.made.index(mark["mark"]) + 1 for mark in marks), default=0)
+        return max((self.made.index(mark["mark"]) + 1 for mark in marks), default=0)
 
     def run(self, length: int) -> None:
         for _act in range(length):
@@ -174,7 +181,7 @@ class History:
             contextlib.closing(sqlite3.connect(path)) as copy,
         ):
             ledger.backup(copy)
-        self.copies.append(Copy(path, len(self.marks.made)))
+        self.copies.append(Copy(path, len(self.made)))
 
     def look_back(self) -> None:
         """Use each copy once more: those are refused that are older than what the host has."""

@@ -9,6 +9,7 @@ import dataclasses
 import typing as t
 
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._ledger.placement.host_marks import HostMarks
 from ..plugin_utils._handshake import Errand, Handshake
 from ..plugin_utils._trip import TripAction
 
@@ -31,10 +32,12 @@ class ActionModule(TripAction):
         looks = self._task.args.get("state") != "present"
         return dataclasses.replace(super().errand(steps, task_vars), looks=looks, former=self._task.args.get("former"))
 
-    def _handshake(self, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
-        if self._task.args.get("state", "read") == "read":
-            return None  # who it is, is the question
-        handshake = super()._handshake(steps, task_vars)
+    def _marks(self, task_vars: JsonObject) -> HostMarks | None:
+        # who it is, is the question
+        return None if self._task.args.get("state", "read") == "read" else super()._marks(task_vars)
+
+    def _handshake(self, marks: HostMarks, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
+        handshake = super()._handshake(marks, steps, task_vars)
         if handshake is not None:
             for step in steps:  # to remove a mark, the host has to know whose it is
                 step["args"]["expected"] = step["given"]["expected"] = handshake.expected

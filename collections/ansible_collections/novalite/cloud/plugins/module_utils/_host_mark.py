@@ -211,7 +211,7 @@ def _ours(name: str, flags: int, directory: int) -> t.Iterator[int]:
     """Open `name`, a file, or a directory with O_DIRECTORY. Raises OSError, and _OpenToOthersError for what others may
     write to, or what is of another kind."""
     try:
-        fd = os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+        fd = os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=directory)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise _OpenToOthersError(f"{name} is a link, or no directory") from error
@@ -243,17 +243,15 @@ def _remove(directory: int, ledger: str) -> None:
 
 
 def _write(directory: int, ledger: str, mark: Mark) -> bool:
-    """Replace the mark of `ledger`, so that it outlives a power cut; return whether that went well."""
-    temporary = f".{_name(ledger)}"  # nobody else's: the directory is locked
+    """Have the mark of `ledger` on the disk; return whether that went well. Raises _OpenToOthersError.
+
+    In its place: that takes no room on a full file system, and one flush of the disk, which a new file takes several
+    of. What a power cut leaves in between is no mark, and goes for none."""
     try:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=directory)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with closing(os.open(temporary, flags, 0o600, dir_fd=directory)) as fd:
-            os.write(fd, (json.dumps(dataclasses.asdict(mark)) + "\n").encode())
-            os.fsync(fd)
-        os.rename(temporary, _name(ledger), src_dir_fd=directory, dst_dir_fd=directory)
-        os.fsync(directory)
+        with _ours(_name(ledger), os.O_RDWR | os.O_CREAT, directory) as fd:
+            size = os.pwrite(fd, (json.dumps(dataclasses.asdict(mark)) + "\n").encode(), 0)
+            os.ftruncate(fd, size)
+            os.fdatasync(fd)
     except OSError:
         return False
     return True

@@ -102,8 +102,11 @@ class Handshake:
         others = self._marks.same_machine(host, seen.identity) if seen.refused or not known.identity else []
         if seen.refused is None and not others:
             try:
-                if not self._errand.check_mode:
-                    token = known.token if seen.left else None
+                token = known.token if seen.left else None
+                news = (
+                    token is not None or self._errand.replaced or seen.identity.keys() - (known.identity or {}).keys()
+                )
+                if not self._errand.check_mode and (news or known.identity is None):
                     self._marks.arrived(host, token, seen.identity, self._errand.replaced)
                 return True
             except SameMachineError as error:

@@ -39,7 +39,7 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_mark import Seen
 from ..module_utils._json import JsonMapping, JsonObject
-from ..module_utils._ledger.placement.host_marks import open_marks
+from ..module_utils._ledger.placement.host_marks import HostMarks, open_marks
 from ..module_utils._trip import BEGUN, MARK
 from . import _home, _patience
 from ._handshake import Errand, Handshake, HostRefusedError
@@ -182,9 +182,10 @@ class TripAction(ActionBase):
         checked = [_checked(step, state_dir) for step in steps]
         self._seconds = _deadlines.of_trip(checked)
         _patience.keep_alive(self._connection)
+        marks = self._marks(task_vars)
         try:
             with _patience.limited(self._connection, self._seconds):
-                handshake = self._handshake(checked, task_vars)
+                handshake = None if marks is None else self._handshake(marks, checked, task_vars)
                 if handshake is None:
                     results = self._go(checked, None, task_vars)[1]
                 else:
@@ -195,6 +196,9 @@ class TripAction(ActionBase):
             raise AnsibleActionFail(str(error), result={"refused_host": True}) from error
         except NovaliteError as error:
             raise AnsibleActionFail(str(error)) from error
+        finally:
+            if marks is not None:
+                marks.close()
         secrets = set().union(*(step["secrets"] for step in checked))
         return [remove_values(result, secrets) for result in results]
 
@@ -216,12 +220,14 @@ class TripAction(ActionBase):
         looks = all(step["module"] in LOOKS or step["args"].get("state") == "read" for step in steps)
         return Errand(self.host_name(task_vars), looks, self._task.check_mode)
 
-    def _handshake(self, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
-        """What is compared with the host before the first step; None without a ledger, where nothing can be."""
+    def _marks(self, task_vars: JsonObject) -> HostMarks | None:
+        """The marks in the ledger; None without one, where nothing can be compared."""
         place = _home.ledger(self._task.args, task_vars, self._templar)
-        marks = open_marks(place["home"], place["ledger_url"])
-        errand = self.errand(steps, task_vars)
-        return Handshake.begin(marks, errand) if marks is not None and errand.host else None
+        return open_marks(place["home"], place["ledger_url"]) if self.host_name(task_vars) else None
+
+    def _handshake(self, marks: HostMarks, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
+        """Begin what is compared with the host before the first step; None where the ledger cannot say."""
+        return Handshake.begin(marks, self.errand(steps, task_vars))
 
     def _go(
         self, steps: list[JsonObject], expected: JsonObject | None, task_vars: JsonObject

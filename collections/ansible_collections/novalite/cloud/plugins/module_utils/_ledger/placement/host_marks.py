@@ -69,10 +69,18 @@ class Driver:
 
 
 class HostMarks:
-    """The marks of the hosts of one ledger. Everything raises NovaliteError where the ledger cannot be used."""
+    """The marks of the hosts of one ledger, until it is closed. Everything raises NovaliteError where the ledger cannot
+    be used."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
+        self._connection: t.Any = None
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def begin(self, host: str, leaves: bool, instead_of: Known | None = None) -> Known | None:
         """Return what is known of `host`, with a new mark to leave if it `leaves` one; that of a trip that was refused,
@@ -168,18 +176,25 @@ class HostMarks:
         """One transaction; yields what runs a statement in it, with a "?" for each value, and returns its rows."""
         driver = self._driver
         try:
-            with contextlib.closing(driver.connect()) as connection:
+            if self._connection is None:
+                self._connection = driver.connect()
+            connection = self._connection
 
-                def execute(statement: str, *values: object) -> Rows:
-                    words = statement.replace("?", "%s") if driver.postgresql else statement
-                    cursor = connection.execute(words, values)
-                    return list(cursor.fetchall()) if cursor.description is not None else []
+            def execute(statement: str, *values: object) -> Rows:
+                words = statement.replace("?", "%s") if driver.postgresql else statement
+                cursor = connection.execute(words, values)
+                return list(cursor.fetchall()) if cursor.description is not None else []
 
-                if not driver.postgresql:  # where the driver begins one by itself
-                    connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            if not driver.postgresql:  # where the driver begins one by itself
+                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            try:
                 yield execute
-                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
         except driver.error as error:
+            self.close()
             raise NovaliteError(f"{driver.shown} cannot be used: {str(error).strip().splitlines()[0]}") from error
 
 
