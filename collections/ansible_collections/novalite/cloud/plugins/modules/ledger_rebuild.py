@@ -8,18 +8,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ledger_rebuild
-short_description: Make a lost ledger again from what hypervisors keep of it
+short_description: Bring the ledger up to date with what hypervisors keep of it
 version_added: 0.1.0
 author:
   - novalite contributors (@novalite)
 description:
-  - Records again the projects, instances, networks, addresses, security groups, claims, volumes, flavors, images and
-    keys that the hosts' files tell of (see M(novalite.cloud.host_record)), under the ids that they had, and takes the
-    lost ledger's identity.
-  - Rows are added, none is changed, so it can be repeated. Over a ledger that was restored from an older copy, it adds
-    what came since.
+  - Records the projects, instances, networks, addresses, security groups, claims, volumes, flavors, images and keys
+    that the hosts' files tell of (see M(novalite.cloud.host_record)), under the ids that they had. A ledger that was
+    lost gets its identity back.
+  - In a ledger that was restored from an older copy, instances that moved since are where they are, with their claims,
+    interfaces, addresses, floating IPs, volumes and moves. A host is believed where it knows more than the ledger does,
+    and has the guest or its disk. What two of them claim is left as it was, and listed.
+  - Numbers and addresses that any host has are given to nobody else, also where no record tells whose they are.
+  - A host speaks for its own guests, and what these stand on. What else its files tell of is refused, and listed; users,
+    roles, tokens, hosts and paths of images come from no host.
   - What a domain is now counts more than what was written of it. No guest is started or stopped.
-  - Changes the ledger alone.
+  - Changes the ledger alone. It can be repeated.
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
@@ -48,8 +52,19 @@ options:
         description: What carries novalite's names or metadata on the host.
         type: dict
         required: true
+  silent:
+    description: Names of the hosts that did not answer.
+    type: list
+    elements: str
+    default: []
+  partial:
+    description:
+      - Whether to go on without hosts that did not answer, or that the ledger has and that nobody asked, since they are
+        gone for good.
+    type: bool
+    default: false
   ledger:
-    description: The identity of the ledger that was lost. Needed if the hosts know several.
+    description: The identity of the ledger that was lost. Needed if the hosts know several others than this one.
     type: str
 seealso:
   - module: novalite.cloud.host_record
@@ -72,7 +87,34 @@ added:
   returned: success
   type: dict
 servers:
-  description: The instances that were recorded again, one line each.
+  description: The instances that were added, one line each.
+  returned: success
+  type: list
+  elements: str
+updated:
+  description: The instances that are not as the ledger had them, with what changed, one line each.
+  returned: success
+  type: list
+  elements: str
+gone:
+  description:
+    - Instances of which no host has anything, since they were deleted after the copy was made, and what others have of
+      them by now, one line each. They stay until they are deleted.
+  returned: success
+  type: list
+  elements: str
+disputed:
+  description: What several claim, one line each. It stays as it was.
+  returned: success
+  type: list
+  elements: str
+reserved:
+  description: Addresses that are kept from everybody, or are free again, one line each.
+  returned: success
+  type: list
+  elements: str
+missing:
+  description: The hosts that were not asked.
   returned: success
   type: list
   elements: str
@@ -98,6 +140,8 @@ ARGUMENT_SPEC = {
             "found": {"type": "dict", "required": True},
         },
     },
+    "silent": {"type": "list", "elements": "str", "default": []},
+    "partial": {"type": "bool", "default": False},
     "ledger": {"type": "str"},
 }
 
