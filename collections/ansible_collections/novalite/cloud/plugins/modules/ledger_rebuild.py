@@ -20,8 +20,8 @@ description:
     interfaces, addresses, floating IPs, volumes and moves. A host is believed where it knows more than the ledger does,
     and has the guest or its disk. What two of them claim is left as it was, and listed.
   - Numbers and addresses that any host has are given to nobody else, also where no record tells whose they are.
-  - A host speaks for its own guests, and what these stand on. What else its files tell of is refused, and listed; users,
-    roles, tokens, hosts and paths of images come from no host.
+  - A host speaks for its own guests, and what these stand on. What else its files tell of is refused, and listed.
+    Users, roles, tokens, hosts and paths of images come from no host.
   - What a domain is now counts more than what was written of it. No guest is started or stopped.
   - Changes the ledger alone. It can be repeated.
 extends_documentation_fragment:
