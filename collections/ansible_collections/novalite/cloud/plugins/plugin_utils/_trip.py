@@ -39,7 +39,7 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_mark import Seen
 from ..module_utils._json import JsonMapping, JsonObject
-from ..module_utils._ledger.placement.host_marks import HostMarks, open_marks
+from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
 from ..module_utils._trip import BEGUN, MARK
 from . import _home, _patience
 from ._handshake import Errand, Handshake, HostRefusedError
@@ -170,6 +170,7 @@ class TripAction(ActionBase):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         archive()
+        import_driver(os.environ.get("NOVALITE_LEDGER_URL"))
 
     def take(self, steps: c.Sequence[JsonMapping], task_vars: JsonObject | None) -> list[Result]:
         """Run `steps` (name, module, args, and may_fail) on the host until one fails; return how it went with each.

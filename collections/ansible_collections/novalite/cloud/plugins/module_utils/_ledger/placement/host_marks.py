@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
@@ -228,6 +229,13 @@ def open_marks(home: str, url: str | None) -> HostMarks | None:
         return connection
 
     return HostMarks(Driver(connect, sqlite3.Error, f"the ledger {path}"))
+
+
+def import_driver(url: str | None) -> None:
+    """Import what open_marks() needs for this URL: the parent of many workers does it once for all of them."""
+    if url is not None and url.startswith("postgresql"):
+        with contextlib.suppress(ImportError):  # open_marks() says so
+            importlib.import_module("psycopg")
 
 
 def _postgresql(url: str, shown: str) -> Driver:
