@@ -13,6 +13,8 @@ import shutil
 import tempfile
 import typing as t
 
+from . import _host_places
+from ._addressing.places import MOST
 from ._command import CommandError, run
 from ._disk import removed
 from ._disk.config_drive import PROGRAMS as ISO_PROGRAMS
@@ -24,7 +26,7 @@ from ._host_mark import identity_of
 from ._json import JsonObject
 from ._kvm import kvm_fault
 from ._libvirt import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
-from ._network.places import reported
+from ._network import additions, ownership
 
 # What the modules of this collection run on a hypervisor, beside one injection back end. Any one of a group will do.
 _EACH = "conntrack dnsmasq ebtables haproxy ip ip6tables-restore ipset iptables-restore mke2fs qemu-img sfdisk virsh"
@@ -147,9 +149,14 @@ def inject_backend() -> str:
 
 
 def places() -> list[JsonObject]:
-    """Where the host lives, as networks' ranges are held against it; nothing where `ip` cannot be had."""
+    """Places where the host lives, for networks' ranges to be held against, but for what novalite itself made there, of
+    whatever ledger: that goes again. None where `ip` cannot be had."""
     with contextlib.suppress(CommandError):
-        return [place.row for place in reported()]
+        links = json.loads(run(["ip", "-d", "-j", "addr", "show"]).stdout or "[]")
+        ours = {row["ifname"] for row in links if ownership.read(row.get("ifalias")) is not None}
+        session = _host_places.ssh_session(os.environ)
+        here = _host_places.of_rows(links, _host_places.routes(), session, additions.addresses(), ours)
+        return [place.row for place in here[:MOST]]
     return []
 
 

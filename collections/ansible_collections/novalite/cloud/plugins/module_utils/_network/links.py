@@ -11,11 +11,12 @@ import json
 import os
 import typing as t
 
+from .. import _host_places
 from .._addressing.places import Place
 from .._command import CommandError, run
 from .._host import read_text
 from .._json import JsonMapping, JsonObject
-from . import additions, namespaces, places
+from . import additions, namespaces
 from .additions import Additions
 
 _PERMANENT_MAC = "3"  # NET_ADDR_SET: an address that does not change when ports come and go
@@ -152,7 +153,7 @@ def look(namespace_names: t.Iterable[str | None] = (), tunnels: t.Iterable[str |
     for name in tunnels:
         if name in links:
             links[name].remotes = read_flood(run(["bridge", "-j", "fdb", "show", "dev", name]).stdout)
-    routes = places.routes()
+    routes = _host_places.routes()
     main = [row for row in routes if "table" not in row and row.get("protocol") not in ("kernel", "ra")]
     routed = {row["dev"] for row in main if "dev" in row}
     inside = {
@@ -160,9 +161,10 @@ def look(namespace_names: t.Iterable[str | None] = (), tunnels: t.Iterable[str |
         for name in namespace_names
         if name and namespaces.exists(name)
     }
-    session = places.ssh_session(os.environ)
-    rows = json.loads(text)
-    here = places.of_rows(rows, routes, session, additions.addresses(), places.transits(rows))
+    session = _host_places.ssh_session(os.environ)
+    # they lead floating IPs into networks' namespaces: the host does not live there
+    transits = {name for name in links if name.startswith(namespaces.transit_name("")) and links[name].alias}
+    here = _host_places.of_rows(json.loads(text), routes, session, additions.addresses(), transits)
     return Host(links, frozenset(routed), frozenset(ssh_links(links, session)), inside, places=tuple(here))
 
 

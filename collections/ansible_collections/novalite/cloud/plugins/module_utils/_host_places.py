@@ -13,12 +13,11 @@ import os
 import typing as t
 from xml.etree import ElementTree
 
-from .._addressing import places
-from .._addressing.places import ADDRESS, CLIENT, GATEWAY, LIBVIRT, ROUTE, SERVER, Place
-from .._command import run
-from .._host import read_text
-from .._json import JsonMapping, JsonObject
-from . import additions, namespaces, ownership
+from ._addressing import places
+from ._addressing.places import ADDRESS, CLIENT, GATEWAY, LIBVIRT, ROUTE, SERVER, Place
+from ._command import run
+from ._host import read_text
+from ._json import JsonMapping, JsonObject
 
 _RESOLVERS = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 _LIBVIRTS = "/etc/libvirt/qemu/networks/*.xml"  # also those that are not started, of which no link tells
@@ -26,21 +25,6 @@ _MOST_FILES = 64
 _MOST_ANCESTORS = 32  # of a process: from here to sshd there are three to six
 
 _Hop = tuple[JsonMapping, JsonMapping]  # a route, and one of its next hops, which may be itself
-
-
-def reported() -> list[Place]:
-    """Places for the host's facts: without what novalite itself made there, of whatever ledger, which goes again."""
-    links = json.loads(run(["ip", "-d", "-j", "addr", "show"]).stdout or "[]")
-    return of_rows(links, routes(), ssh_session(os.environ), additions.addresses(), _marked(links))[: places.MOST]
-
-
-def transits(links: t.Iterable[JsonMapping]) -> set[str]:
-    """The links that lead floating IPs into networks' namespaces: the host does not live there."""
-    return {name for name in _marked(links) if name.startswith(namespaces.transit_name(""))}
-
-
-def _marked(links: t.Iterable[JsonMapping]) -> set[str]:
-    return {row["ifname"] for row in links if ownership.read(row.get("ifalias")) is not None}
 
 
 def routes() -> list[JsonObject]:
