@@ -10,7 +10,6 @@ import dataclasses
 import json
 import threading
 import time
-import types
 import typing as t
 
 import pytest
@@ -20,8 +19,8 @@ from werkzeug.test import TestResponse
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
-from api.openstack.identity import authenticate
 from tests.api.seeds import Api, password
+from tests.support.clocks import standing_at
 
 TOKENS = "/identity/v3/auth/tokens"
 token_table = tables.tables_identity.token
@@ -184,11 +183,8 @@ def test_where_a_user_is_known_guesses_only_slow_it_down(api: Api) -> None:
     assert ask(api, by_password("demo"), address=everybody).status_code == 429
 
 
-def test_guesses_that_come_at_once_are_counted_before_they_are_answered(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_guesses_that_come_at_once_are_counted_before_they_are_answered(api: Api) -> None:
     began = time.time()  # at once: on a busy machine a lock of a second would end before the last answer
-    monkeypatch.setattr(authenticate, "time", types.SimpleNamespace(time=lambda: began))
     gate = threading.Barrier(12)
 
     def guess(number: int) -> int:
@@ -196,7 +192,7 @@ def test_guesses_that_come_at_once_are_counted_before_they_are_answered(
         text = "wrong" if number else None  # one of them is right
         return ask(api, by_password("demo", text), address=GUESSER).status_code
 
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+    with standing_at(lambda: began), concurrent.futures.ThreadPoolExecutor(12) as pool:
         answers = sorted(pool.map(guess, range(12)))
     assert answers.count(401) <= 5 + 5 * answers.count(201)  # the right one begins the count anew
     assert answers.count(429) >= 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import time
-import types
 import typing as t
 import uuid
 
@@ -23,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.secrets import derived_key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import UNDER_WAY, migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses, pool_claims
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import pool_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
     release_addresses,
     release_host_address,
@@ -31,6 +30,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from tests.support import rows
+from tests.support.clocks import standing_at
 from tests.support.rows import add_instance, add_project, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
@@ -42,10 +42,10 @@ add_network = functools.partial(rows.add_network, cidr="10.20.0.0/29")
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def clock() -> t.Iterator[list[int]]:
     now = [NOW]
-    monkeypatch.setattr(addresses, "time", types.SimpleNamespace(time=lambda: now[0]))
-    return now
+    with standing_at(lambda: now[0]):
+        yield now
 
 
 def some(count: int, *networks: Network, host: str | None = "hv1", **nic: t.Any) -> list[dict[str, t.Any]]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import types
 import typing as t
 
 import pytest
@@ -21,9 +20,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from tests.support.clocks import standing_at
 from tests.support.rows import DEMO, OTHER, add_instance, add_project, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
@@ -35,10 +34,10 @@ POOL = {"name": "public", "cidr": "203.0.113.0/29", "interface": "eth0"}
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def clock() -> t.Iterator[list[int]]:
     now = [NOW]
-    monkeypatch.setattr(floating_ips, "time", types.SimpleNamespace(time=lambda: now[0]))
-    return now
+    with standing_at(lambda: now[0]):
+        yield now
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 import typing as t
-import unittest.mock
 import uuid
 
 import pytest
@@ -20,7 +18,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_int, to_text
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
     release_addresses,
     release_host_address,
@@ -28,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
 from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
+from tests.support.clocks import standing_at
 from tests.support.rows import add_instance, add_project, add_vif
 
 NOTHING_SAID = dict.fromkeys(t.cast(t.Any, ARGUMENT_SPEC)["networks"]["options"])
@@ -82,9 +80,8 @@ class AddressMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 1_000_000
         self.made = 0
-        clock = types.SimpleNamespace(time=lambda: self.now)
-        self.patch = unittest.mock.patch.object(addresses, "time", clock)
-        self.patch.start()
+        self.clock = standing_at(lambda: self.now)
+        self.clock.__enter__()
         self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
         tables.metadata.create_all(self.engine)
         self.connection = self.engine.connect()
@@ -269,7 +266,7 @@ class AddressMachine(RuleBasedStateMachine):
             add_vif(self.connection, instance["uuid"], nic["network"]["id"], **place)
 
     def teardown(self) -> None:
-        self.patch.stop()
+        self.clock.__exit__(None, None, None)
         self.connection.close()
         self.engine.dispose()
 
