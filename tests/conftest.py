@@ -79,9 +79,17 @@ def _statements_are_compiled_once() -> t.Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[None]:
-    """Ledgers on PostgreSQL keep files in the home of their controller, and this machine may be one."""
+    """Ledgers on PostgreSQL keep files in the home of their controller, and this machine may be one. Tests have many of
+    them, one after the other, in one home: each is known by the name of its database there."""
+    home, path_of = str(tmp_path_factory.mktemp("controller")), known.path_of
+
+    def of_database(place: known.Place) -> str:
+        url = getattr(place, "url", None)
+        return path_of(place) if url is None or place.home != home else os.path.join(home, f"{url.database}.known")
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NOVALITE_HOME", str(tmp_path_factory.mktemp("controller")))
+        patch.setenv("NOVALITE_HOME", home)
+        patch.setattr(known, "path_of", of_database)
         yield
 
 

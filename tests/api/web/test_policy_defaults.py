@@ -18,7 +18,7 @@ ADMINS = {
     "identity:project_tags": {"write"},
     "identity:assignments": {"list", "check", "create", "delete"},
     "identity:users": {"list", "create", "update", "delete"},
-    "compute:servers:create": {"forced_host"},
+    "compute:servers:create": {"forced_host", "host_attributes"},
     "compute:servers": {
         *("placement", "unshelve_to_host", "shelve_offload", "migrate_to", "evacuate", "reset_state", "reset_network")
     },
@@ -34,7 +34,8 @@ ADMINS = {
     "image": {"give", "host_mount", "publicize", "tasks"},
     "network": {"operate"},
     "network:routers": {"enable_snat", "external_fixed_ips"},
-    "network:quotas": {"update"},
+    "network:floating_ips": {"choose"},
+    "network:quotas": {"list", "update"},
     "network:ip_availability": {"read"},
     "volume": {"admin"},
     "jobs:read": {"all_projects"},

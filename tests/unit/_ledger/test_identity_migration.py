@@ -35,7 +35,7 @@ def read(connection: sa.Connection, columns: str, table: str) -> list[tuple[t.An
 
 
 def test_an_older_ledger_keeps_its_users(engine: sa.Engine) -> None:
-    with transaction(engine) as connection:
+    with transaction(engine, while_behind=True) as connection:
         move_to_revision(connection, OLDER)
         write(connection, "project", id=PROJECT, name="old", created_at=1)
         write(connection, "user", id=USER, name="ann", created_at=1)
@@ -44,7 +44,7 @@ def test_an_older_ledger_keeps_its_users(engine: sa.Engine) -> None:
         write(connection, "ec2_credential", access="a" * 32, secret="x", **owned)
         write(connection, "application_credential", id="c" * 32, name="c", secret_hash="x", roles="[]", **owned)
         connection.execute(sa.text("UPDATE application_credential SET expires_at = 1900000000"))
-    with transaction(engine) as connection:
+    with transaction(engine, while_behind=True) as connection:
         move_to_revision(connection, HEAD)
         assert roles_in_project(connection, USER, PROJECT) == {"manager": "manager"}
         assert users.find_user(connection, USER)["domain_id"] == domains.DEFAULT_DOMAIN
@@ -55,7 +55,7 @@ def test_an_older_ledger_keeps_its_users(engine: sa.Engine) -> None:
 
 
 def test_the_older_code_meets_nothing_that_would_have_more_than_it_had(engine: sa.Engine) -> None:
-    with transaction(engine) as connection:
+    with transaction(engine, while_behind=True) as connection:
         domain = domains.create_domain(connection, {"name": "Acme"})
         user = users.insert_user(connection, {"name": "ann"}, domain["id"])
         write(connection, "project", id=PROJECT, name="p", created_at=1)

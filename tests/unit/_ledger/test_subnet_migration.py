@@ -60,12 +60,12 @@ def rows_of(ledger: sa.Engine, table: sa.Table) -> list[dict[str, t.Any]]:
 
 
 def move(ledger: sa.Engine, revision: str) -> None:
-    with transaction(ledger) as connection:
+    with transaction(ledger, while_behind=True) as connection:
         move_to_revision(connection, revision)
 
 
 def test_subnets_and_interfaces_of_routers_keep_their_ids(ledger: sa.Engine) -> None:
-    with transaction(ledger) as connection:
+    with transaction(ledger, while_behind=True) as connection:
         row = make_network(connection, "10.50.0.0/24", "fd00:50::/64")
         route(connection, row)
     before = [rows_of(ledger, table) for table in (subnet, router_interface, tables.fixed_ip)]
@@ -82,7 +82,7 @@ def test_subnets_and_interfaces_of_routers_keep_their_ids(ledger: sa.Engine) -> 
 
 
 def test_going_back_leaves_the_first_of_each_family(ledger: sa.Engine) -> None:
-    with transaction(ledger) as connection:
+    with transaction(ledger, while_behind=True) as connection:
         row = make_network(connection, "10.50.0.0/24", "10.60.0.0/24", "fd00:50::/64")
         route(connection, row)
     move(ledger, BEFORE)
@@ -91,5 +91,5 @@ def test_going_back_leaves_the_first_of_each_family(ledger: sa.Engine) -> None:
     assert left == {(4, "10.50.0.0/24"), (6, "fd00:50::/64")}
     assert {each["version"] for each in rows_of(ledger, router_interface)} == {4, 6}
     assert len(rows_of(ledger, router_interface)) == 2 and len(rows_of(ledger, tables.fixed_ip)) == 256
-    with transaction(ledger) as connection:
+    with transaction(ledger, while_behind=True) as connection:
         subnets.create_subnet(connection, network_of(connection, row.uuid), {"version": 4, "cidr": "10.60.0.0/24"})

@@ -35,7 +35,7 @@ class Host(t.NamedTuple):
     state_dir: str
     homes: dict[str, pathlib.Path]
 
-    def found(self) -> list[tuple[str, str, list[str], bool]]:
+    def ways(self) -> list[tuple[str, str, list[str], bool]]:
         ways = move_ways.find(self.state_dir)
         return [(way["id"], way["uuid"], way["what"], way["expired"]) for way in ways]
 
@@ -72,21 +72,21 @@ def host(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[
 
 
 def test_all_that_moves_leave_is_found_and_closed(host: Host) -> None:
-    assert host.found() == []
+    assert host.ways() == []
     assert channel.offer([move(0)])
     channel.accept([move(1)], {IDS[1]: KEY}, channel.FILES, host.state_dir)
     channel.accept([move(2)], {IDS[2]: KEY}, channel.TUNNEL, host.state_dir, LOGIN)
     channel.accept([move(3)], {IDS[3]: KEY}, channel.FILES, host.state_dir, LOGIN)
-    assert host.found() == [
+    assert host.ways() == [
         (IDS[0], "", ["key"], False),
         (IDS[1], UUIDS[1], ["authorized_keys", "incoming"], False),
         (IDS[2], "", ["authorized_keys", "gate", "key"], False),
         (IDS[3], "", ["authorized_keys", "gate"], False),
         ("", UUIDS[3], ["incoming"], False),  # a gate says no more than its move
     ]
-    for identifier, uuid, _what, _expired in host.found():
+    for identifier, uuid, _what, _expired in host.ways():
         assert channel.close([{**move(0), "id": identifier, "uuid": uuid}], host.state_dir)
-    assert host.found() == []
+    assert host.ways() == []
     assert os.listdir(channel.RUN_DIR) == os.listdir(os.path.join(host.state_dir, channel.INCOMING)) == []
     assert [host.keys(login) for login in (channel.ROOT, LOGIN)] == [f"{STRANGER}\n"] * 2
 
@@ -96,7 +96,7 @@ def test_lines_that_let_nobody_in_any_more_go_with_the_next_move(host: Host, mon
         then = time.time() - channel.LIFETIME - 120
         earlier.setattr(channel.time, "time", lambda: then)
         channel.accept([move(0)], {IDS[0]: KEY}, channel.FILES, host.state_dir)
-    assert (IDS[0], UUIDS[0], ["authorized_keys", "incoming"], True) in host.found()
+    assert (IDS[0], UUIDS[0], ["authorized_keys", "incoming"], True) in host.ways()
     channel.accept([move(1)], {IDS[1]: KEY}, channel.FILES, host.state_dir)
     assert IDS[0] not in host.keys(channel.ROOT) and IDS[1] in host.keys(channel.ROOT)
     assert STRANGER in host.keys(channel.ROOT)
@@ -106,4 +106,4 @@ def test_what_is_old_is_told_from_what_may_be_under_way(host: Host) -> None:
     channel.offer([move(0), move(1)])
     long_ago = time.time() - channel.LIFETIME - 60
     os.utime(channel.directory_of(IDS[0]), (long_ago, long_ago))
-    assert host.found() == [(IDS[0], "", ["key"], True), (IDS[1], "", ["key"], False)]
+    assert host.ways() == [(IDS[0], "", ["key"], True), (IDS[1], "", ["key"], False)]

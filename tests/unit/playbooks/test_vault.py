@@ -94,4 +94,4 @@ def test_nor_when_no_ledger_is_there(controller: Controller) -> None:
     vaulted(controller, f"postgresql://u:{SECRET}/y@127.0.0.1:1/x")  # the slash should have been written as %2F
     (controller.elsewhere / "catalogue.yml").write_text(CATALOGUE)
     done = controller.play("seed.yml", "-e", "@catalogue.yml", "-vvv")
-    assert done.returncode == 2 and SECRET not in done.stdout + done.stderr, done.stdout + done.stderr
+    assert done.returncode == 4 and SECRET not in done.stdout + done.stderr, done.stdout + done.stderr

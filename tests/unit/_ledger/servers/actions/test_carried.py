@@ -40,6 +40,7 @@ KEPT_BACK = {
     "migration": {"message"},
     "allocation": {"compute_host_id"},
     "subnet": {"subnetpool_id"},
+    "floating_ip": {"last_project_id"},
     "image": {"source", "transfer", "fault"},
 }
 EVIL = "/etc/shadow"
@@ -99,8 +100,8 @@ def test_hosts_are_told_no_more_than_they_may_tell(full: Cloud) -> None:
 
 @pytest.mark.parametrize("name", sorted(SCHEMA.keys() - CARRIED.keys()))
 def test_a_table_that_is_not_the_hosts_is_refused_by_name(name: str) -> None:
-    told = {name: [a_row(SCHEMA[name])]}
-    for rows, refused in (filtered(told), filtered(told, host="hv1")):
+    reported = {name: [a_row(SCHEMA[name])]}
+    for rows, refused in (filtered(reported), filtered(reported, host="hv1")):
         assert rows == {} and refused == {name: 1}
 
 
@@ -108,15 +109,15 @@ def test_a_table_that_is_not_the_hosts_is_refused_by_name(name: str) -> None:
     ("name", "column"), [(name, column) for name, columns in KEPT_BACK.items() for column in sorted(columns)]
 )
 def test_a_column_that_is_not_the_hosts_is_refused_by_name(name: str, column: str) -> None:
-    told = {name: [{column: value_for(SCHEMA[name].columns[column])}]}
-    rows, refused = filtered(told)
+    reported = {name: [{column: value_for(SCHEMA[name].columns[column])}]}
+    rows, refused = filtered(reported)
     assert f"{name}.{column}" in refused
     assert not any(column in row for row in rows.get(name, ()))
 
 
-def filtered(told: t.Any, host: str | None = None) -> tuple[dict[str, t.Any], dict[str, int]]:
+def filtered(reported: t.Any, host: str | None = None) -> tuple[dict[str, t.Any], dict[str, int]]:
     believed = Filter(10**9)
-    rows = believed.of_instance("u", told) if host is None else believed.of_host(host, ["p"], told)
+    rows = believed.of_instance("u", reported) if host is None else believed.of_host(host, ["p"], reported)
     return rows, dict(believed.refused)
 
 
@@ -155,15 +156,15 @@ def test_no_path_of_the_controller_comes_from_a_host(table: str, column: str) ->
     image = dict.fromkeys(Image.__annotations__, "x") | {"source": EVIL, "kernel": kernel, "ramdisk": None}
     image |= {"properties": {"os_host_mount": "yes", "novalite:x": 1}}
     believed = Filter(10**9)
-    told = {column: image if (table, column) in IMAGES else kernel}
-    assert EVIL not in json.dumps(believed._row(table, told))
+    reported = {column: image if (table, column) in IMAGES else kernel}
+    assert EVIL not in json.dumps(believed._row(table, reported))
     assert f"{table}.{column}'s files and what hosts may do with them" in believed.refused
-    assert EVIL not in json.dumps(without_paths(table, column, told[column]))
+    assert EVIL not in json.dumps(without_paths(table, column, reported[column]))
 
 
 @on_sqlite_cloud
 def test_a_host_speaks_of_its_own_guests_alone(full: Cloud) -> None:
-    """Rows of hv2's guests, and of what only they stand on, told by hv1 beside its own, when the ledger is lost."""
+    """Rows of hv2's guests, and of what only they stand on, reported by hv1 beside its own, when the ledger is lost."""
     hosts = kept(full)
     for key, text in hosts[0]["records"].items():
         record = json.loads(text)

@@ -8,7 +8,7 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.actions import one_line
 
@@ -223,14 +223,22 @@ def test_one_refused_outcome_does_not_stop_the_others(cloud: t.Any) -> None:
     first, second, third = launch(cloud, "a"), running(cloud, "b"), launch(cloud, "c")
     result = cloud.state(
         {"uuids": [second["uuid"]], "state": "deleted"},
-        {"uuids": ["no-such"], "state": "active"},
         {"uuids": [first["uuid"]], "state": "active"},
         {"uuids": [third["uuid"]], "state": "retry", "reason": "no"},
     )
-    assert {error["name"] for error in result["errors"]} == {"b", "no-such"}
+    assert {error["name"] for error in result["errors"]} == {"b"}
     assert [instance["vm_state"] for instance in result["instances"]] == ["active", "active", "building"]
     assert [instance["name"] for instance in result["retry"]] == ["c"]
     assert set(result["diff"]["after"]) == {"a", "c"}
+
+
+def test_an_outcome_of_a_server_that_never_was_is_refused(cloud: t.Any) -> None:
+    """The ledger is another one than the run began with: nothing of what the run did may be taken for recorded."""
+    instance = launch(cloud)
+    before = cloud.dump()
+    with pytest.raises(NotFoundError, match="the ledger knows no server no-such"):
+        cloud.state({"uuids": [instance["uuid"]], "state": "active"}, {"uuids": ["no-such"], "state": "active"})
+    assert cloud.dump() == before
 
 
 def test_outcomes_that_contradict_each_other_are_refused(cloud: t.Any) -> None:

@@ -49,7 +49,7 @@ class Host:
 @pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it happens long after the ledger was written."""
-    later = types.SimpleNamespace(time=lambda: time.time() + 1000)
+    later = types.SimpleNamespace(monotonic=lambda: time.monotonic() + 1000)
     monkeypatch.setattr(_host_scan_action, "time", later)
 
 

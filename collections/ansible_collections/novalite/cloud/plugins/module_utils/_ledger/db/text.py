@@ -179,9 +179,9 @@ def _set_numbers(connection: sa.Connection, there: t.Mapping[str, sa.Table], num
 
 def raise_number(connection: sa.Connection, table: str, last: int) -> None:
     """See to it that the next id of `table` is higher than `last`, than every one that is there, and than every one
-    that was given before."""
-    given = _numbers(connection, [tables.metadata.tables[table]])[table]
-    _set_number(connection, table, max(last, given))
+    that was issued before."""
+    issued = _numbers(connection, [tables.metadata.tables[table]])[table]
+    _set_number(connection, table, max(last, issued))
 
 
 def _set_number(connection: sa.Connection, table: str, last: int) -> None:

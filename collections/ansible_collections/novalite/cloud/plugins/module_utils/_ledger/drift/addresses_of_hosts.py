@@ -36,10 +36,10 @@ class Addresses:
         self._report = report
         self._now = now
 
-    def take(self, told: t.Iterable[Row]) -> None:
+    def take(self, reported: t.Iterable[Row]) -> None:
         """Give fixed IPs to those that hosts say have them, but for what another one has who is there."""
         fixed = tables.fixed_ip
-        for row in told:
+        for row in reported:
             owner = str(row.get("owner"))
             mine = sa.and_(fixed.c.network_id == row["network_id"], fixed.c.ip == row["ip"])
             here = self._connection.execute(sa.select(fixed.c.owner).where(mine)).first()
@@ -57,10 +57,10 @@ class Addresses:
             self._connection.execute(sa.update(fixed).where(mine).values(reserved=None, **values))
             self._report.added["addresses"] += 1
 
-    def lead(self, told: t.Iterable[Row]) -> None:
+    def lead(self, reported: t.Iterable[Row]) -> None:
         """Have floating IPs lead where hosts say they lead."""
         f = tables.floating_ip
-        for row in told:
+        for row in reported:
             here = self._connection.execute(sa.select(f).where(f.c.address == row["address"])).mappings().first()
             if here is None or not self.is_held(f"{OF_VIF}{row['vif_id']}"):
                 continue

@@ -73,9 +73,9 @@ class Filter:
         self._now = now
         self.refused: collections.Counter[str] = collections.Counter()
 
-    def of_instance(self, uuid: str, told: JsonMapping) -> Rows:
+    def of_instance(self, uuid: str, reported: JsonMapping) -> Rows:
         """The rows of the slice of the instance `uuid`."""
-        rows = self._fitting(told)
+        rows = self._fitting(reported)
         instances = [row for row in rows.get("instance", ()) if row["uuid"] == uuid]
         names = {uuid} | {row["id"] for row in instances}
         own = {
@@ -85,18 +85,18 @@ class Filter:
         own["keypair"] = [row for row in rows.get("keypair", ()) if (row["project_id"], row["name"]) in keys]
         return self._connected(rows, own)
 
-    def of_host(self, host: str, projects: t.Collection[str], told: JsonMapping) -> Rows:
+    def of_host(self, host: str, projects: t.Collection[str], reported: JsonMapping) -> Rows:
         """The rows of the slice of a `host` that has instances of these `projects`."""
-        rows = self._fitting(told)
+        rows = self._fitting(reported)
         own = {"volume": [row for row in rows.get("volume", ()) if row.get("host") == host]}
         for table, column in _OF_PROJECTS.items():
             own[table] = [row for row in rows.get(table, ()) if row[column] in projects]
         return self._connected(rows, own)
 
-    def _fitting(self, told: JsonMapping) -> Rows:
+    def _fitting(self, reported: JsonMapping) -> Rows:
         """The rows whose columns a slice may have, with values that the ledger takes."""
         rows: Rows = {}
-        for table, told_rows in told.items():
+        for table, told_rows in reported.items():
             if table not in CARRIED or not isinstance(told_rows, list):
                 self.refused[str(table)] += 1
                 continue
@@ -107,12 +107,12 @@ class Filter:
                     self.refused[f"a {table} that makes no sense"] += 1
         return rows
 
-    def _row(self, table: str, told: JsonMapping) -> Row | None:
+    def _row(self, table: str, reported: JsonMapping) -> Row | None:
         if table == POOL:
-            return dict(told) if _is_pool(told) else None
+            return dict(reported) if _is_pool(reported) else None
         columns = tables.metadata.tables[table].columns
         row: Row = {}
-        for name, value in told.items():
+        for name, value in reported.items():
             if name not in CARRIED[table]:
                 if value is not None:  # records of older versions name them
                     self.refused[f"{table}.{name}"] += 1
@@ -250,9 +250,9 @@ def _fits(column: sa.Column[t.Any], value: Json) -> bool:
     return isinstance(value, str) and len(value) <= (length or len(value)) and (form is None or bool(form(value)))
 
 
-def _is_pool(told: JsonMapping) -> bool:
-    ranges = told.get("ranges")
-    if not isinstance(ranges, list) or set(told) - CARRIED[POOL]:
+def _is_pool(reported: JsonMapping) -> bool:
+    ranges = reported.get("ranges")
+    if not isinstance(ranges, list) or set(reported) - CARRIED[POOL]:
         return False
     sizes = [
         bounds[1] - bounds[0] + 1

@@ -29,7 +29,7 @@ from .addresses_of_hosts import Addresses
 from .shared_rows import Report, SharedRows, unique
 from .slices_on_hosts import Slice
 
-_SHOWN = ("name", "host", "vm_state")  # columns of an instance whose changes are told with their values
+_SHOWN = ("name", "host", "vm_state")  # columns of an instance whose changes are reported with their values
 _HIGHEST = 1 << 32  # of an instance's number: its domain's name has eight digits
 # the tables that are an instance's own by its UUID, parents first
 # what an instance may have of its own project alone: by the column that leads there
@@ -76,14 +76,18 @@ class OwnRows:
                 if each.uuid is not None or later:
                     newer.append(each)
                 continue
-            told, move = each.tables["instance"][0], moves.get(each.uuid)
-            arrived = move is not None and told["host"] == move.dest_host != row.host
-            later = later or told["updated_at"] > row.updated_at or (told["updated_at"] == row.updated_at and arrived)
+            reported, move = each.tables["instance"][0], moves.get(each.uuid)
+            arrived = move is not None and reported["host"] == move.dest_host != row.host
+            later = (
+                later
+                or reported["updated_at"] > row.updated_at
+                or (reported["updated_at"] == row.updated_at and arrived)
+            )
             if not later or row.deleted or each.uuid in disputed:
                 continue
-            if told["project_id"] != row.project_id:
+            if reported["project_id"] != row.project_id:
                 self._report.disputed.append(
-                    f"whose {told['name']} ({each.uuid}) is: {each.host} tells of another project"
+                    f"whose {reported['name']} ({each.uuid}) is: {each.host} tells of another project"
                 )
                 continue
             newer.append(each)
@@ -134,15 +138,15 @@ class OwnRows:
 
     def _desired(self, each: Slice) -> Rows:
         """The rows of its instance that a slice tells of, with the ids of this ledger."""
-        told, instance = each.tables, each.tables["instance"][0]
+        reported, instance = each.tables, each.tables["instance"][0]
         project = str(instance["project_id"])
         rows: Rows = {}
         for table in (*_BY_UUID, tables.instance_security_group, port, tables.instance_action, volume):
-            mapped = (self._mapped(table, original) for original in told.get(table.name, ()))
+            mapped = (self._mapped(table, original) for original in reported.get(table.name, ()))
             rows[table.name] = [row for row in mapped if row is not None and self._is_open_to(project, table, row)]
         rows["allocation"] = [
             {**{name: value for name, value in row.items() if name != "host"}, "compute_host_id": self._hosts[host]}
-            for row in told.get("allocation", ())
+            for row in reported.get("allocation", ())
             if (host := str(row["host"])) in self._hosts
         ]
         rows["vif"] = [row for row in rows["vif"] if row.get("instance_uuid") is not None]
@@ -152,15 +156,15 @@ class OwnRows:
         rows["volume"] = [row for row in rows["volume"] if row["id"] in attached]
         rows["floating_ip"] = [
             row
-            for row in told.get("floating_ip", ())
+            for row in reported.get("floating_ip", ())
             if row.get("vif_id") in networks and row.get("project_id") == project
         ]
         # its own, and those of hosts and routers on networks that it is on
-        holders = {row["id"]: row["network_id"] for row in told.get("vif", ()) if row.get("instance_uuid") is None}
+        holders = {row["id"]: row["network_id"] for row in reported.get("vif", ()) if row.get("instance_uuid") is None}
         holders |= networks
         rows["fixed_ip"] = [
             row
-            for row in told.get("fixed_ip", ())
+            for row in reported.get("fixed_ip", ())
             for owner in (str(row.get("owner")),)
             if owner.startswith(OF_HOST)
             or holders.get(owner.removeprefix(OF_VIF).partition("/")[0]) == row["network_id"]
@@ -238,10 +242,10 @@ class OwnRows:
                     free = sa.update(volume).where(volume.c.id == row["volume_id"], volume.c.status == "in-use")
                     self._connection.execute(free.values(status="available"))
 
-    def _instance(self, told: Row, exists: bool) -> bool:
+    def _instance(self, reported: Row, exists: bool) -> bool:
         """Write the instance's own row; False where that cannot be."""
         table = tables.instance
-        row = {name: told[name] for name in CARRIED["instance"] if name in told}
+        row = {name: reported[name] for name in CARRIED["instance"] if name in reported}
         same = (table.c.project_id == row["project_id"], table.c.name == row["name"], table.c.deleted == 0)
         other = self._connection.execute(
             sa.select(table.c.id, table.c.uuid).where(*same, table.c.uuid != row["uuid"])
@@ -295,9 +299,9 @@ class OwnRows:
         elif any(there[name] != value for name, value in row.items()) and table is not tables.instance_action:
             self._connection.execute(sa.update(table).where(mine).values(**row))
 
-    def _volumes(self, told: t.Sequence[Row]) -> None:
-        """Bring volumes that the ledger had in line with what it is told of them."""
-        for row in told:
+    def _volumes(self, reported: t.Sequence[Row]) -> None:
+        """Bring volumes that the ledger had in line with what its hosts tell of them."""
+        for row in reported:
             after = {
                 name: value
                 for name, value in self._with_files("volume", row).items()

@@ -76,9 +76,9 @@ class SharedRows:
                 f"{count} rows of {name} of the {whole} {value}: that one is here, and what the ledger says of it holds"
             )
 
-    def here(self, table: sa.Table, told: Row) -> Row | None:
+    def here(self, table: sa.Table, reported: Row) -> Row | None:
         """The row with the columns and ids that this ledger has; None when what it belongs to is not there."""
-        row = {name: value for name, value in told.items() if name in table.columns}
+        row = {name: value for name, value in reported.items() if name in table.columns}
         for key in table.foreign_keys:
             name, target = key.parent.name, key.column.table
             if row.get(name) is None:
@@ -93,7 +93,7 @@ class SharedRows:
             row[name] = None
         return row
 
-    def _add_to(self, table: sa.Table, told: t.Sequence[Row]) -> None:
+    def _add_to(self, table: sa.Table, reported: t.Sequence[Row]) -> None:
         keys = [column.name for column in table.primary_key.columns]
         present: set[tuple[Json, ...]] = set()
         by_value: dict[tuple[Json, ...], Row] = {}
@@ -104,7 +104,7 @@ class SharedRows:
 
         for there in self._connection.execute(sa.select(table)).mappings():
             note(dict(there))
-        for original in sorted(told, key=lambda row: [str(row.get(key)) for key in keys]):
+        for original in sorted(reported, key=lambda row: [str(row.get(key)) for key in keys]):
             row = self.here(table, original)
             if row is None or tuple(row[key] for key in keys) in present:
                 continue
@@ -129,7 +129,7 @@ class SharedRows:
         if table is volume_type and row["backend"] != DEFAULT_BACKEND and row.get("is_public", True):
             self._report.dropped.append(
                 f"who may use the volume type {row['name']!r}: nobody, until an administrator says so, since its "
-                f"{row['backend']} was told by a host"
+                f"{row['backend']} was reported by a host"
             )
             return {**row, "is_public": False}
         return row
@@ -222,7 +222,7 @@ def _merged(slices: t.Sequence[Slice], projects: t.Collection[Json], report: Rep
                 if differing:
                     report.disputed.append(
                         f"{name} {row.get('name') or key}: {before.host} and {part.host} tell of another "
-                        f"{', '.join(differing)}; taken from {part.host}, which was told last"
+                        f"{', '.join(differing)}; taken from {part.host}, which was reported last"
                     )
             rows[name][key], whose[name, key] = row, part
     return {name: list(of_table.values()) for name, of_table in rows.items()}

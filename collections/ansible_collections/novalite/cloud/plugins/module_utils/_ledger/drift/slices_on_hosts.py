@@ -129,7 +129,7 @@ def _ledger_of(slices: t.Sequence[Slice], own: str | None) -> str | None:
 
 
 def _believed(slices: t.Sequence[Slice], now: int) -> tuple[list[Slice], tuple[str, ...]]:
-    """The slices reduced to what their hosts may tell, and what they told besides, in words."""
+    """The slices reduced to what their hosts may tell, and what they reported besides, in words."""
     believed: list[Slice] = []
     filters: dict[str, Filter] = {}
     projects: dict[str, set[str]] = {}
@@ -199,10 +199,10 @@ def _parsed(host: str, uuid: str | None, text: str, now: int) -> Slice:
     return Slice(host, uuid, str(document["ledger"]), written_at, withheld, rows)
 
 
-def _with_subnet_ids(told: t.Mapping[str, list[Row]]) -> Rows:
+def _with_subnet_ids(reported: t.Mapping[str, list[Row]]) -> Rows:
     """The rows of a slice; subnets, and interfaces of routers, of before subnets had ids have those that they were
     known by."""
-    uuids_of = {row["id"]: str(row["uuid"]) for row in told.get("network", ())}
+    uuids_of = {row["id"]: str(row["uuid"]) for row in reported.get("network", ())}
     named = {"subnet": "id", "router_interface": "subnet_id"}
     return {
         name: [
@@ -211,7 +211,7 @@ def _with_subnet_ids(told: t.Mapping[str, list[Row]]) -> Rows:
             else row
             for row in rows
         ]
-        for name, rows in told.items()
+        for name, rows in reported.items()
     }
 
 

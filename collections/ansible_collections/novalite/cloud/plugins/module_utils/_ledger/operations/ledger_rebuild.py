@@ -85,8 +85,8 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         "lost": [*report.dropped, *_not_told(findings), *_volumes(connection, hosts)],
     }
     sides = ({"servers": list(before.values())}, {"servers": list(after.values())})
-    told: JsonObject = {"updated": report.updated, "kept back": report.reserved}
-    return with_diff(result, sides[0], {**sides[1], **{word: lines for word, lines in told.items() if lines}})
+    reported: JsonObject = {"updated": report.updated, "kept back": report.reserved}
+    return with_diff(result, sides[0], {**sides[1], **{word: lines for word, lines in reported.items() if lines}})
 
 
 ledger_rebuild.brings_up_to_date = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation
@@ -94,9 +94,9 @@ ledger_rebuild.brings_up_to_date = True  # type: ignore[attr-defined]  # see _le
 
 def _silent(connection: sa.Connection, hosts: t.Sequence[Kept], params: JsonMapping) -> list[str]:
     """The hosts that did not answer, or were not asked. Raises ConflictError unless they are gone for good."""
-    told = {host["name"] for host in hosts}
+    reported = {host["name"] for host in hosts}
     recorded = set(connection.execute(sa.select(tables.compute_host.c.name)).scalars())
-    silent = sorted({*(params.get("silent") or ()), *recorded} - told)
+    silent = sorted({*(params.get("silent") or ()), *recorded} - reported)
     if silent and not params.get("partial"):
         raise ConflictError(
             f"these hosts do not say what they keep: {', '.join(silent)}. Numbers and addresses of their guests would "
