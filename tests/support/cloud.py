@@ -60,7 +60,7 @@ class Cloud:
             return list(connection.execute(query).all())
 
     def write(self, *statements: t.Any) -> None:
-        with transaction(self.engine) as connection:
+        with transaction(self.engine, while_behind=True) as connection:
             for statement in statements:
                 connection.execute(statement)
 

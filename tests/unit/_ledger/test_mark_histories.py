@@ -209,7 +209,7 @@ class History:
         assert trip.result == "refused" and behind(self.cloud)
         (identity,) = self.cloud.rows(sa.select(tables.ledger_identity.c.uuid))[0]
         marks = {HOST: _host_mark.marks_here(str(self.machine.state_dir))}
-        with transaction(self.cloud.engine) as connection:
+        with transaction(self.cloud.engine, while_behind=True) as connection:
             assert adopt_marks(connection, identity, marks) == 1
             assert adopt_marks(connection, identity, marks) == 0
             connection.execute(sa.update(tables.ledger_identity).values(behind=None))
