@@ -77,8 +77,8 @@ ON, OFF = proofs.Sight(runs=True, defined=True, disk=True), proofs.Sight(defined
 def reconcile(cloud: t.Any, looks: Looks, check_mode: bool = False, accept: t.Sequence[str] = ()) -> Result:
     """`rows` and `plans` of all hosts that were looked at, and the `corrections` and `refusals`."""
     before = {"build_timeout": 600}
-    began = time.monotonic() + 1
     healed = cloud.operate("ledger_heal", check_mode=check_mode, **before)
+    began = time.monotonic() + 100  # the looks come after it
     seen = {
         host: {"sights": {u: vars(sight) for u, sight in proofs.sights_of(t.cast(t.Any, look)).items()}, "volumes": []}
         for host, look in looks.items()

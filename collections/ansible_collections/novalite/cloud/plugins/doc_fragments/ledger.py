@@ -80,7 +80,7 @@ options:
     SCAN = r"""
 options:
   look_only:
-    description: Look at the host and return RV(found), RV(seen) and RV(since), without a comparison.
+    description: Look at the host and return RV(found), RV(seen) and RV(began), without a comparison.
     type: bool
     default: false
   look:
