@@ -12,15 +12,17 @@ import sqlalchemy as sa
 from ..._drift import proofs
 from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
+from ..._scheduling.rows import AMOUNTS, request_of
 from ..compute.server_actions import RUNNING, SHUTDOWN
 from ..db import clock
-from ..db.tables import allocation, compute_host, instance
+from ..db.tables import instance
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume, volume_attachment
 from ..placement import departures
-from ..placement.claims import release_claims
+from ..placement.claims import claim_what_it_has, release_claims
 from ..queries import actions
 from ..queries.instance_rows import instance_rows, swap
+from ..queries.views import instances_by
 
 _ON = ("active", "paused", "rescued", "suspended")  # what a guest that runs may be recorded as
 
@@ -79,30 +81,17 @@ def write(connection: sa.Connection, chosen: t.Iterable[JsonMapping]) -> list[Js
             continue
         departures.leave(connection, [uuid], source, departures.MOVED, now)
         departures.arrive(connection, [uuid], host)
-        _claim(connection, uuid, source, host, now)
+        (server,) = instances_by(connection, uuids=[uuid])
+        request = request_of(server)
+        release_claims(connection, [uuid])
+        claim_what_it_has(connection, uuid, host, {name: getattr(request, name) for name in AMOUNTS}, now)
         brought = (volume.c.id.in_(guest["volumes"]), volume.c.host == source)
         connection.execute(sa.update(volume).where(*brought).values(host=host))
-        request, details = actions.new_request_id(), {uuid: {"from": source, "to": host}}
-        actions.start(connection, "reconcile", details, request, now, project_id=row.project_id)
+        request_id, details = actions.new_request_id(), {uuid: {"from": source, "to": host}}
+        actions.start(connection, "reconcile", details, request_id, now, project_id=row.project_id)
         actions.finish(connection, "reconcile", [(uuid, host, None)], now=now)
         reason = f"{'runs' if guest['runs'] else 'its disk is'} on {host}: accepted"
         corrections.append(
             {"kind": "instance", "name": f"{row.name} ({uuid})", "reason": reason, "before": before, "after": after}
         )
     return corrections
-
-
-def _claim(connection: sa.Connection, uuid: str, source: str, host: str, now: int) -> None:
-    """Bring the claim along, without a guard: the guest has what it claims."""
-    query = sa.select(allocation.c.vcpus, allocation.c.memory_mb, allocation.c.disk_gb)
-    query = query.join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
-    amounts = connection.execute(query.where(allocation.c.instance_uuid == uuid)).mappings().first()
-    release_claims(connection, [uuid])
-    if amounts is None:
-        return
-    c = compute_host.c
-    sums = {f"{name}_used": c[f"{name}_used"] + amount for name, amount in amounts.items()}
-    claiming = sa.update(compute_host).where(c.name == host).values(**sums, generation=c.generation + 1)
-    host_id = connection.execute(claiming.returning(c.id)).scalar_one()
-    row = {"instance_uuid": uuid, "compute_host_id": host_id, "created_at": now, **amounts}
-    connection.execute(sa.insert(allocation).values(row))

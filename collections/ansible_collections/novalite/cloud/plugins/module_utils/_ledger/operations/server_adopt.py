@@ -25,9 +25,9 @@ from ..compute import server_requests
 from ..compute.power_states import GUEST_STATES
 from ..db import clock
 from ..db.ledger_identity import ledger_id
-from ..db.tables import allocation, compute_host, flavor, instance
+from ..db.tables import flavor, instance
 from ..identity import quotas
-from ..placement.claims import release_claims
+from ..placement.claims import claim_what_it_has, release_claims
 from ..queries import actions, lookups
 from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
@@ -103,7 +103,8 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         connection.execute(sa.update(instance).where(instance.c.uuid == guest.uuid).values(adopted=changed))
     requested_amounts = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
     server_requests.check_quota(requested_amounts, before, quotas.quota_limits(connection, owner["id"]))
-    _claim(connection, guest, host, now)
+    amounts = {"vcpus": guest.vcpus, "memory_mb": guest.memory_mb, "disk_gb": guest.disk_gb}
+    claim_what_it_has(connection, guest.uuid, host, amounts, now)
     request_id = actions.new_request_id()
     actions.start(connection, "adopt", {guest.uuid: {}}, request_id, now, project_id=owner["id"])
     actions.finish(connection, "adopt", [(guest.uuid, host, None)], now=now)
@@ -156,18 +157,6 @@ def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Flavo
         "extra_specs": {},
         "flavorid": own,
     }
-
-
-def _claim(connection: sa.Connection, guest: Guest, host: str, now: int) -> None:
-    """Write down what the guest has. Without a guard: it has it, and counted as somebody else's until now."""
-    c = compute_host.c
-    amounts = {"vcpus": guest.vcpus, "memory_mb": guest.memory_mb, "disk_gb": guest.disk_gb}
-    sums = {f"{name}_used": c[f"{name}_used"] + amount for name, amount in amounts.items()}
-    claiming = sa.update(compute_host).where(c.name == host).values(**sums, generation=c.generation + 1)
-    host_id = connection.execute(claiming.returning(c.id)).scalar_one()
-    connection.execute(
-        sa.insert(allocation).values(instance_uuid=guest.uuid, compute_host_id=host_id, created_at=now, **amounts)
-    )
 
 
 def _left_out(guest: Guest, chosen: t.Sequence[OwnNic]) -> list[str]:

@@ -68,6 +68,16 @@ def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions:
         raise StaleChoiceError
 
 
+def claim_what_it_has(connection: sa.Connection, uuid: str, host: str, amounts: t.Mapping[str, int], now: int) -> None:
+    """Write down what a guest that is on the host takes there. Without a guard: it has it."""
+    c = compute_host.c
+    sums = {f"{name}_used": c[f"{name}_used"] + amount for name, amount in amounts.items()}
+    claiming = sa.update(compute_host).where(c.name == host).values(**sums, generation=c.generation + 1)
+    host_id = connection.execute(claiming.returning(c.id)).scalar_one()
+    row = {"instance_uuid": uuid, "compute_host_id": host_id, "created_at": now, **amounts}
+    connection.execute(sa.insert(allocation).values(**row))
+
+
 def release_claims(connection: sa.Connection, uuids: t.Iterable[str], hosts: t.Collection[str] | None = None) -> int:
     """Give back what these instances claimed, on every host or on these, and return how many claims there were.
 
