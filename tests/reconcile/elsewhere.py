@@ -33,10 +33,8 @@ class Elsewhere:
         self.lab = lab
         where = {"flavor": "m1.nano", "image": lab.idle_image(), "wait_for": "running"}
         lab.play("launch.yml", "--limit", "hv1", server="e1", **where)
-        (row,) = lab.rows(
-            sa.select(tables.instance).where(tables.instance.c.name == "e1", tables.instance.c.deleted == 0)
-        )
-        self.uuid, self.domain = row.uuid, f"instance-{row.id:08x}"
+        (server,) = lab.run("server_info", names=["e1"])["servers"]
+        self.uuid, self.domain = server["uuid"], server["domain_name"]
 
     def say(self, host: str) -> None:
         """Have the ledger say that the guest is on `host`, and has been for long."""
@@ -59,7 +57,7 @@ class Elsewhere:
         domains = {host: self.lab.on(host, "virsh -q list --name").split() for host in HOSTS}
         if domains != {"hv1": [self.domain], "hv2": []}:
             raise Wrong(f"{self.domain} is to run on hv1 alone: {domains}")
-        self.lab.on("hv1", f"test -s {INSTANCES}/{self.uuid}/disk; iptables -S | grep -q nova-inst-")
+        self.lab.on("hv1", f"set -e; test -s {INSTANCES}/{self.uuid}/disk; iptables -S | grep -q nova-inst-")
 
     def contested(self) -> None:
         self.say("hv2")
@@ -86,7 +84,7 @@ class Elsewhere:
         self.lab.on("hv2", f"mkdir {directory}; echo keep >{directory}/disk")
         self.expect_row(self.reconcile(), "hv2", f"disks {self.uuid}", "moved to removed/: e1 left hv2 (moved)")
         self.lab.on(
-            "hv2", f"test ! -e {directory}; grep -q keep {REMOVED}/*/{self.uuid}/disk; cd {REMOVED}; mv * 2020-01-01"
+            "hv2", f"set -e; test ! -e {directory}; cd {REMOVED}; grep keep */{self.uuid}/disk; mv * 2020-01-01"
         )
         self.expect_row(self.reconcile(), "hv2", "removed/2020-01-01", "emptied")
         self.lab.on("hv2", f"test ! -e {REMOVED}/2020-01-01")
