@@ -57,6 +57,14 @@ def test_who_counts_is_the_operators_choice(count: str | None, sums: tuple[int, 
         assert others(connection) == {"hv1": sums}
 
 
+def test_new_hosts_are_recorded_together_whatever_each_says(engine: sa.Engine) -> None:
+    """A first launch, where one host of the inventory is down, and one cannot say which guests it has."""
+    down = {"name": "hv2", "up": False, "down_reason": "gone"}
+    with transaction(engine) as connection:
+        compute_host(connection, {"compute_hosts": [facts("hv1", domains=[guest()]), down, facts("hv3")]})
+        assert others(connection) == {"hv1": (2, 1024, 10), "hv2": (0, 0, 0), "hv3": (0, 0, 0)}
+
+
 def test_an_unknown_choice_is_refused(engine: sa.Engine) -> None:
     with transaction(engine) as connection, pytest.raises(NovaliteError, match="'some' is none of running, all, none"):
         compute_host(connection, {"compute_hosts": [facts("hv1", domains=[], count_foreign="some")]})

@@ -114,8 +114,8 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
             connection.execute(sa.update(table).where(table.c.id == old.id).values(written))
     if seen_ids:
         connection.execute(sa.update(table).where(table.c.id.in_(seen_ids)).values(last_seen_at=now))
-    if new:
-        connection.execute(sa.insert(table), new)
+    for row in new:  # one by one: of a host that is down fewer columns are known
+        connection.execute(sa.insert(table).values(row))
     check_zones(connection, [name for name, changes in after.items() if {"zone", "aggregates"} & changes.keys()])
     return before, after
 
