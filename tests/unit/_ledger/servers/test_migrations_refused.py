@@ -123,6 +123,18 @@ def test_an_evacuation_gives_the_dead_hosts_claim_back(cloud: t.Any) -> None:
     check_sums(cloud)
 
 
+def test_a_host_that_may_answer_in_the_place_of_another_is_not_evacuated(cloud: t.Any) -> None:
+    """Two lines of an inventory were swapped, and the other machine of the two lost its power."""
+    server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv1").values(up=False))
+    dead: dict[str, t.Any] = {"name": "hv1", "up": False, "down_reason": "no answer over ssh", "refused_host": False}
+    other = {"name": "hv3", "up": False, "down_reason": "hv3: this machine is hv1 of this ledger", "refused_host": True}
+    with pytest.raises(NovaliteError, match="host hv1 may be alive under another name: hv3: this machine is hv1"):
+        ask(cloud, "evacuate", "web", compute_hosts=[dead, other])
+    replaced = {**dead, "down_reason": "hv1: this is not the machine that the ledger has", "refused_host": True}
+    assert ask(cloud, "evacuate", "web", compute_hosts=[replaced])["moves"]
+
+
 def test_what_left_for_maintenance_comes_back_once(cloud: t.Any) -> None:
     uuid = server(cloud)
     server(cloud, "other", host="hv2")

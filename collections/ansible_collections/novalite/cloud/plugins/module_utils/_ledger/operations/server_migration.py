@@ -45,7 +45,7 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     seen = params.get("compute_hosts") or []
     if seen:
         record(connection, seen, now)
-    alive = {server["name"] for server in seen if server["up"]} if action == "evacuate" else set()
+    evidence = seen if action == "evacuate" else []
     result: JsonObject = {"changed": False, "moves": [], "settled": [], "nothing_to_do": [], "errors": [], "hosts": {}}
     if params.get("uuids") is not None:
         going, result["nothing_to_do"] = under_way(connection, action, params["uuids"])
@@ -55,13 +55,11 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     placed = []
     for server in going:
         move = migrations.open_moves(connection, [server["uuid"]]).get(server["uuid"])
-        if move is None or server["host"] in alive:
-            message = (
-                "there is no record of its move" if move is None else f"host {server['host']} is alive: it answers"
-            )
+        message = "there is no record of its move" if move is None else _alive(server["host"] or "", evidence)
+        if message is not None:
             server_actions.finish(connection, action, [server["uuid"]], error=message)
             result["errors"].append(error_of(server, message))
-        elif action in migrations.ENDS or _placed(connection, server, move, params, result):
+        elif move is not None and (action in migrations.ENDS or _placed(connection, server, move, params, result)):
             placed.append((server, migrations.open_moves(connection, [server["uuid"]])[server["uuid"]]))
     if _named(params) and result["errors"]:
         raise NovaliteError("; ".join(error["message"] for error in result["errors"]))
@@ -81,6 +79,17 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             after[move["name"]] |= {"why": move["why"]} if move["why"] else {}
         result["diff"] = {"before": before, "after": after}
     return result
+
+
+def _alive(host: str, seen: t.Iterable[JsonMapping]) -> str | None:
+    """Return why the host that is to be evacuated may be alive, by what hosts were `seen` to be; None when nothing
+    speaks for it. What answers in the place of another host may be this one: two lines of an inventory were swapped."""
+    for other in seen:
+        if other["up"] and other["name"] == host:
+            return f"host {host} is alive: it answers"
+        if other.get("refused_host") and other["name"] != host:
+            return f"host {host} may be alive under another name: {other['down_reason']}"
+    return None
 
 
 def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
