@@ -40,7 +40,7 @@ KEPT_BACK = {
     "migration": {"message"},
     "allocation": {"compute_host_id"},
     "subnet": {"subnetpool_id"},
-    "floating_ip": {"last_project_id"},
+    "floating_ip": {"last_project_id"},  # of one that nobody has
     "image": {"source", "transfer", "fault"},
 }
 EVIL = "/etc/shadow"

@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.support.cloud import Cloud
+from tests.support.leaving import WatchedCloud
 
 Host = dict[str, t.Any]
 OTHER = "e" * 32
@@ -104,7 +105,8 @@ def kept(cloud: Cloud) -> list[Host]:
                 sa.select(instances.uuid, instances.id).where(instances.host == name, instances.deleted == 0)
             ).all()
             domains = [{"uuid": row.uuid, "name": f"instance-{row.id:08x}", "state": "running"} for row in rows]
-            chains = [{"id": row.id, "addresses": []} for row in rows] + [{"id": 17, "addresses": []}]
+            chains = [{"id": row.id, "uuid": row.uuid, "addresses": []} for row in rows]
+            chains += [{"id": 17, "uuid": None, "addresses": []}]
             look = {"domains": domains, "chains": chains, "filters": [], "volumes": [], "dhcp_networks": []}
             look["disks"] = [row.uuid for row in rows]
             records = slicer.of_instances([row.uuid for row in rows])
@@ -125,7 +127,10 @@ def empty(cloud: Cloud) -> None:
 
 def rebuild(cloud: Cloud, hosts: list[Host], check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
     with transaction(cloud.engine, check_mode, while_behind=True) as connection:
-        return ledger_rebuild(connection, {"hosts": hosts, **params})
+        result = ledger_rebuild(connection, {"hosts": hosts, **params})
+    if isinstance(cloud, WatchedCloud):
+        cloud.forget()  # that somebody left a host is written down when it is done, and not concluded afterwards
+    return result
 
 
 def known(dump: dict[str, list[t.Any]]) -> dict[str, list[t.Any]]:

@@ -273,7 +273,10 @@ def seen(full: Cloud) -> set[str]:
 def test_addresses_and_numbers_of_guests_that_no_record_tells_of_are_not_given_out(full: Cloud) -> None:
     hosts = kept(full)
     look_: Host = hosts[2]["found"]
-    look_["chains"] = [{"id": 40, "addresses": ["10.20.0.12", "192.0.2.1", "fe80::1"]}]
+    look_["chains"] = [
+        {"id": 40, "uuid": None, "addresses": ["10.20.0.12", "192.0.2.1", "fe80::1"]},
+        {"id": full.info()[0]["id"], "uuid": str(uuid.uuid4()), "addresses": ["10.20.0.11"]},  # given out twice
+    ]
     look_["filters"] = ["nova-instance-instance-0000002c"]
     look_["domains"] = [{"uuid": str(uuid.uuid4()), "name": "instance-00000029", "state": "running"}]
     [bridge] = {nic["network"]["bridge"] for server in full.info() for nic in server["nics"]}
@@ -283,17 +286,17 @@ def test_addresses_and_numbers_of_guests_that_no_record_tells_of_are_not_given_o
         {"bridge": "theirs", "hosts": [{"ip": "10.20.0.14"}]},
     ]
     result = rebuild(full, hosts)
-    assert seen(full) == {f"{SEEN}10.20.0.12", f"{SEEN}10.20.0.13"}
-    assert len(result["reserved"]) == 2 and "the chain nova-inst-40 on hv3 has it" in result["reserved"][1]
+    assert seen(full) == {f"{SEEN}10.20.0.12", f"{SEEN}10.20.0.13", f"{SEEN}10.20.0.11"}
+    assert len(result["reserved"]) == 3 and "the chain nova-inst-40 on hv3 has it" in result["reserved"][1]
     taken = [launched(full, f"new-{number}", "hv1") for number in range(3)]
     assert min(server["id"] for server in taken) == 0x2C + 1
-    assert not {nic["ip"] for server in taken for nic in server["nics"]} & {"10.20.0.12", "10.20.0.13"}
+    assert not {nic["ip"] for server in taken for nic in server["nics"]} & {f"10.20.0.1{end}" for end in (1, 2, 3)}
     # the next time they are on no host
     look_ |= {"chains": [], "dhcp_networks": []}
     for host in hosts:
         host["found"]["chains"] = []
     assert rebuild(full, hosts[:2], partial=True)["reserved"] == []  # which was not asked
-    assert len(rebuild(full, hosts)["reserved"]) == 2
+    assert len(rebuild(full, hosts)["reserved"]) == 3
     assert seen(full) == set()
 
 
@@ -304,9 +307,9 @@ def test_numbers_are_never_lowered_and_no_host_can_use_them_up(full: Cloud) -> N
     hosts = kept(full)
     for host in hosts:
         host["found"]["chains"] = []
-    hosts[0]["found"]["chains"] = [{"id": 1 << 31, "addresses": []}]
+    hosts[0]["found"]["chains"] = [{"id": 1 << 31, "uuid": None, "addresses": []}]
     result = rebuild(full, hosts)
-    assert any(f"the number {1 << 31} of a instance" in line for line in result["disputed"])
+    assert any(f"the instance number {1 << 31}, " in line for line in result["disputed"])
     assert launched(full, "next", "hv1")["id"] == 6
 
 

@@ -158,7 +158,7 @@ def take_turns(connection: Connection, lock: int) -> None:
 def remember(engine: sa.Engine, place: Place) -> None:
     """Write down which ledger this place has."""
     with engine.connect().execution_options(**DEFERRED) as connection:
-        if identity := known.identity_of(connection):
+        if identity := connection.execute(sa.select(ledger_identity.c.uuid)).scalar():
             known.keep(place, identity)
 
 

@@ -4,7 +4,8 @@
 """The file that knows which ledger a home has: `ledger.known` beside ledger.sqlite, or in the home of a PostgreSQL one.
 
 A ledger that was deleted, emptied or replaced by another one is not taken for a new one: all that its hosts have would
-be nobody's. Only who restores it, or makes it again from the hosts, goes on without it.
+be nobody's. Only who restores it, or makes it again from the hosts, goes on without it. By the drivers alone, as trips
+to hosts read the ledger.
 """
 
 from __future__ import annotations
@@ -14,11 +15,8 @@ import os
 import sqlite3
 import typing as t
 
-import sqlalchemy as sa
-
 from ..._errors import NovaliteError
 from ..._host import read_text, write_atomically
-from .tables import ledger_identity
 
 FIRST_WITH_IDENTITY = "0013"  # revision
 _NAME = "ledger.known"
@@ -27,6 +25,10 @@ _SERVER = (
     "SELECT name FROM unnest(ARRAY['alembic_version', 'ledger_identity']) name WHERE to_regclass(name) IS NOT NULL"
 )
 _MODE = 0o600
+
+
+class LostError(NovaliteError):
+    """The ledger that is known to be at a place is not there."""
 
 
 class Place(t.Protocol):
@@ -58,28 +60,22 @@ def keep(place: Place, identity: str) -> None:
 
 
 def check(place: Place, identity: str | None) -> None:
-    """Raise NovaliteError unless the ledger found at `place` may be the one that is to be there. `identity`: its own;
+    """Raise LostError unless the ledger found at `place` may be the one that is to be there. `identity`: its own;
     None where there is no ledger, or an empty database."""
     expected = known(place)
     if expected in (None, identity):
         return
     path = path_of(place)
     if identity is None:
-        raise NovaliteError(
+        raise LostError(
             f"{place.shown} is gone or empty, and {path} knows that it was {expected}: bring it back with "
             f"ledger_restore.yml, or make it again from the hosts with ledger_rebuild.yml; remove {path} if a new, "
             "empty one is meant"
         )
-    raise NovaliteError(
+    raise LostError(
         f"{place.shown} is {identity}, and {path} knows that {expected} is to be here: put that one back, or restore "
         f"this one with ledger_restore.yml; remove {path} if this one is meant"
     )
-
-
-def identity_of(connection: sa.Connection) -> str | None:
-    """Return the identity of a ledger that has one: of revision FIRST_WITH_IDENTITY or newer."""
-    identity = connection.execute(sa.select(ledger_identity.c.uuid)).scalar()
-    return None if identity is None else str(identity)
 
 
 class Verifier(t.Protocol):
@@ -96,7 +92,7 @@ def verifier(place: Place, anew: bool = False, verify: bool = True) -> Verifier:
         if verify and (identity is not None or (is_empty and not anew)):
             try:
                 check(place, identity)
-            except NovaliteError:
+            except LostError:
                 if connection is not None:
                     connection.close()  # the pool has not taken it yet
                 raise

@@ -97,7 +97,8 @@ class Addresses:
         were kept back before, and are on no host any more."""
         fixed, network = tables.fixed_ip, tables.network
         kept: set[tuple[int, int]] = set()
-        known = set(self._connection.execute(sa.select(tables.instance.c.id)).scalars())
+        instances = sa.select(tables.instance.c.id, tables.instance.c.uuid)
+        known: dict[int, str] = dict(tuple(row) for row in self._connection.execute(instances))
         bridges = dict(tuple(row) for row in self._connection.execute(sa.select(network.c.bridge, network.c.id)))
         for host in hosts:
             for ip, bridge, what in _seen(host, ledger, known):
@@ -123,8 +124,9 @@ class Addresses:
                     self._report.reserved.append(f"{to_text(ip)}: no host has it any more, and it is free")
 
 
-def _seen(host: Kept, ledger: str, known: t.Collection[int]) -> t.Iterator[tuple[int, str | None, str]]:
-    """(address, its bridge or None, what has it): what a host has of addresses, beside those of `known` numbers."""
+def _seen(host: Kept, ledger: str, known: t.Mapping[int, str]) -> t.Iterator[tuple[int, str | None, str]]:
+    """(address, its bridge or None, what has it): what a host has of addresses, beside the chains of the instances that
+    are `known` (number -> UUID)."""
     look = host["found"]
     ours = ownership.Mark(ledger)
     for entries in look.get("dhcp_networks", ()):
@@ -135,7 +137,7 @@ def _seen(host: Kept, ledger: str, known: t.Collection[int]) -> t.Iterator[tuple
             if (ip := _ipv4(entry.get("ip"))) is not None:
                 yield ip, bridge, f"a DHCP entry ({entry.get('mac')})"
     for chain in look["chains"]:
-        if chain["id"] not in known:
+        if chain["id"] not in known or chain["uuid"] not in (None, known[chain["id"]]):
             for address in chain.get("addresses", ()):
                 if (ip := _ipv4(address)) is not None:
                     yield ip, None, f"the chain nova-inst-{chain['id']}"
@@ -167,5 +169,6 @@ def raise_numbers(
         table = tables.metadata.tables[name]
         limit = (connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0) + _FURTHEST
         if number > limit:
-            report.disputed.append(f"the number {number} of a {name}, which a host tells of, is too high to be true")
+            what = f"the {name.replace('_', ' ')} number {number}"
+            report.disputed.append(f"{what}, which a host tells of, is too high to be true")
         raise_number(connection, name, number if number <= limit else 0)

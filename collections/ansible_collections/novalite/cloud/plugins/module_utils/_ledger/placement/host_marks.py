@@ -25,6 +25,8 @@ import typing as t
 
 from ..._errors import NovaliteError
 from ..._host_mark import Identity, same
+from ..db.known import LostError, Place, verifier
+from ..db.known import known as known_at
 from ..db.revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
 
 MOST = 16  # marks sent to a host that does not answer; then the last one is sent again, alone, until it does
@@ -61,12 +63,25 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Driver:
-    """A way to a database: a driver's connections, what it raises, and the ledger's name in messages."""
+    """A way to a database: a driver's connections, to the ledger that is known to be there, what it raises, and the
+    ledger's name in messages."""
 
     connect: t.Callable[[], t.Any]
     error: type[Exception]
     shown: str
     postgresql: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    """The place of a ledger in its home."""
+
+    home: str
+    path: str
+
+    @property
+    def shown(self) -> str:
+        return f"the ledger {self.path}"
 
 
 class HostMarks:
@@ -86,7 +101,16 @@ class HostMarks:
     def begin(self, host: str, leaves: bool, instead_of: Known | None = None) -> Known | None:
         """Return what is known of `host`, with a new mark to leave if it `leaves` one; that of a trip that was refused,
         `instead_of` which this one is, is no more. None for a ledger of another revision, and for an empty one: the
-        first operation migrates it."""
+        first operation migrates it. None, too, for one that is lost, and a trip that leaves nothing: what hosts have is
+        read to make it again."""
+        try:
+            return self._begin(host, leaves, instead_of)
+        except LostError:
+            if leaves:
+                raise
+            return None
+
+    def _begin(self, host: str, leaves: bool, instead_of: Known | None) -> Known | None:
         with self._transaction(leaves) as execute:
             known = self._known(execute, host, leaves)
             if known is None or not known.recorded or not leaves:
@@ -208,27 +232,32 @@ class SameMachineError(NovaliteError):
 
 
 def open_marks(home: str, url: str | None) -> HostMarks | None:
-    """Open the marks in the ledger of this home, or at this URL; None where there is no ledger.
+    """Open the marks in the ledger of this home, or at this URL; None where there is no ledger, and never was.
 
     Raises NovaliteError for a URL that is none."""
-    path = os.path.join(home, FILE_NAME)
+    place: Place = File(home, os.path.join(home, FILE_NAME))
     if url is not None:
         from ..db.engine import place_of  # SQLAlchemy, which reads URLs
 
-        place = place_of(home, url)
-        if place.libpq_url is not None:
-            return HostMarks(_postgresql(place.libpq_url, place.shown))
-        path = place.path
-    if not os.path.exists(path):
+        at_url = place_of(home, url)
+        if at_url.libpq_url is not None:
+            return HostMarks(_postgresql(at_url.libpq_url, at_url))
+        place = at_url
+    path = place.path
+    if not os.path.exists(path) and known_at(place) is None:
         return None
     address = f"{pathlib.Path(path).as_uri()}?mode=rw"  # which makes no file where one has just gone
+    verify = verifier(place)
 
     def connect() -> sqlite3.Connection:
+        if not os.path.exists(path):
+            verify(None)
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
-        connection.execute("PRAGMA synchronous=NORMAL")  # as in db/engine.py
+        connection.execute("PRAGMA synchronous=NORMAL")  # as in db/sqlite_engine.py
+        verify(connection)
         return connection
 
-    return HostMarks(Driver(connect, sqlite3.Error, f"the ledger {path}"))
+    return HostMarks(Driver(connect, sqlite3.Error, place.shown))
 
 
 def import_driver(url: str | None) -> None:
@@ -238,10 +267,17 @@ def import_driver(url: str | None) -> None:
             importlib.import_module("psycopg")
 
 
-def _postgresql(url: str, shown: str) -> Driver:
+def _postgresql(url: str, place: Place) -> Driver:
     try:
         import psycopg
     except ModuleNotFoundError as error:
-        raise NovaliteError(f"{shown} needs the Python package {error.name}: pip install it") from None
+        raise NovaliteError(f"{place.shown} needs the Python package {error.name}: pip install it") from None
     options = f"-c lock_timeout={round(BUSY_TIMEOUT * 1000)}"
-    return Driver(lambda: psycopg.connect(url, options=options), psycopg.Error, shown, postgresql=True)
+    verify = verifier(place)
+
+    def connect() -> psycopg.Connection[t.Any]:
+        connection = psycopg.connect(url, options=options)
+        verify(connection)
+        return connection
+
+    return Driver(connect, psycopg.Error, place.shown, postgresql=True)
