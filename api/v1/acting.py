@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     api_created,
@@ -69,31 +69,43 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(connection, kind.name, instances, details=details, **asker())
     if known is None and kind.name == "terminate" and not job["check_mode"]:
-        names = server_requests.expand_names(variables.get("servers", ()))
-        _mark_as_going(connection, instances_by(connection, names=names, project_id=caller.project))
+        _mark_as_going(connection, _named(connection, variables.get("servers", ())))
     return job
 
 
 def check_servers(connection: Connection, servers: t.Sequence[JsonMapping]) -> None:
-    """Raise for what these servers, as module `server` takes them, name and the caller may not: ForbiddenError,
-    NotFoundError, BadRequestError."""
+    """Raise for what these servers, as module `server` takes them, name and the caller may not: ForbiddenError
+    and NotFoundError."""
     caller = current()
     for server in servers:
         policy.check_zone(server.get("availability_zone"))
-        with as_bad_request():
+        try:
             requested = hints.checked(str(server["name"]), server)
+        except NovaliteError:
+            continue  # the operation says what they cannot be, as of all else
         policy.check_hints(str(server["name"]), requested)
     server_choices.check(connection, caller.project, servers, caller.is_admin)
 
 
+def _named(connection: Connection, servers: t.Sequence[JsonMapping]) -> list[Instance]:
+    """The project's servers that these entries, of a name and perhaps a count, stand for; none where a name cannot be
+    one, as the operation says."""
+    try:
+        names = server_requests.expand_names(servers)
+    except NovaliteError:
+        return []
+    return instances_by(connection, names=names, project_id=current().project)
+
+
 def _check_addresses(connection: Connection, variables: JsonMapping) -> None:
     """Raise ForbiddenError for floating IPs that the caller may not choose."""
-    items = [*variables.get("floating_ips", ()), variables]
-    addresses = [item["address"] for item in items if "address" in item]
-    with as_bad_request():
-        chosen = [address for address in addresses if floating_ips.is_chosen(connection, current().project, address)]
-    if chosen:
-        policy.check("network:floating_ips:choose")
+    for item in (*variables.get("floating_ips", ()), variables):
+        try:
+            chosen = "address" in item and floating_ips.is_chosen(connection, current().project, item["address"])
+        except NovaliteError:
+            continue  # no address: the operation says so
+        if chosen:
+            policy.check("network:floating_ips:choose")
 
 
 def delete(connection: Connection, uuid: str) -> job_rows.Job:

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.attributes import FOR_TENANTS
 
 from .context import ROLES, Caller, authenticate, current
-from .errors import BadRequestError, ForbiddenError
+from .errors import ForbiddenError
 from .operations import OPERATIONS
 
 POLICY: dict[str, str] = dict(OPERATIONS)
@@ -102,11 +102,11 @@ def check_zone(zone: str | None) -> None:
 
 
 def check_hints(name: str, checked_hints: JsonMapping) -> None:
-    """Raise BadRequestError for hints of the server `name`, as hints.checked() returns them, that ask about hosts what
+    """Raise ForbiddenError for hints of the server `name`, as hints.checked() returns them, that ask about hosts what
     only administrators are told: by asking often enough one learns any of it, and chooses the host."""
     unknown = sorted(hints.attributes_in(dict(checked_hints)) - FOR_TENANTS)
     if unknown and not may(current(), "compute:servers:create:host_attributes"):
-        raise BadRequestError(
+        raise ForbiddenError(
             f"requirements, rank and hints of '{name}': unknown attribute '{unknown[0][:70]}': "
             f"use {', '.join(sorted(FOR_TENANTS))}"
         )
