@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import sqlite3
 import typing as t
 
@@ -37,18 +38,23 @@ BEGIN INSERT INTO watched_departure VALUES (NEW.instance_uuid, NEW.host); END;
 _STANDING = "SELECT uuid, d.host FROM instance JOIN departure d ON instance_uuid = uuid WHERE deleted = 0 AND d.host = "
 
 
+def watch(path: pathlib.Path) -> None:
+    """Have the ledger, and copies of it, write down who leaves a host. In one transaction: each waits for the disk."""
+    _sql(str(path), f"BEGIN; {_TRIGGERS} COMMIT;")
+
+
+def _sql(path: str, script: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.close()
+
+
 class WatchedCloud(Cloud):
-    """A cloud whose operations are watched; what a test writes itself is its own business."""
+    """A cloud whose operations are watched (`watch`); what a test writes itself is its own business."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self._path = url.removeprefix("sqlite:///")
-        self._sql(_TRIGGERS)
-
-    def _sql(self, script: str) -> None:
-        connection = sqlite3.connect(self._path)
-        connection.executescript(script)
-        connection.close()
 
     def write(self, *statements: t.Any) -> None:
         off, on = (sa.text(f"UPDATE watching SET is_on = {is_on}") for is_on in (0, 1))
@@ -56,7 +62,7 @@ class WatchedCloud(Cloud):
 
     def forget(self) -> None:
         """Forget what was seen so far."""
-        self._sql("DELETE FROM watched")
+        _sql(self._path, "DELETE FROM watched")
 
     def unsaid(self) -> tuple[list[t.Any], list[t.Any]]:
         """(UUID, host, how) of those that left a host without a word; (UUID, host) that counts as left though it is

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.support.cloud import Cloud, sqlite
-from tests.support.leaving import WatchedCloud
+from tests.support.leaving import WatchedCloud, watch
 from tests.support.rows import DEMO, GIB, OTHER, a_flavor, add_host, add_image, add_network, add_project, insert
 
 
@@ -52,6 +52,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     made = Cloud(sqlite(home))
     seed(made)
     made.close()
+    watch(home / "ledger.sqlite")
     return home / "ledger.sqlite"
 
 
