@@ -44,7 +44,8 @@ def planned(bed: Bed, opened: t.Collection[int], antispoof: str = "chains") -> d
         secured = {"port_security_enabled": instance["id"] not in opened}
         nics = [{**nic, **secured, "network": network, "allowed_address_pairs": []}]
         groups = [{"id": number, "rules": []} for number in instance["security_groups"]]
-        instances.append({"id": instance["id"], "nics": nics, "security_groups": groups})
+        uuid = f"00000000-0000-4000-8000-{instance['id']:012}"
+        instances.append({"id": instance["id"], "uuid": uuid, "nics": nics, "security_groups": groups})
     plan = host_plan.firewall_plan(instances, {"antispoof": antispoof})
     return {**desired_policy, "instances": plan["instances"], "bridges": ["br0"], "serving": ["br0"]}
 

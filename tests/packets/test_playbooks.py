@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import typing as t
+import uuid
 
 import pytest
 import sqlalchemy as sa
@@ -29,8 +30,9 @@ pytestmark = pytest.mark.root
 ROOT = pathlib.Path(__file__).parents[2]
 HOSTS = ("hv1", "hv2")
 INTERPRETER = """#!/bin/sh
-# This host's Python: in its network namespace, with locks and notes of its own.
+# This host's Python: in its network namespace, with locks, notes and an identity of its own.
 exec ip netns exec {namespace} sh -c 'mount --bind {own}/lock /run/lock && mount --bind {own}/run /run/novalite \\
+  && for id in /etc/machine-id /sys/class/dmi/id/product_uuid; do [ ! -e $id ] || mount --bind {own}/id $id; done \\
   && exec /usr/bin/python3 "$@"' sh "$@"
 """
 
@@ -45,12 +47,14 @@ class Site:
         os.makedirs("/run/novalite", exist_ok=True)
         for host, namespace in self.namespaces.items():
             run("ip", "netns", "add", namespace)
-            for name in ("lock", "run"):
+            for name in ("lock", "run", "state"):
                 (path / host / name).mkdir(parents=True)
+            (path / host / "id").write_text(f"{uuid.uuid4().hex}\n")
             interpreter = path / host / "python"
             interpreter.write_text(INTERPRETER.format(namespace=namespace, own=path / host))
             interpreter.chmod(0o755)
             hosts[host] = {"ansible_connection": "local", "ansible_python_interpreter": str(interpreter)}
+            hosts[host]["compute_node_state_dir"] = str(path / host / "state")
         (path / "hosts.json").write_text(json.dumps({"compute": {"hosts": hosts}}))
         home = path / "home"
         home.mkdir()

@@ -275,7 +275,8 @@ def planned(
         asked = [{"ip_address": cidr, "mac_address": None} for cidr in pairs]
         groups = [{"id": number, "rules": []} for number in instance["security_groups"]]
         nics = [{**nic, **more, "network": network, "allowed_address_pairs": asked}]
-        instances.append({"id": instance["id"], "nics": nics, "security_groups": groups})
+        uuid = f"00000000-0000-4000-8000-{instance['id']:012}"
+        instances.append({"id": instance["id"], "uuid": uuid, "nics": nics, "security_groups": groups})
     return {**desired_policy, "instances": host_plan.firewall_plan(instances, {"antispoof": antispoof})["instances"]}
 
 

@@ -493,4 +493,4 @@ def test_a_ledger_that_is_lost_or_another_leaves_no_mark(home: pathlib.Path, led
             marks.begin("hv1", True)
         marks.close()
         if place.path:
-            os.unlink(place.path)
+            pathlib.Path(place.path).unlink(missing_ok=True)
