@@ -16,6 +16,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 import typing as t
 import zlib
 from unittest import mock
@@ -306,3 +307,11 @@ def action_on_a_host(answers: list[int | str]) -> mock.MagicMock:
     action._templar.template.side_effect = lambda value: value
     action.state_dir.return_value = "/var/lib/novalite"
     return action
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_trip_leaves_a_mark_unless_it_changes_nothing(check_mode: bool) -> None:
+    task = types.SimpleNamespace(check_mode=check_mode, delegate_to=None)
+    action: t.Any = types.SimpleNamespace(_task=task, host_name=lambda _task_vars: "hv1")
+    errand = _trip.TripAction.errand(action, [{"module": "disk", "args": {}}], {})
+    assert (errand.check_mode, errand.leaves, errand.any_mark) == (check_mode, not check_mode, False)

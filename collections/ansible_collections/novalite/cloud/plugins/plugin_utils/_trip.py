@@ -219,7 +219,7 @@ class TripAction(ActionBase):
     def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
         """What a trip with these `steps` is for; a subclass may know more of the host."""
         looks = all(step["module"] in LOOKS or step["args"].get("state") == "read" for step in steps)
-        return Errand(self.host_name(task_vars), looks, self._task.check_mode)
+        return Errand(self.host_name(task_vars), looks, check_mode=self._task.check_mode)
 
     def _marks(self, task_vars: JsonObject) -> HostMarks | None:
         """The marks in the ledger; None without one, where nothing can be compared."""
