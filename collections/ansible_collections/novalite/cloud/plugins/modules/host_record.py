@@ -105,7 +105,7 @@ ARGUMENT_SPEC = {
     "adopted": {"type": "dict", "default": {}},
     "shelved": {"type": "dict"},
     "host_record": {"type": "str"},
-    **LOOK_ARGUMENTS,
+    **{name: LOOK_ARGUMENTS[name] for name in ("state_dir", "uri")},
 }
 
 
