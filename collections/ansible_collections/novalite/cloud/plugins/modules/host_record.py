@@ -105,7 +105,7 @@ ARGUMENT_SPEC = {
     "adopted": {"type": "dict", "default": {}},
     "shelved": {"type": "dict"},
     "host_record": {"type": "str"},
-    **{name: LOOK_ARGUMENTS[name] for name in ("state_dir", "uri")},
+    **{name: LOOK_ARGUMENTS[name] for name in ("home", "ledger_url", "name", "state_dir", "uri")},
 }
 
 
