@@ -3,8 +3,9 @@
 
 """Ssh to hypervisors that are not there: each says of every step that it was taken, and takes none.
 
-It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, and `taken` gets a line of
-JSON for each trip: the host and its steps. What is no trip is run on this machine, which is right for `ping` alone.
+It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, `silent` those that die in a
+trip which is to change something, and `taken` gets a line of JSON for each trip: the host and its steps. What is no
+trip is run on this machine, which is right for `ping` alone.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ FACTS = {
     "traits": [],
     "missing_commands": [],
 }
+LOOKS = {"compute_host", "domain_info", "host_drift", "orphans"}
 LISTS = ("domains", "disks", "volumes", "missing_bases", "stale_devices", "filters", "dhcp_networks", "bridges")
 FOUND: dict[str, t.Any] = {
     **dict.fromkeys(LISTS, ()),
@@ -85,6 +87,11 @@ def main() -> int:
         fcntl.flock(taken, fcntl.LOCK_EX)
         taken.write(json.dumps([host, request["check_mode"], request["steps"]]) + "\n")
     time.sleep(float(os.environ.get("STAND_IN_SECONDS", "0")))
+    silent = HERE / "silent"
+    if silent.exists() and host in silent.read_text().split() and {step["module"] for step in request["steps"]} - LOOKS:
+        (HERE / "dead").write_text(host)
+        sys.stderr.write(f"Timeout, server {host} not responding.\n")  # as ssh's keep-alive ends it
+        return 255
     done = [
         {"name": s["name"], "module": s["module"], "seconds": 0.0, "result": answer(host, s["module"], s["args"])}
         for s in request["steps"]
