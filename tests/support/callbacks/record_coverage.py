@@ -38,7 +38,7 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_start(self, playbook: t.Any) -> None:
         self.seen.add(("playbook", pathlib.Path(playbook._file_name).stem))
 
-    def v2_runner_on_ok(self, result: t.Any) -> None:
+    def v2_runner_on_ok(self, result: t.Any, **_options: t.Any) -> None:
         task = result.task
         if match := PLAYBOOK.search(str(task.get_path())):
             self.seen.add(("playbook", match[1] or match[2]))

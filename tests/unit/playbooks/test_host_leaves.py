@@ -86,6 +86,7 @@ class Host:
                 "ANSIBLE_COLLECTIONS_PATH": f"{ROOT}/collections:{ROOT}/.cache/collections",
                 "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
                 "ANSIBLE_NOCOLOR": "1",
+                "NOVALITE_HOME": str(self.scratch / "home"),
             },
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -63,7 +63,8 @@ CONFIGURATIONS: dict[str, dict[str, t.Any]] = {
 def configure(directory: pathlib.Path, settings: dict[str, t.Any]) -> None:
     """Write the user's ansible.cfg."""
     sections: dict[str, list[str]] = {}
-    for name, value in settings.items():
+    # files of what failed are written beside the playbook otherwise, which is the checkout
+    for name, value in {"RETRY_FILES_SAVE_PATH": str(directory), **settings}.items():
         entry = C.config.get_configuration_definitions()[name]["ini"][0]
         sections.setdefault(entry["section"], []).append(f"{entry['key']} = {value}")
     text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in sections.items())

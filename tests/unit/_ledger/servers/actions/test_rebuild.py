@@ -202,8 +202,8 @@ def test_a_lost_ledger_is_made_again(full: Cloud) -> None:
 
 def test_marks_that_hosts_have_are_the_ledgers_again(full: Cloud) -> None:
     """Or their next trips would find a ledger that is older than they are."""
-    c, identity = tables.compute_host.c, {"machine_id": "a" * 32}
-    full.change_host("hv1", mark="0" * 32, marks_sent=["1" * 32], identity=identity)
+    c = tables.compute_host.c
+    full.change_host("hv1", mark="0" * 32, marks_sent=["1" * 32])
     (ledger,) = full.rows(sa.select(tables.ledger_identity.c.uuid))[0]
     hosts: list[Host] = [
         {**host, "marks": {ledger: {"host": host["name"], "mark": "2" * 32}, str(uuid.uuid4()): {}}}
@@ -213,7 +213,6 @@ def test_marks_that_hosts_have_are_the_ledgers_again(full: Cloud) -> None:
     rebuild(full, hosts)
     marks = full.rows(sa.select(c.mark, c.marks_sent).order_by(c.name))
     assert marks == [("2" * 32, [])] * len(hosts)
-    assert full.rows(sa.select(c.identity).where(c.name == "hv1")) == [(identity,)]
     # of a ledger that is up to date, what is under way stays
     full.change_host("hv1", mark="3" * 32, marks_sent=["2" * 32])
     assert rebuild(full, hosts)["changed"] is False
@@ -362,3 +361,11 @@ def test_a_build_brings_its_record_along(full: Cloud, monkeypatch: pytest.Monkey
     record = json.loads(disk["record"])
     assert (record["uuid"], record["host"]) == (web["uuid"], "hv1")
     assert [row["name"] for row in record["tables"]["network"]] == ["private"]
+
+
+def test_hosts_that_were_not_asked_since_are_named(full: Cloud) -> None:
+    hosts = kept(full)
+    empty(full)
+    rebuild(full, hosts)
+    with pytest.raises(NovaliteError, match="does not know what hv1 offers"):
+        full.task("server_plan", existing=full.info(names=["web-1"]))

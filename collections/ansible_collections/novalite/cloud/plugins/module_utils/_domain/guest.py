@@ -113,8 +113,11 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
     `state_dir`.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
-    second; the others stay away. Raises NovaliteError when a value cannot be written as XML.
+    second; the others stay away. Raises NovaliteError when a value cannot be written as XML, and for a host that was
+    not asked what it offers since its ledger was made again.
     """
+    if "domain_type" not in facts:
+        raise NovaliteError(f"the ledger does not know what {instance['host']} offers: run compute_nodes.yml")
     flavor, image = instance["flavor"], instance["image"]
     directory = os.path.join(state_dir, "instances", instance["uuid"])
     rescue = bool(instance.get("rescue"))

@@ -36,7 +36,7 @@ LOST = (
     "tokens: whoever is logged in logs in again",
     "images' files: seed.yml, or the module image; and images, flavors, groups, networks and volume types that no "
     "instance used: stack.yml, or by hand",
-    "sizes, zones, ratios and aggregates of hosts, and which of them were closed: compute_nodes.yml, or by hand",
+    "which hosts were closed (module compute_service), and what those offer that do not answer (compute_nodes.yml)",
     "the history of instances, jobs, and deleted instances",
     "the ledger's secret: new IPv6 addresses of networks with stable-privacy follow from another one",
 )
