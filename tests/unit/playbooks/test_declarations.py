@@ -155,11 +155,13 @@ def test_the_roles_options_are_known_with_their_types() -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in YAML if "playbooks" in path.parts], ids=lambda path: path.stem)
-def test_the_users_ansible_cfg_ends_no_play_on_hosts(path: pathlib.Path) -> None:
-    """Hosts that do not answer are the controller's to judge, and a build that is cut off goes on there."""
+def test_the_users_ansible_cfg_ends_no_play(path: pathlib.Path) -> None:
+    """Hosts that do not answer are the controller's to judge; a build that is cut off goes on there, and what was done
+    and not recorded has to be found again."""
     for play in _plays(path):
-        if (play.get("tasks") or play.get("roles")) and play.get("connection") != "local":
-            assert (play["any_errors_fatal"], play["timeout"]) == (False, 0), play["name"]
+        if play.get("tasks") or play.get("roles"):
+            assert play["timeout"] == 0, play["name"]
+            assert play.get("connection") == "local" or play["any_errors_fatal"] is False, play["name"]
 
 
 @pytest.mark.parametrize("name", sorted(DESTRUCTIVE))
