@@ -160,6 +160,12 @@ def test_a_host_is_not_renamed_while_something_is_under_way(cloud: Cloud) -> Non
         rename(cloud)
 
 
+def test_a_restored_ledger_is_told_of_a_new_name_before_its_hosts_are_asked(cloud: Cloud) -> None:
+    assert rename(cloud, check_mode=True)["behind"] is False
+    cloud.write(sa.update(tables.ledger_identity).values(behind="restored", behind_since=0))
+    assert rename(cloud)["behind"] is True and holding(cloud, OLD) == set()
+
+
 def test_names_of_others_are_refused(cloud: Cloud) -> None:
     cloud.host(NEW)
     with pytest.raises(ConflictError, match="there is another host of this name"):

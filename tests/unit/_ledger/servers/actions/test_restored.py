@@ -262,6 +262,8 @@ def test_hosts_that_do_not_answer_are_waited_for(full: Cloud, backup: Backup) ->
     hosts = kept(full)
     with pytest.raises(ConflictError, match=r"do not say what they keep: hv3, hv9\..*partial=true"):
         rebuild(full, hosts[:2], silent=["hv9"])
+    with pytest.raises(ConflictError, match=r"hosts that answer are not gone, .*: hv9: this machine is hv3"):
+        rebuild(full, hosts[:2], silent=["hv9"], refused={"hv9": "hv9: this machine is hv3"}, partial=True)
     assert rebuild(full, hosts[:2], silent=["hv9"], partial=True)["missing"] == ["hv3", "hv9"]
     launched(full, "new", "hv1")
 

@@ -77,8 +77,8 @@ def run_operation(operation: Operation, params: Params, check_mode: bool, judge:
     `judge` is shown the result before it is committed; what it raises takes everything back. What the database takes
     back is tried again, up to ATTEMPTS times, from the same `params`.
 
-    One that `brings_up_to_date` is run although the ledger is gone, or behind its hosts; the others end in a
-    BehindError as soon as they write.
+    One that `brings_up_to_date` is run although the ledger is gone, or behind its hosts, one of which that is to be
+    done before (`while_behind`) although it is behind; the others end in a BehindError as soon as they write.
 
     What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
     that may stand beside the operation. What goes in and out is plain(). One that `opens_by_itself` is a function of
@@ -90,12 +90,13 @@ def run_operation(operation: Operation, params: Params, check_mode: bool, judge:
 
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
     where, anew = (params.get("home"), params.get("ledger_url")), getattr(operation, "brings_up_to_date", False)
+    while_behind = anew or getattr(operation, "while_behind", False)
     engine = open_ledger(*where, check_mode=check_mode, anew=anew)
 
     def attempt() -> JsonObject:
         # prepared anew each time: an operation may change what it is given
         prepared = plain(params) if prepare is None else prepare(engine, plain(params))
-        with transaction(engine, check_mode, while_behind=anew) as connection:
+        with transaction(engine, check_mode, while_behind=while_behind) as connection:
             result = plain(operation(connection, prepared))
             if judge is not None:
                 judge(result)

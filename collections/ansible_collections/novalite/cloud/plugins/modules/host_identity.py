@@ -62,6 +62,10 @@ renamed:
   description: How many records named the host, for each kind of record.
   returned: O(state=renamed)
   type: dict
+behind:
+  description: Whether the ledger is behind its hosts. It learns of a new name all the same.
+  returned: O(state=renamed)
+  type: bool
 """
 
 from ..module_utils._ledger_module import run_module

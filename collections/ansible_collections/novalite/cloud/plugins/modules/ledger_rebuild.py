@@ -57,6 +57,9 @@ options:
     type: list
     elements: str
     default: []
+  refused:
+    description: Hosts that answered and were not asked, since they are not the machines that the ledger has, and why.
+    type: dict
   partial:
     description:
       - Whether to go on without hosts that did not answer, or that the ledger has and that nobody asked, since they are
@@ -140,6 +143,7 @@ ARGUMENT_SPEC = {
             "found": {"type": "dict", "required": True},
         },
     },
+    "refused": {"type": "dict"},
     "silent": {"type": "list", "elements": "str", "default": []},
     "partial": {"type": "bool", "default": False},
     "ledger": {"type": "str"},

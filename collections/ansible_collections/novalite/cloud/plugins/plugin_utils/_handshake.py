@@ -56,7 +56,7 @@ class Handshake:
         known = marks.begin(errand.host, errand.leaves)
         if known is None:
             return None
-        if known.behind is not None and errand.leaves:
+        if known.behind is not None and errand.leaves and errand.former is None:
             raise NovaliteError(
                 f"{errand.host}: nothing is changed, for the ledger is behind its hosts ({known.behind}): run "
                 "ledger_rebuild.yml, which asks all hosts"

@@ -174,6 +174,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             "new_name": Variable("its new name, which the inventory has already"),
         },
         (("host",), ("new_name",)),
+        changes=False,  # but what a restored ledger has to know before its hosts can be asked
     ),
     "compute_nodes": Playbook(
         {"replaced": Variable("compute hosts whose hardware was replaced or installed anew", "list", commas=True)}

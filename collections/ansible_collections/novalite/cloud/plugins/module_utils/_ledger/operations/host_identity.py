@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
+from ..db import behind
 from ..placement.host_renaming import rename
 from ..placement.machines import check_machines
 
@@ -26,7 +27,8 @@ def host_identity(connection: sa.Connection, params: JsonMapping) -> JsonObject:
                 "the same address, and run again"
             )
         renamed = rename(connection, name, new_name, machines[new_name]["identity"], machines[new_name]["marks"])
-        return with_diff({"changed": bool(renamed), "renamed": renamed}, {"name": name}, {"name": new_name})
+        result = {"changed": bool(renamed), "renamed": renamed, "behind": behind.refusal(connection) is not None}
+        return with_diff(result, {"name": name}, {"name": new_name})
     replaced = params["replaced"]
     if unknown := sorted(set(replaced) - set(machines)):
         raise NovaliteError(
@@ -34,3 +36,7 @@ def host_identity(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         )
     check_machines(connection, {name: machine["identity"] for name, machine in machines.items()}, replaced)
     return {"changed": False}
+
+
+# hosts are asked what they keep by the names that they have now, and a restored ledger has the former ones
+host_identity.while_behind = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation

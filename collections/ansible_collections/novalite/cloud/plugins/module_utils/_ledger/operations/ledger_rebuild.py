@@ -93,7 +93,10 @@ ledger_rebuild.brings_up_to_date = True  # type: ignore[attr-defined]  # see _le
 
 
 def _silent(connection: sa.Connection, hosts: t.Sequence[Kept], params: JsonMapping) -> list[str]:
-    """The hosts that did not answer, or were not asked. Raises ConflictError unless they are gone for good."""
+    """The hosts that did not answer, or were not asked. Raises ConflictError unless they are gone for good; one that
+    answered in the place of another is not, whatever a person says."""
+    if refused := params.get("refused"):
+        raise ConflictError(f"hosts that answer are not gone, and are to be asked first: {'; '.join(refused.values())}")
     reported = {host["name"] for host in hosts}
     recorded = set(connection.execute(sa.select(tables.compute_host.c.name)).scalars())
     silent = sorted({*(params.get("silent") or ()), *recorded} - reported)
