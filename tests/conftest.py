@@ -14,13 +14,11 @@ import typing as t
 
 import hypothesis
 import pytest
-import sqlalchemy as sa
-from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.util import LRUCache
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import known, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, place_of
 from tests.support import postgresql
+from tests.support.statements import compiled_once
 
 # How long an example takes says how busy the machine is; speed is measured in tests/bench
 hypothesis.settings.register_profile("novalite", deadline=None)
@@ -66,14 +64,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _statements_are_compiled_once() -> t.Iterator[None]:
-    """Each test has a ledger of its own, and SQLAlchemy compiles each statement anew for each ledger: a quarter of the
-    tests' time. Ledgers of one kind (SQLite, PostgreSQL) share what was compiled."""
-    compiled: LRUCache[t.Any, t.Any] = LRUCache(20_000)
-    with pytest.MonkeyPatch.context() as patch:
-        # its key has the dialect in it, of which each engine has one
-        patch.setattr(DefaultDialect, "__hash__", lambda dialect: hash(type(dialect)))
-        patch.setattr(DefaultDialect, "__eq__", lambda dialect, other: type(dialect) is type(other))
-        patch.setattr(sa.Engine, "_compiled_cache", property(lambda _: compiled, lambda *_: None), raising=False)
+    with compiled_once():
         yield
 
 
