@@ -38,9 +38,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `both_databases`, and those that name it."""
     if config.getoption("--thorough"):
         return
-    left_out = [item for item in items if item.get_closest_marker("thorough") or _is_repeated(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    left_out = {item for item in items if item.get_closest_marker("thorough") or _is_repeated(item)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _is_repeated(item: pytest.Item) -> bool:
