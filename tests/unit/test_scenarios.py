@@ -34,9 +34,10 @@ def ran(tool: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathl
     """Runs the tool with options, one scenario at a time; returns the names in their order. `broken` fails."""
     log = tmp_path / "log"
 
+    does = {"broken test": 'echo "TASK [Break]"; echo "fatal: it is broken"; exit 1', "endless test": "sleep 600"}
+
     def command(name: str, action: str = "test") -> list[str]:
-        script = 'echo "TASK [Break]"; echo "fatal: it is broken"; exit 1' if name == "broken" else "sleep 30"
-        return ["sh", "-c", f"echo {name} {action} >>{log}; {script if name in ('broken', 'endless') else ''}"]
+        return ["sh", "-c", f"echo {name} {action} >>{log}; {does.get(f'{name} {action}', '')}"]
 
     monkeypatch.setattr(tool, "command", command)
     monkeypatch.setattr(tool, "there", lambda: {*tool.CHANGE, *tool.OTHERS, "broken", "endless", "new"})
