@@ -123,7 +123,8 @@ def prove(lab: Lab) -> None:
     differences, _said = lab.reconcile("--check")
     if differences or "user" not in said:
         raise Wrong(f"reconcile.yml --check: {differences}\n{said[-2000:]}")
-    common = {"flavor": "m1.nano", "image": "idle", "key": "test", "wait_for": "running"}
+    # where images' files are is for a person to say again
+    common = {"flavor": "m1.nano", "image": lab.idle_image(), "key": "test", "wait_for": "running"}
     unchanged(lab.play("launch.yml", server="lost", count=2, metadata={"kept": "yes"}, **common), "launch.yml")
     lab.play("launch.yml", server="next", **common)
     [new] = lab.run("server_info", names=["next"])["servers"]
