@@ -31,14 +31,13 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
 
     Raises NovaliteError for settings that cannot be used.
     """
-    from flask import Flask
-
     from .settings import Settings
     from .web import errors, health, logs, metrics, policy, rates, request_hooks
+    from .web.addresses import Application
     from .web.ledger import Ledger
 
     settings = settings or Settings.from_environment()
-    app = Flask(__name__, static_folder=None)
+    app = Application(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_request_bytes
     app.json.sort_keys = False  # type: ignore[attr-defined]  # its type is that of any provider's
     app.url_map.strict_slashes = False  # clients ask with and without one, and follow no redirection
@@ -51,6 +50,7 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     if "metadata" not in services:  # a guest has no business with them
         metrics.register(app, settings)
         rates.register(app, settings)
+        request_hooks.share(app, settings)
     for name in services:
         register: Register = importlib.import_module(f"{__name__}.{name}").register
         register(app, settings)

@@ -61,6 +61,7 @@ class Settings:
     api_bind: str = "127.0.0.1:8774"  # Nova's port
     api_public_url: str | None = None  # https://cloud.example.org: what the catalog says; default: as it was asked
     api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed
+    api_cors_origins: str = ""  # https://dashboard.example.org, with commas, or "*": whose pages may ask in a browser
     api_policy: str | None = None  # action=role, with commas: rules other than the policy table's
     api_legacy: str = "on"  # "off": without what Nova gave up in 2016 and 2017 (proxies of other services, os-hosts)
     tenant_networks: str = "vxlan"  # what carries the networks that projects make: vxlan, vlan:<interface>, flat_dhcp
@@ -88,8 +89,18 @@ class Settings:
             check_bridge("NOVALITE_PHYSICAL_NETWORKS: interface", interface)
         if self.api_legacy not in ("on", "off"):
             raise NovaliteError(f"NOVALITE_API_LEGACY={self.api_legacy!r}: write on or off")
+        for origin in self.cors_origins - {"*"}:
+            if not re.fullmatch(r"https?://[^\s/?#]+", origin):
+                raise NovaliteError(
+                    f"NOVALITE_API_CORS_ORIGINS: {origin!r} is not an origin: write https://host[:port], several "
+                    "with commas, or *"
+                )
         if self.api_public_url is not None and not re.fullmatch(r"https?://[^\s?#]+", self.api_public_url):
             raise NovaliteError(f"NOVALITE_API_PUBLIC_URL={self.api_public_url!r}: write https://host[:port][/path]")
+
+    @property
+    def cors_origins(self) -> frozenset[str]:
+        return frozenset(filter(None, (origin.strip() for origin in self.api_cors_origins.split(","))))
 
     @property
     def secret_file(self) -> str:

@@ -143,8 +143,8 @@ class ListOf(Shape):
     def parse(self, raw: Raw, name: str) -> list[object]:
         if raw == "":
             return []
-        if isinstance(raw, str):
-            raise Ec2Error("InvalidParameterValue", f"The parameter {name} is a list: write {name}.1")
+        if isinstance(raw, str):  # libcloud writes KeyName=x for a list of a single name, which Amazon takes
+            return [self._member.parse(raw, name)]
         for index in raw:
             if _INDEX.fullmatch(index) is None:
                 raise Ec2Error("UnknownParameter", f"The parameter {name}.{index[:60]} is not recognized")

@@ -67,3 +67,57 @@ def _identify(response: Response) -> Response:
     if request.path.startswith("/compute"):
         response.headers.setdefault("X-Compute-Request-Id", name)
     return response
+
+
+# --- Pages of other origins (CORS) ------------------------------------------------------------------------------------
+
+# The services that are asked with a token in a header
+_PATHS = ("/identity", "/compute", "/image", "/network", "/volume", "/v1")
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
+_TAKEN = (
+    "Accept, Content-Type, Idempotency-Key, Last-Event-ID, OpenStack-API-Version, X-Auth-Token, "
+    "X-OpenStack-Nova-API-Version, X-OpenStack-Request-Id, X-Subject-Token"
+)
+_SHOWN = (
+    "Location, OpenStack-API-Version, Retry-After, X-Compute-Request-Id, X-OpenStack-Nova-API-Version, "
+    "X-OpenStack-Request-Id, X-Subject-Token"
+)
+_SECONDS = "3600"  # for which a browser may keep the answer to its question
+
+
+def share(app: Flask, settings: Settings) -> None:
+    """Let the pages of NOVALITE_API_CORS_ORIGINS ask in a browser, with a token, as a dashboard does that runs there.
+
+    They are never allowed to send cookies: the session of the status page is for its own pages.
+    """
+    origins = settings.cors_origins
+    if not origins:
+        return
+
+    @app.before_request
+    def _preflight() -> Response | None:
+        """A browser asks whether it may ask: without a token, and before it is known whether there is such a route."""
+        if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers and _is_shared():
+            return Response(status=204)
+        return None
+
+    @app.after_request
+    def _tell(response: Response) -> Response:
+        if not _is_shared():
+            return response
+        response.vary.add("Origin")
+        origin = request.headers.get("Origin", "")
+        if origin not in origins and not (origin and "*" in origins):
+            return response
+        response.headers["Access-Control-Allow-Origin"] = origin
+        if request.method == "OPTIONS":
+            response.headers["Access-Control-Allow-Methods"] = _METHODS
+            response.headers["Access-Control-Allow-Headers"] = _TAKEN
+            response.headers["Access-Control-Max-Age"] = _SECONDS
+        else:
+            response.headers["Access-Control-Expose-Headers"] = _SHOWN
+        return response
+
+
+def _is_shared() -> bool:
+    return request.path.startswith(tuple(f"{path}/" for path in _PATHS)) or request.path in _PATHS

@@ -17,7 +17,9 @@ from werkzeug.exceptions import NotFound
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
 from ...web import services
+from ...web.addresses import project_in_path
 from ...web.bodies import Body, Json, Row, field
+from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.listing import MAX_LIMIT, Dialect, body
 from ...web.microversions import HEADER, Version, negotiated, parse, requested_version, text
@@ -37,6 +39,16 @@ def negotiate() -> None:
     if version is None and LEGACY_HEADER in request.headers:
         version = request.headers[LEGACY_HEADER].strip()
     g.compute_version = negotiated(version, MIN_VERSION, MAX_VERSION)
+
+
+def check_project() -> None:
+    """Refuse another project's id before the route's own path, as Nova does. Raises BadRequestError."""
+    named = project_in_path()
+    if named is not None and named != current().project:
+        raise BadRequestError(
+            f"Malformed request URL: URL's project_id '{named[:64]}' doesn't match Context's project_id "
+            f"'{current().project}'"
+        )
 
 
 def microversion() -> Version:
@@ -111,4 +123,5 @@ compute = services.Service("compute", "/compute/v2.1")
 compute_legacy = services.Service("compute_legacy", "/compute/v2.1")  # NOVALITE_API_LEGACY=off leaves it out
 for _service in (compute, compute_legacy):
     _service.blueprint.before_request(negotiate)
+    _service.blueprint.before_request(check_project)
     _service.blueprint.after_request(announce)

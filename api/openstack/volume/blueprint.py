@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 
 from ...jobs import queue
 from ...web import services
+from ...web.addresses import UNNAMED
 from ...web.context import current, signature
 from ...web.errors import BadRequestError, TooLargeError, in_words
 from ...web.ledger import writing_ledger
@@ -34,7 +35,7 @@ UPDATED = "2026-01-01T00:00:00Z"
 def _begin() -> None:
     g.volume_version = negotiated(requested_version("volume", "volumev3", "block-storage"), MIN_VERSION, MAX_VERSION)
     project = (request.view_args or {}).pop("project", None)
-    if project is not None and project != current().project:
+    if project not in (None, UNNAMED) and project != current().project:
         raise NotFound()
 
 

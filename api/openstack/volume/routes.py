@@ -72,7 +72,6 @@ def show_version() -> Answer:
     return {"versions": [_document()]}, 200
 
 
-@volume.get("/limits", "volume:read")
 @volume.get("/<project>/limits", "volume:read", reads)
 def show_limits(connection: Connection) -> Answer:
     caller = current()
@@ -94,7 +93,6 @@ def show_limits(connection: Connection) -> Answer:
 # --- Quotas ---------------------------------------------------------------------------------------------------------
 
 
-@volume.get("/os-quota-sets/<target>", "volume:read")
 @volume.get("/<project>/os-quota-sets/<target>", "volume:read", reads)
 def show_quotas(connection: Connection, target: str) -> Answer:
     owner = check_project(connection, target)
@@ -105,7 +103,6 @@ def show_quotas(connection: Connection, target: str) -> Answer:
     return {"quota_set": {"id": target, **shown}}, 200
 
 
-@volume.get("/os-quota-sets/<target>/defaults", "volume:read")
 @volume.get("/<project>/os-quota-sets/<target>/defaults", "volume:read", reads)
 def show_default_quotas(connection: Connection, target: str) -> Answer:
     check_project(connection, target)
@@ -148,7 +145,6 @@ def _shown(limits: t.Mapping[str, int]) -> Record:
     return {name: limits[name] for name in QUOTAS}
 
 
-@volume.get("/os-availability-zone", "volume:read")
 @volume.get("/<project>/os-availability-zone", "volume:read", reads)
 def list_zones(connection: Connection) -> Answer:
     zones = hypervisor_records.zones(connection)
@@ -160,7 +156,6 @@ def list_zones(connection: Connection) -> Answer:
     }, 200
 
 
-@volume.get("/extensions", "volume:read")
 @volume.get("/<project>/extensions", "volume:read")
 def list_extensions() -> Answer:
     return {
@@ -185,7 +180,6 @@ BACKEND_NAMES = {
 DONE_ELSEWHERE = "any(enable, disable, 'disable-log-reason', freeze, thaw, failover_host)"
 
 
-@volume.get("/os-services", "volume:admin")
 @volume.get("/<project>/os-services", "volume:admin", reads)
 def list_services(connection: Connection) -> Answer:
     conditions = {key: request.args[key] for key in ("host", "binary") if key in request.args}
