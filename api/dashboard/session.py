@@ -15,15 +15,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from ..web import policy, rates
 from ..web.context import MAX_TOKEN, find_caller
-from ..web.errors import (
-    BadRequestError,
-    BehindError,
-    ForbiddenError,
-    TooManyRequestsError,
-    UnauthorizedError,
-    message_of,
-    status_of,
-)
+from ..web.errors import LATER, BadRequestError, ForbiddenError, UnauthorizedError, message_of, status_of
 from ..web.ledger import reading_ledger
 from ..web.request_hooks import unfit
 
@@ -83,7 +75,7 @@ def _failed(error: Exception) -> ResponseReturnValue:
     if status == 401 and request.method == "GET" and request.endpoint != LOGIN:
         return redirect(url_for(LOGIN, next=request.full_path.rstrip("?")), 303)
     page = render_template("pages/error.html", status=status, message=message_of(error, status))
-    wait = {"Retry-After": str(error.retry_after)} if isinstance(error, (TooManyRequestsError, BehindError)) else {}
+    wait = {"Retry-After": str(error.retry_after)} if isinstance(error, LATER) else {}
     return page, status, wait
 
 

@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     BehindError,
+    BusyError,
     ConflictError,
     ForbiddenError,
     NotFoundError,
@@ -69,7 +70,9 @@ STATUS: dict[type[NovaliteError], int] = {
     UnsupportedMediaTypeError: 415,
     TooManyRequestsError: 429,
     BehindError: 503,
+    BusyError: 503,  # a 409 would be the asker's to solve; after a 503 clients ask again by themselves
 }
+LATER = (TooManyRequestsError, BehindError, BusyError)  # which say when to come back
 
 # A value that no schema held back and no database takes: too large a number, half of a surrogate pair, a NUL.
 UNFIT = (OverflowError, UnicodeError, DataError)
@@ -121,7 +124,7 @@ def with_headers(response: Response, error: Exception) -> Response:
         response.headers["WWW-Authenticate"] = f'Keystone uri="{base_url()}/identity"'
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
-    if isinstance(error, (TooManyRequestsError, BehindError)) and error.retry_after:
+    if isinstance(error, LATER) and error.retry_after:
         response.headers["Retry-After"] = str(error.retry_after)
     return response
 
@@ -147,6 +150,8 @@ def message_of(error: Exception, status: int) -> str:
     """Return the message that a client may see of an error that is answered with `status`."""
     if isinstance(error, BehindError):
         return error.for_tenants
+    if isinstance(error, BusyError):
+        return str(error)
     if status < 500:
         if isinstance(error, HTTPException):
             return error.name

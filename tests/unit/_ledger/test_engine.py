@@ -17,7 +17,7 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import BusyError, ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
@@ -322,7 +322,7 @@ def test_a_ledger_that_stays_locked_is_said_to_be(
     other = open_ledger(url=ledger_url)
     with transaction(ledger) as connection:
         add_project(connection, "one")
-        held = pytest.raises(ConflictError, match=r"another run has held the ledger for 0\.05 s")
+        held = pytest.raises(BusyError, match=r"another run has held the ledger for 0\.05 s")
         with held, transaction(other) as second:
             add_project(second, "one")
     other.dispose()

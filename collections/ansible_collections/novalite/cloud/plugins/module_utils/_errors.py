@@ -24,8 +24,16 @@ class ConflictError(NovaliteError):
     """Another owner or a concurrent change stands in the way."""
 
 
-class UndoneError(ConflictError):
+class BusyError(NovaliteError):
+    """Others have kept the ledger for too long: nothing is wrong with what was asked, and later it may succeed."""
+
+    retry_after = 5  # seconds
+
+
+class UndoneError(BusyError):
     """The database took a transaction back in favour of another one: the same once more may succeed."""
+
+    retry_after = 1
 
 
 class BehindError(NovaliteError):

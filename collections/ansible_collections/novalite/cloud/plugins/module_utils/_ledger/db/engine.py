@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import StaticPool
 
-from ..._errors import BehindError, ConflictError, NovaliteError, UndoneError
+from ..._errors import BehindError, BusyError, ConflictError, NovaliteError, UndoneError
 from ..._host import STATE_DIR, locked
 from . import behind, clock, known
 from .revisions import BUSY_TIMEOUT, FILE_NAME, HEAD, REVISIONS
@@ -110,7 +110,7 @@ def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool 
     """One transaction over the ledger: committed at the end, rolled back after an error and in check mode.
 
     On SQLite it holds the write lock from its first statement on (BEGIN IMMEDIATE), so that what it reads cannot
-    change before it writes. Raises ConflictError when other writers keep the ledger for longer than 30 s, UndoneError
+    change before it writes. Raises BusyError when other writers keep the ledger for longer than 30 s, UndoneError
     when PostgreSQL took the transaction back: two that wait for each other, or one that saw what another one changed.
 
     One that writes while the ledger is behind its hosts ends in BehindError, unless it belongs to those that go on
@@ -365,7 +365,7 @@ def clear_errors(shown: str) -> t.Iterator[None]:
         if state in UNDONE:
             raise UndoneError(f"another run changed the same records meanwhile ({reason}); run again") from error
         if state == LOCK_NOT_AVAILABLE or "locked" in reason:
-            raise ConflictError(
+            raise BusyError(
                 f"another run has held the ledger for {BUSY_TIMEOUT:g} s; wait for it to finish and run again"
             ) from error
         raise NovaliteError(f"{shown} cannot be used: {reason}") from error
