@@ -24,7 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import
 from api import create_app
 from api.openstack.compute.servers import waiting
 from api.settings import Settings
-from tests.api import applications, scenes, seeds
+from tests.api import applications, ec2_door, scenes, seeds
 from tests.api.doors import Doors
 from tests.support.cloud import Cloud as AnyCloud
 from tests.support.cloud import Network, sqlite
@@ -192,6 +192,24 @@ def scene(api: seeds.Api) -> scenes.Scene:
 def client_as(api: seeds.Api) -> t.Callable[..., FlaskClient]:
     """client_as("demo"): a test client with a token of that user (demo, alt, reader, admin; None: without one)."""
     return api.client_as
+
+
+@pytest.fixture
+def sdk(api: seeds.Api, request: pytest.FixtureRequest) -> t.Iterator[t.Callable[[str], t.Any]]:
+    """sdk("demo"): openstacksdk's connection as that user, to the application on a socket."""
+    import openstack
+
+    request.node.add_marker(pytest.mark.filterwarnings("ignore"))  # its own, of its own
+
+    def connect(name: str) -> t.Any:
+        place = {"auth_url": f"{url}/identity/v3", "project_name": seeds.USERS[name][0]}
+        who = {"username": name, "password": seeds.password(name)}
+        domains = dict.fromkeys(("user_domain_id", "project_domain_id"), "default")
+        login = {**place, **who, **domains}
+        return openstack.connect(load_yaml_config=False, load_envvars=False, auth=login, region_name="RegionOne")
+
+    with ec2_door.served(api) as url:
+        yield connect
 
 
 @pytest.fixture

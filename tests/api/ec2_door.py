@@ -61,6 +61,20 @@ def client(url: str, access: str, secret: str, **config: t.Any) -> Client:
 
 
 @contextlib.contextmanager
+def served(api: Api) -> t.Iterator[str]:
+    """The application on a socket of this machine; gives its address."""
+    server = make_server("127.0.0.1", 0, api.app, threaded=True, request_handler=_Silent)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextlib.contextmanager
 def open_door(api: Api) -> t.Iterator[Door]:
     seal = api.seal
     with transaction(api.engine) as connection:
@@ -68,15 +82,8 @@ def open_door(api: Api) -> t.Iterator[Door]:
         for name, (project, _role) in USERS.items():
             row = credentials.create_ec2_credential(connection, seal, api.users[name], api.projects[project])
             keys[name] = (row["access"], row["secret"])
-    server = make_server("127.0.0.1", 0, api.app, threaded=True, request_handler=_Silent)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Door(api, f"http://127.0.0.1:{server.server_port}/ec2", keys)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(api) as url:
+        yield Door(api, f"{url}/ec2", keys)
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ LEGACY_HEADER = "X-OpenStack-Nova-API-Version"
 
 MIN_VERSION: Version = (2, 1)
 MAX_VERSION: Version = (2, 96)
+CLEAN: Version = (2, 75)  # from which on most lists refuse what they do not know
 
 
 def negotiate() -> None:
@@ -78,6 +79,35 @@ def since(minimum: str, until: str | None = None) -> Decorator:
     return decorate
 
 
+def check_query(first: Version, names: t.Collection[str]) -> None:
+    """Refuse parameters of the query other than `names`, from microversion `first` on: before, as in Nova, what is
+    mistyped is nothing, and the answer is everything. Raises BadRequestError."""
+    unknown = sorted(set(request.args) - set(names))
+    if unknown and microversion() >= first:
+        raise BadRequestError(f"Additional properties are not allowed ('{unknown[0][:40]}' was unexpected)")
+
+
+def known(first: Version, names: str, *later: tuple[Version, str]) -> Decorator:
+    """A route whose query has `names` alone (with blanks in between) from microversion `first` on, and in `later` ones
+    others besides."""
+
+    def decorate(view: t.Callable[Given, Returned]) -> t.Callable[Given, Returned]:
+        @functools.wraps(view)
+        def checked(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+            check_query(
+                first,
+                [
+                    *names.split(),
+                    *(name for since_, more in later if microversion() >= since_ for name in more.split()),
+                ],
+            )
+            return view(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
 def announce(response: Response) -> Response:
     """Tell in the answer what was spoken."""
     version = g.get("compute_version")
@@ -111,9 +141,7 @@ def part(rows: t.Sequence[Listed], *also: str) -> t.Sequence[Listed]:
     Raises BadRequestError from 2.75 on for any other parameter that is not one of `also`: who pages by a marker would
     be given the first page for ever.
     """
-    unknown = sorted(set(request.args) - {"limit", "offset", *also})
-    if unknown and microversion() >= (2, 75):
-        raise BadRequestError(f"Additional properties are not allowed ('{unknown[0][:40]}' was unexpected)")
+    check_query(CLEAN, {"limit", "offset", *also})
     offset = NOVA.whole("offset", 0)
     return rows[offset : offset + (NOVA.limit() or MAX_LIMIT)]
 

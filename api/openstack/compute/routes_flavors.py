@@ -22,7 +22,7 @@ from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import ordered
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import NAME, Schema, an_object, size, wrapped
-from .blueprint import NOVA, compute, from_version, microversion, page, since
+from .blueprint import CLEAN, NOVA, compute, from_version, known, microversion, page, since
 from .servers.schemas import BOOLEAN, FALSE, TRUE
 from .servers.views import RenderContext, render_context
 
@@ -97,8 +97,11 @@ def detail(row: Record, context: RenderContext) -> Body:
     }
 
 
+FLAVOR_QUERY = known(CLEAN, "limit marker is_public minRam minDisk sort_key sort_dir")
+
+
 @compute.get("/flavors", "compute:flavors:read", defaults={"view": brief})
-@compute.get("/flavors/detail", "compute:flavors:read", defaults={"view": detail})
+@compute.get("/flavors/detail", "compute:flavors:read", FLAVOR_QUERY, defaults={"view": detail})
 def list_flavors(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     args, caller = request.args, current()
     with reading_ledger() as connection:

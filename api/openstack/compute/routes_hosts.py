@@ -23,7 +23,7 @@ from ...web.bodies import Answer, Body, field, same, the_one
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
 from ...web.times import precise
-from .blueprint import compute, microversion, page, since
+from .blueprint import compute, known, microversion, page, since
 
 BINARY = "nova-compute"
 
@@ -61,8 +61,11 @@ def _zone(name: str, hosts: dict[str, Availability], shown: Body | None) -> Body
 # --- Hypervisors ----------------------------------------------------------------------------------------------------
 
 
+HYPERVISOR_QUERY = known((2, 53), "hypervisor_hostname_pattern with_servers limit marker")
+
+
 @compute.get("/os-hypervisors", "compute:hypervisors:read", defaults={"detailed": False})
-@compute.get("/os-hypervisors/detail", "compute:hypervisors:read", defaults={"detailed": True})
+@compute.get("/os-hypervisors/detail", "compute:hypervisors:read", HYPERVISOR_QUERY, defaults={"detailed": True})
 def list_hypervisors(detailed: bool) -> Answer:
     version, args = microversion(), request.args
     view = _detail if detailed else _brief
@@ -101,7 +104,7 @@ def show_statistics() -> Answer:
     return {"hypervisor_statistics": {"count": len(numbers), **sums}}, 200
 
 
-@compute.get("/os-hypervisors/<hypervisor_id>", "compute:hypervisors:read")
+@compute.get("/os-hypervisors/<hypervisor_id>", "compute:hypervisors:read", known((2, 53), "with_servers"))
 def show_hypervisor(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
         row = _host(connection, hypervisor_id)

@@ -33,7 +33,7 @@ from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, wrapped
 from ...web.times import precise
-from .blueprint import compute, from_version, microversion, page
+from .blueprint import CLEAN, compute, from_version, known, microversion, page
 
 RSA_BITS = 2048  # as Nova's
 SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
@@ -46,7 +46,7 @@ class _Owner:
     project_name: str
 
 
-@compute.get("/os-keypairs", "compute:keypairs:read")
+@compute.get("/os-keypairs", "compute:keypairs:read", known(CLEAN, "user_id limit marker"))
 def list_keypairs() -> Answer:
     with reading_ledger() as connection:
         rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
@@ -55,7 +55,7 @@ def list_keypairs() -> Answer:
     return page("keypairs", rows, lambda row: {"keypair": _brief(row)}, "name", "keypair"), 200
 
 
-@compute.get("/os-keypairs/<name>", "compute:keypairs:read")
+@compute.get("/os-keypairs/<name>", "compute:keypairs:read", known(CLEAN, "user_id"))
 def show_keypair(name: str) -> Answer:
     with reading_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))
@@ -99,7 +99,7 @@ def create_keypair() -> Answer:
     return {"keypair": {**_brief(row), "user_id": owner.user_id, **secret}}, 201 if microversion() >= (2, 2) else 200
 
 
-@compute.delete("/os-keypairs/<name>", "compute:keypairs:write")
+@compute.delete("/os-keypairs/<name>", "compute:keypairs:write", known(CLEAN, "user_id"))
 def delete_keypair(name: str) -> Answer:
     with writing_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))

@@ -26,7 +26,7 @@ from ...web.context import check_project, current
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import LIMIT, Schema, wrapped
-from .blueprint import Version, compute, microversion
+from .blueprint import CLEAN, Version, compute, known, microversion
 from .servers.schemas import BOOLEAN, TRUE
 
 # Nova's names in Nova's order: ours, and the last microversion that has it
@@ -47,10 +47,11 @@ RESOURCES: dict[str, tuple[str, Version]] = {
     "server_groups": ("server_groups", (3, 0)),
 }
 DEFAULT_CLASS = "default"
+QUERY = known(CLEAN, "user_id")
 
 
 @compute.get("/os-quota-sets/<project>", "compute:quotas:read", defaults={"default": False})
-@compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read", defaults={"default": True})
+@compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read", QUERY, defaults={"default": True})
 def show_quotas(project: str, default: bool) -> Answer:
     with reading_ledger() as connection:
         owner = check_project(connection, project)
@@ -58,7 +59,7 @@ def show_quotas(project: str, default: bool) -> Answer:
         return {"quota_set": {"id": project, **_shown(limits)}}, 200
 
 
-@compute.get("/os-quota-sets/<project>/detail", "compute:quotas:read")
+@compute.get("/os-quota-sets/<project>/detail", "compute:quotas:read", QUERY)
 def show_quotas_in_detail(project: str) -> Answer:
     with reading_ledger() as connection:
         owner = check_project(connection, project)
@@ -71,7 +72,7 @@ def show_quotas_in_detail(project: str) -> Answer:
     return {"quota_set": {"id": project, **detail}}, 200
 
 
-@compute.put("/os-quota-sets/<project>", "compute:quotas:write")
+@compute.put("/os-quota-sets/<project>", "compute:quotas:write", QUERY)
 def update_quotas(project: str) -> Answer:
     body, limits = _body_and_limits("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
     with writing_ledger() as connection:
@@ -88,7 +89,7 @@ def update_quotas(project: str) -> Answer:
         return {"quota_set": _shown(quota_limits(connection, owner))}, 200
 
 
-@compute.delete("/os-quota-sets/<project>", "compute:quotas:write")
+@compute.delete("/os-quota-sets/<project>", "compute:quotas:write", QUERY)
 def delete_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
         reset_quotas(connection, check_project(connection, project), [ours for ours, _last in RESOURCES.values()])
@@ -149,7 +150,7 @@ _USED: dict[str, tuple[str, Version | None]] = {
 }
 
 
-@compute.get("/limits", "compute:limits")
+@compute.get("/limits", "compute:limits", known(CLEAN, "reserved tenant_id"))
 def show_limits() -> Answer:
     """`reserved` asks to count what is reserved as taken: here nothing is in between, and the answer is the same."""
     caller, version = current(), microversion()

@@ -25,7 +25,7 @@ from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, an_object
 from ...web.times import precise
-from .blueprint import compute, from_version, microversion
+from .blueprint import CLEAN, compute, from_version, known, microversion
 from .routes_hosts import BINARY, hosts
 from .servers.schemas import TRUE
 
@@ -34,7 +34,7 @@ SERVICE = an_object(
 )
 
 
-@compute.get("/os-services", "compute:hosts:read")
+@compute.get("/os-services", "compute:hosts:read", known(CLEAN, "host binary"))
 def list_services() -> Answer:
     args = request.args
     with reading_ledger() as connection:

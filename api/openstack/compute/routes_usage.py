@@ -19,13 +19,14 @@ from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
 from ...web.listing import MAX_LIMIT, href
 from ...web.times import parse, with_microseconds
-from .blueprint import NOVA, compute, microversion
+from .blueprint import CLEAN, NOVA, compute, known, microversion
 
 HOUR = 3600.0
+USAGE_QUERY = known(CLEAN, "start end detailed limit marker")
 
 
 # with a slash, a project's id is missing
-@compute.get("/os-simple-tenant-usage", "compute:usage:read_all", strict_slashes=True)
+@compute.get("/os-simple-tenant-usage", "compute:usage:read_all", USAGE_QUERY, strict_slashes=True)
 def list_usages() -> Answer:
     now = time.time()
     start, stop = _period(now)
@@ -40,7 +41,7 @@ def list_usages() -> Answer:
     return {"tenant_usages": usages, **links}, 200
 
 
-@compute.get("/os-simple-tenant-usage/<project>", "compute:usage:read")
+@compute.get("/os-simple-tenant-usage/<project>", "compute:usage:read", known(CLEAN, "start end limit marker"))
 def show_usage(project: str) -> Answer:
     now = time.time()
     start, stop = _period(now)

@@ -30,10 +30,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
+from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
+from ..compute.tasks import asker, enqueue
 from . import records, schemas, views
 from .blueprint import network, refused, word
 from .changes import check_for_all, owner_of, tell_host_of_port, tell_hosts
@@ -194,6 +196,7 @@ def create_ports(connection: Connection, body: Record) -> Answer:
 @network.put("/ports/<port_id>", "network:ports:write", takes(UPDATE_PORT), writes_checked)
 def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
     _check_device_owner(body)
+    check_for_all(body, "port", "mac_address")
     seen = records.port_row(connection, port_id)
     if "fixed_ips" in body and _has_already(seen, body["fixed_ips"] or []):
         del body["fixed_ips"]
@@ -205,6 +208,8 @@ def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
     _check_choices(row, body)
     with in_words(WORDS):
         body["binding"] = _binding(seen.binding, body)
+        if "mac_address" in body:
+            ports.change_mac(connection, row, seen, body["mac_address"])
         changed = port_changes.update_port(connection, row, seen, body)
         secured = body.get("port_security_enabled", seen.port_security_enabled)
         if "security_groups" in body and seen.instance_uuid is not None and secured:
@@ -216,7 +221,12 @@ def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
 
 @network.delete("/ports/<port_id>", "network:ports:write", writes)
 def delete_port(connection: Connection, port_id: str) -> Answer:
-    ports.delete_port(connection, records.port_row(connection, port_id))
+    seen = records.port_row(connection, port_id)
+    if seen.instance_uuid is not None:
+        policy.check("compute:interfaces:write")
+    server = port_changes.delete_port(connection, seen, **asker())
+    if server is not None:
+        enqueue(connection, "interface_detach", server)
     return "", 204
 
 

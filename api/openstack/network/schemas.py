@@ -149,6 +149,7 @@ UPDATE_PORT: Schema = {
     "extra_dhcp_opts": or_null(a_list(DHCP_OPTION, 32)),
     "binding:vnic_type": {"enum": [*VNIC_TYPES]},
     "binding:profile": {"type": ["object", "null"], "maxProperties": 64},
+    "mac_address": text(40),  # administrators', while nobody has the port
     "binding:host_id": or_null(text(255)),  # where nobody asks for it: a port is where its server is
 }
 CREATE_PORT: Schema = {**UPDATE_PORT, "network_id": UUID, "mac_address": or_null(text(40)), **OWNER}

@@ -18,6 +18,7 @@ from ...web.bodies import Body, Json
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.listing import Dialect, Order, body, is_true, order_of, ordered
+from .blueprint import speaks
 
 
 class HasId(t.Protocol):
@@ -38,9 +39,18 @@ CINDER = Dialect(
     direction="Unknown sort direction {value}, must be one of: asc, desc",
 )
 _BOTH = ("id", "name", "display_name", "status", "size", "availability_zone", "bootable", "volume_type", "user_id")
-FILTERS = (*_BOTH, "volume_id", "description", "snapshot_id", "source_volid")
+# The last are of what this cloud has none of, or of an attachment
+FILTERS = (
+    *(*_BOTH, "volume_id", "description", "snapshot_id", "source_volid"),
+    *("group_id", "migration_status", "instance_id"),
+)
+# Beside filters: what a list is asked for in parts by, and of it all. Of types, their own
+CONTROL = frozenset(["limit", "marker", "offset", "sort", "sort_key", "sort_dir", "with_count", "all_tenants"])
+OTHERS = {"volume_types": frozenset(["is_public", "extra_specs"])}
+# Since when a member is told of filters that there are none of (administrators never are); on other lists never
+REFUSING = {"volumes": 31, "snapshots": 31, "attachments": 31, "volume_types": 52}
 SORTABLE = (*_BOTH, "volume_id", "description", "created_at", "updated_at")
-ALIASES = {"display_name": "name"}
+ALIASES = {"display_name": "name", "instance_id": "instance"}
 
 
 def listed_project() -> str | None:
@@ -55,6 +65,7 @@ def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Li
     """The body of a list of `rows` (the oldest first): those that the query asks for, as `shown`; `full` is what it
     filters and sorts by. Raises BadRequestError for a query that means nothing."""
     args = request.args
+    _check(kind)
     views = {row.id: full(row) for row in rows}
     for name in args:
         field = ALIASES.get(name.rstrip("~"), name.rstrip("~"))
@@ -62,7 +73,9 @@ def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Li
             views = {key: view for key, view in views.items() if _text(view.get(field)) == _text(args[name])}
         elif name == "metadata":
             pairs = _metadata(args[name]).items()
-            views = {key: view for key, view in views.items() if pairs <= t.cast("Body", view["metadata"]).items()}
+            views = {
+                key: view for key, view in views.items() if pairs <= t.cast("Body", view.get("metadata", {})).items()
+            }
         elif name.endswith("~") and name[:-1] in FILTERS:
             views = {key: view for key, view in views.items() if args[name] in _text(view.get(field))}
     matching = [row for row in reversed(rows) if row.id in views]
@@ -74,6 +87,16 @@ def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Li
     if is_true("with_count"):
         answer["count"] = len(matching)
     return answer
+
+
+def _check(kind: str) -> None:
+    """Refuse filters that there are none of as Cinder does. Raises BadRequestError."""
+    if current().is_admin or kind not in REFUSING or not speaks(REFUSING[kind]):
+        return
+    names = {*CONTROL, *OTHERS.get(kind, ()), *FILTERS, "metadata"}
+    unknown = [name[:60] for name in request.args if name not in names and name.removesuffix("~") not in FILTERS]
+    if unknown:
+        raise BadRequestError(f"Invalid filters {','.join(unknown[:10])} are found in query options.")
 
 
 def _order() -> Order:

@@ -99,7 +99,6 @@ def crowd(api: seeds.Api) -> dict[str, str]:
         ("config_drive=true", ["Data base"]),
         ("task_state=None", ["Data base", "web-2", "web-1"]),
         ("host=hv1", ["Data base", "web-2", "web-1"]),  # not a member's to ask
-        ("nosuch=filter", ["Data base", "web-2", "web-1"]),
         ("availability_zone=nova", ["web-2", "web-1"]),
         ("availability_zone=mars", []),
         ("flavor=2", ["Data base", "web-2", "web-1"]),

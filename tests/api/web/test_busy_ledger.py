@@ -56,8 +56,8 @@ def test_whatever_would_write_is_to_be_asked_again(api: Api) -> None:
     assert {answer.status_code for answer in answers[:must]} == {503}
     assert len(busy) > 40
     assert all(int(answer.headers["Retry-After"]) > 0 and "ledger" in answer.text for answer in busy)
-    told = {answer.request.path: answer.status_code for answer in answers if answer.status_code in (409, 413, 500)}
-    assert told == {}
+    refusals = {answer.request.path: answer.status_code for answer in answers if answer.status_code in (409, 413, 500)}
+    assert refusals == {}
     assert client.post("/compute/v2.1/servers", json={"server": server}, headers=headers).status_code == 202
 
 

@@ -160,7 +160,7 @@ class ListRoute:
 
     def ask(self, **query: str | int) -> TestResponse:
         # a page of usage is one of servers, which are shown on request
-        asked = {**query, "detailed": 1} if self.kind.startswith("tenant_usage") else query
+        asked = {**query, "detailed": 1} if self.kind == "tenant_usages" else query
         return self.client.get(self.path, query_string=asked, headers=self.headers)
 
     def page(self, **query: str | int) -> Page:
@@ -261,7 +261,10 @@ def test_lists_without_pages_give_all(routes: Routes) -> None:
     """If one of them takes a limit by now, it is to be walked."""
     for route in routes.lists:
         if route.is_one_of(WITHOUT_PAGES):
-            answers = [route.ask(**query).get_json()[route.kind] for query in ({"limit": 1}, {})]
+            limited = route.ask(limit=1)
+            if limited.status_code == 400:  # it says so itself
+                continue
+            answers = [answer.get_json()[route.kind] for answer in (limited, route.ask())]
             assert len(answers[0]) == len(answers[1]), route.name
 
 

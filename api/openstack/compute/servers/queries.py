@@ -61,6 +61,14 @@ class Matcher:
 # --- the query ------------------------------------------------------------------------------------------------------
 
 MAX_NUMBER = 2**31 - 1
+# All that Nova's lists of servers take from 2.75 on, some of which has no effect here
+KNOWN = (
+    "limit marker sort_key sort_dir all_tenants soft_deleted deleted status changes-since changes-before ip ip6 tags "
+    "tags-any not-tags not-tags-any user_id project_id tenant_id launch_index image_ref image kernel_id ramdisk_id "
+    "hostname key_name power_state vm_state task_state host node flavor reservation_id launched_at terminated_at "
+    "availability_zone name display_name description display_description locked_by uuid root_device_name config_drive "
+    "access_ip_v4 access_ip_v6 auto_disk_config progress created_at locked"
+)
 
 # Nova's other names of sort keys
 _SORT_ALIASES = {"name": "display_name", "instance_uuid": "uuid", "deleted_at": "terminated_at"}

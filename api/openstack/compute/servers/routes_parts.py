@@ -24,7 +24,7 @@ from ....web.ledger import reading_ledger
 from ....web.listing import href
 from ....web.maps import Change, Map, Tags, Texts, Update
 from ....web.times import precise
-from ..blueprint import NOVA, compute, from_version, microversion, since
+from ..blueprint import NOVA, compute, from_version, known, microversion, since
 from . import queries as query_servers
 from . import views as views_servers
 from .schemas import MAX_TAGS, METADATA, TAG
@@ -153,7 +153,10 @@ def list_groups_of_server(server_id: str) -> Answer:
 # --- what was done
 
 
-@compute.get("/servers/<server_id>/os-instance-actions", "compute:server-parts:read")
+ACTIONS_QUERY = known((2, 58), "limit marker changes-since", ((2, 66), "changes-before"))
+
+
+@compute.get("/servers/<server_id>/os-instance-actions", "compute:server-parts:read", ACTIONS_QUERY)
 def list_actions(server_id: str) -> Answer:
     version = microversion()
     paged = version >= (2, 58)

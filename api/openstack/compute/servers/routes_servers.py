@@ -28,7 +28,7 @@ from ....web.errors import STATUS, BadRequestError, in_words
 from ....web.host_names import veil_faults
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.listing import body
-from ..blueprint import compute, microversion
+from ..blueprint import CLEAN, compute, known, microversion
 from ..tasks import enqueue, tell
 from . import queries as query_servers
 from . import requests as server_requests
@@ -74,12 +74,15 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
     return server, 202, {"Location": context.href("servers", made.uuids[0])}
 
 
-@compute.get("/servers", "compute:servers:index")
+QUERY = known(CLEAN, query_servers.KNOWN)
+
+
+@compute.get("/servers", "compute:servers:index", QUERY)
 def list_servers() -> Answer:
     return _list(views_servers.brief)
 
 
-@compute.get("/servers/detail", "compute:servers:detail")
+@compute.get("/servers/detail", "compute:servers:detail", QUERY)
 def list_servers_in_detail() -> Answer:
     return _list(views_servers.detail)
 

@@ -16,14 +16,17 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
 from ..db.tables import floating_ip, vif
+from ..db.tables_networking import port as port_table
 from ..identity import quotas
 from ..network import ports
 from ..network.addresses import give_addresses
+from ..network.tenant_networks import TenantError
 from ..queries import network_records
 from ..queries.network_records import Network, Port
 from ..queries.usage import usage
 from ..queries.views import instances_by
 from . import interfaces
+from .server_changes import refuse_locked
 
 
 class PortChange(t.NamedTuple):
@@ -40,6 +43,34 @@ def update_port(connection: sa.Connection, row: Network, seen: Port, changes: Js
     Raises ConflictError for addresses of a server that is not at rest, QuotaError for too many of them.
     """
     return _update(connection, row, _locked(connection, seen) if "fixed_ips" in changes else seen, changes)
+
+
+def delete_port(
+    connection: sa.Connection, seen: Port, *, request_id: str, user_id: str | None = None, ignore_lock: bool = False
+) -> InstanceRow | None:
+    """Remove the port `seen` with its addresses; returns the server whose host is to pull the interface out first, None
+    if there is none. A port that is being detached goes when it is, and one of a server that is being deleted with it.
+
+    Raises TenantError for a router's port, and ConflictError for a server that is locked, unless an administrator asks
+    (`ignore_lock`), or whose interfaces may not change now.
+    """
+    if seen.router_id is not None:
+        raise TenantError(
+            "ServicePortInUse",
+            f"Port {seen.id} cannot be deleted directly via the port API: has device owner network:router_interface.",
+        )
+    if seen.instance_uuid is None:
+        ports.drop(connection, [seen.id])
+        return None
+    server = interfaces.server_row(connection, seen.instance_uuid)
+    refuse_locked(server, ignore_lock)
+    connection.execute(
+        sa.update(port_table).where(port_table.c.vif_id == seen.id).values(kept=False)
+    )  # gone when it is free
+    if server.task_state == "deleting" or seen.status == interfaces.DETACHING:
+        return None
+    interfaces.begin_detach(connection, server, seen.id, request_id=request_id, user_id=user_id)
+    return server
 
 
 def _update(connection: sa.Connection, row: Network, seen: Port, changes: JsonMapping) -> PortChange:

@@ -133,6 +133,12 @@ def _take_ipv6(connection: sa.Connection, row: Network, number: str, wish: Wish)
         )
 
 
+def renew_ipv6(connection: sa.Connection, row: Network, number: str) -> None:
+    """Give the port the IPv6 address that follows from it now, in place of its former one."""
+    connection.execute(sa.update(vif).where(vif.c.id == number).values(ipv6=None))
+    _take_ipv6(connection, row, number, Wish(None, ()))
+
+
 def _let_go(connection: sa.Connection, row: Network, number: str, going: t.Sequence[str]) -> None:
     """Give back these addresses of the port, and lead floating IPs away from them. It gets none of them again unless it
     names them."""

@@ -30,7 +30,7 @@ from ..queries.network_records import Network, Port
 from ..security.security_groups import ensure_default_group
 from . import port_details, port_security
 from .addresses import release_addresses
-from .port_addresses import change_addresses, take_addresses
+from .port_addresses import change_addresses, renew_ipv6, take_addresses
 from .tenant_networks import TenantError
 from .vifs import insert_vifs
 
@@ -83,6 +83,24 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, attrib
     return number
 
 
+def change_mac(connection: sa.Connection, row: Network, seen: Port, text: str) -> None:
+    """Give the port `seen` on the network `row` this MAC, and the IPv6 address that follows from it. Raises TenantError
+    for one that somebody has and for a MAC that is taken, NovaliteError for what is not a MAC."""
+    mac = checked_mac(text)
+    if mac == seen.mac:
+        return
+    if seen.instance_uuid is not None or seen.router_id is not None:
+        raise TenantError(
+            "PortBound",
+            f"Unable to complete operation on port {seen.id}, port is already bound, port type: bridge, old_mac "
+            f"{seen.mac}, new_mac {mac}.",
+        )
+    _refuse_taken(connection, mac, row)
+    connection.execute(sa.update(vif).where(vif.c.id == seen.id).values(mac=mac))
+    if seen.ipv6 is not None:
+        renew_ipv6(connection, row, seen.id)
+
+
 def insert_port(connection: sa.Connection, number: str, project_id: str, kept: bool, **column_values: Json) -> None:
     """Record what was said of an interface by itself; one that is `kept` outlives its server."""
     now = clock.seconds(connection)
@@ -131,22 +149,6 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
     if "fixed_ips" in changes:
         for_host |= change_addresses(connection, row, seen, changes["fixed_ips"] or [])
     return bool(of_vif) or for_host
-
-
-def delete_port(connection: sa.Connection, seen: Port) -> None:
-    """Remove a port that no server and no router has, with its address. Raises TenantError."""
-    if seen.router_id is not None:
-        raise TenantError(
-            "ServicePortInUse",
-            f"Port {seen.id} cannot be deleted directly via the port API: has device owner network:router_interface.",
-        )
-    if seen.instance_uuid is not None:
-        raise TenantError(
-            "PortInUse",
-            f"Unable to complete operation on port {seen.id}: the server {seen.instance_uuid} has it; detach the "
-            "interface from the server first.",
-        )
-    drop(connection, [seen.id])
 
 
 def drop(connection: sa.Connection, numbers: t.Collection[str]) -> None:
@@ -240,11 +242,15 @@ def checked_mac(text: str) -> str:
 
 def _insert_with(connection: sa.Connection, nic: JsonMapping, text: str, row: Network) -> None:
     mac = checked_mac(text)
+    _refuse_taken(connection, mac, row)
+    connection.execute(sa.insert(vif).values(mac=mac, **nic))
+
+
+def _refuse_taken(connection: sa.Connection, mac: str, row: Network) -> None:
     if connection.execute(sa.select(vif.c.id).where(vif.c.mac == mac)).first() is not None:
         raise TenantError(
             "MacAddressInUse", f"Unable to complete operation for network {row.uuid}. The mac address {mac} is in use."
         )
-    connection.execute(sa.insert(vif).values(mac=mac, **nic))
 
 
 def _groups(connection: sa.Connection, project_id: str, group_uuids: t.Sequence[str] | None) -> list[int]:

@@ -1,0 +1,129 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ports that are deleted while a server has them, and MACs that administrators give."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from tests.api.compute import test_interfaces_api as compute
+from tests.api.compute.test_interfaces_api import ask, network, port, rows, server, set_active
+from tests.api.seeds import Api
+
+hosts = compute.hosts  # what hosts say of themselves
+MAC = "fa:16:3e:00:00:77"
+
+
+@pytest.mark.parametrize("made", ["by itself", "with the server"])
+def test_a_servers_port_that_is_deleted_is_pulled_out_first(api: Api, made: str) -> None:
+    client = api.client_as("demo")
+    of = network(client)
+    own = port(client, of)["id"] if made == "by itself" else None
+    uuid = server(client, [{"port": own} if own else {"uuid": of}])
+    set_active(api, uuid)
+    (number,) = (shown["id"] for shown in ask(client, "GET", f"/network/v2.0/ports?device_id={uuid}")["ports"])
+    path = f"/network/v2.0/ports/{number}"
+    ask(api.client_as("alt"), "DELETE", path, status=404)
+    ask(api.client_as("reader"), "DELETE", path, status=403)
+    ask(client, "DELETE", path, status=204)
+    (detach,) = [row for row in rows(api, tables.tables_jobs.job) if row["kind"] == "interface_detach"]
+    assert detach["state"] == "queued"
+    ask(client, "DELETE", path, status=204)  # again: it is under way, and needs no other job
+    assert len([row for row in rows(api, tables.tables_jobs.job) if row["kind"] == "interface_detach"]) == 1
+    ask(client, "GET", path)  # until the host has pulled it out
+    with transaction(api.engine) as connection:
+        assert interfaces.finish(connection, interfaces.DETACHING, {uuid: None}, "hv1") == [uuid]
+    ask(client, "GET", path, status=404)
+    assert ask(client, "GET", f"/compute/v2.1/servers/{uuid}/os-interface")["interfaceAttachments"] == []
+    ask(client, "DELETE", f"/network/v2.0/networks/{of}", status=204)
+
+
+# What holds for a server's interfaces at Compute's door holds at this one
+STATES: dict[str, tuple[dict[str, t.Any], int, int]] = {  # columns; status for a member, for an administrator
+    "active": ({}, 204, 204),
+    "stopped": ({"vm_state": "stopped"}, 204, 204),
+    "locked": ({"locked": True}, 409, 204),
+    "rebooting": ({"task_state": "rebooting"}, 409, 409),
+    "error": ({"vm_state": "error"}, 409, 409),
+    "being deleted": ({"task_state": "deleting"}, 204, 204),
+}
+
+
+@pytest.mark.parametrize("who", ["demo", "admin"])
+@pytest.mark.parametrize("state", STATES)
+def test_both_doors_say_the_same_of_a_server_that_may_not_change(api: Api, state: str, who: str) -> None:
+    client = api.client_as(who)
+    uuid = server(api.client_as("demo"), [{"uuid": network(api.client_as("demo"))}])
+    columns, *statuses = STATES[state]
+    set_active(api, uuid, **columns)
+    status = statuses[who == "admin"]
+    (nic,) = ask(client, "GET", f"/compute/v2.1/servers/{uuid}/os-interface")["interfaceAttachments"]
+    ask(client, "DELETE", f"/network/v2.0/ports/{nic['port_id']}", status=status)
+    begun = [row["kind"] for row in rows(api, tables.tables_jobs.job) if row["kind"] == "interface_detach"]
+    assert begun == (["interface_detach"] if status == 204 and state != "being deleted" else [])
+    if status == 409:
+        path = f"/compute/v2.1/servers/{uuid}/os-interface/{nic['port_id']}"
+        ask(client, "DELETE", path, status=409)
+
+
+def test_openstacksdk_deletes_a_servers_port(api: Api, sdk: t.Callable[[str], t.Any]) -> None:
+    client = api.client_as("demo")
+    uuid = server(client, [{"uuid": network(client)}])
+    set_active(api, uuid)
+    cloud = sdk("demo")
+    (found,) = cloud.network.ports(device_id=uuid)
+    cloud.network.delete_port(found, ignore_missing=False)
+    with transaction(api.engine) as connection:
+        interfaces.finish(connection, interfaces.DETACHING, {uuid: None}, "hv1")
+    assert list(cloud.network.ports(device_id=uuid)) == []
+
+
+# --- MACs ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_administrator_gives_a_free_port_another_mac(api: Api, sdk: t.Callable[[str], t.Any]) -> None:
+    client, admin = api.client_as("demo"), sdk("admin")
+    of = network(client)
+    six = {"network_id": of, "ip_version": 6, "cidr": "2001:db8:1::/64"}
+    ask(client, "POST", "/network/v2.0/subnets", {"subnet": six}, 201)
+    api.write(sa.update(tables.network).where(tables.network.c.uuid == of).values(ipv6_mode="eui64"))
+    made, other = port(client, of), port(client, of)
+    changed = admin.network.update_port(made["id"], mac_address=MAC.upper())
+    assert changed.mac_address == MAC
+    addresses = {entry["ip_address"] for entry in changed.fixed_ips}
+    assert eui64("2001:db8:1::/64", MAC) in addresses
+    assert made["fixed_ips"][0]["ip_address"] in addresses  # that of IPv4 stays
+    path = f"/network/v2.0/ports/{other['id']}"
+    taken = ask(api.client_as("admin"), "PUT", path, {"port": {"mac_address": MAC}}, 409)
+    assert taken["NeutronError"]["type"] == "MacAddressInUse"
+    ask(api.client_as("admin"), "PUT", path, {"port": {"mac_address": other["mac_address"]}})  # its own
+
+
+@pytest.mark.parametrize("mac", ["", "fa:16:3e:00:00", "01:00:5e:00:00:01", "00:00:00:00:00:00", "x" * 17, None, 7])
+def test_what_is_not_a_mac_is_refused(api: Api, mac: t.Any) -> None:
+    client = api.client_as("demo")
+    path = f"/network/v2.0/ports/{port(client, network(client))['id']}"
+    ask(api.client_as("admin"), "PUT", path, {"port": {"mac_address": mac}}, 400)
+
+
+def test_a_bound_port_keeps_its_mac(api: Api) -> None:
+    client, admin = api.client_as("demo"), api.client_as("admin")
+    of = network(client)
+    uuid = server(client, [{"uuid": of}])
+    (nic,) = ask(client, "GET", f"/compute/v2.1/servers/{uuid}/os-interface")["interfaceAttachments"]
+    (subnet,) = ask(client, "GET", f"/network/v2.0/subnets?network_id={of}")["subnets"]
+    router = ask(client, "POST", "/network/v2.0/routers", {"router": {}}, 201)["router"]["id"]
+    add = f"/network/v2.0/routers/{router}/add_router_interface"
+    routers = ask(client, "PUT", add, {"subnet_id": subnet["id"]})["port_id"]
+    for number in (nic["port_id"], routers):
+        answer = ask(admin, "PUT", f"/network/v2.0/ports/{number}", {"port": {"mac_address": MAC}}, 409)
+        assert answer["NeutronError"]["type"] == "PortBound"
+    ask(client, "DELETE", f"/network/v2.0/ports/{routers}", status=409)
