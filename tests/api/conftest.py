@@ -9,6 +9,7 @@ import contextlib
 import pathlib
 import shutil
 import typing as t
+import warnings
 
 import pytest
 import sqlalchemy as sa
@@ -195,11 +196,11 @@ def client_as(api: seeds.Api) -> t.Callable[..., FlaskClient]:
 
 
 @pytest.fixture
-def sdk(api: seeds.Api, request: pytest.FixtureRequest) -> t.Iterator[t.Callable[[str], t.Any]]:
+def sdk(api: seeds.Api) -> t.Iterator[t.Callable[[str], t.Any]]:
     """sdk("demo"): openstacksdk's connection as that user, to the application on a socket."""
     import openstack
 
-    request.node.add_marker(pytest.mark.filterwarnings("ignore"))  # its own, of its own
+    warnings.simplefilter("ignore")  # its own, of its own; until the test ends, whose filters pytest puts back
 
     def connect(name: str) -> t.Any:
         place = {"auth_url": f"{url}/identity/v3", "project_name": seeds.USERS[name][0]}

@@ -75,7 +75,7 @@ def _networks(connection: Connection, _number: str | None) -> list[Record]:
     subnets = subnets_of(connection, rows)
     return [
         *(views.network(row, subnets[row.id], caller.is_admin) for row in rows),
-        *(views.pool_network(row) for row in network_records.pools_seen(connection)),
+        *(views.pool_network(row, caller.is_admin) for row in network_records.pools_seen(connection)),
     ]
 
 
@@ -190,6 +190,18 @@ def create_some(connection: Connection, plural: str, body: Record, create: t.Cal
     rows = {row["id"]: row for row in KINDS[plural].find(connection, None)}
     bodies = with_tags(connection, [rows[number] for number in numbers])
     return {plural: bodies} if plural in body else {word: bodies[0]}
+
+
+def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> network_records.Pool | None:
+    """The floating pool that this external network is, or whose subnet it is, for administrators, who may change it;
+    None for anybody else, and where there is none."""
+    if not current().is_admin:
+        return None
+    for pool in network_records.pools_seen(connection):
+        network_id = network_records.pool_network_id(pool.name)
+        if number.lower() == (derived_id(network_id, 4) if of_subnet else network_id):
+            return pool
+    return None
 
 
 def network_row(connection: Connection, number: str, write: bool = False) -> Network:

@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Forb
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
+    external_networks,
     network_choices,
     port_details,
     ports,
@@ -46,6 +47,11 @@ UPDATE = schemas.wrapped("network", schemas.NETWORK)
 CREATE_SUBNET = schemas.one_or_many("subnet", schemas.CREATE_SUBNET, ["network_id"])
 UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
+NETWORK_DEFAULTS: Record = {
+    **dict.fromkeys(("name", "description"), ""),
+    **dict.fromkeys(("port_security_enabled", "admin_state_up"), True),
+    "mtu": None,
+}
 FOR_ALL = ("shared", "router:external", "is_default")  # attributes for administrators
 INVALID: Words = {NovaliteError: word(400, "InvalidInput")}
 POOL_WORDS: Words = {NotFoundError: word(404, "SubnetPoolNotFound"), **INVALID}
@@ -69,9 +75,12 @@ def create_networks(connection: Connection, body: Record) -> Answer:
 
     def create(item: Record) -> str:
         check_for_all(item, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
+        if item.get("router:external"):
+            with in_words(INVALID):
+                return external_networks.create_external(connection, item, settings.interfaces)
         _check_external(item)
-        values = {"name": "", "description": "", "mtu": None, "port_security_enabled": True, **item}
         owner = owner_of(connection, item)
+        values = {**NETWORK_DEFAULTS, **item, "made_by": owner}
         with in_words(INVALID):
             how = provider_networks.carrier_of(item, settings.interfaces) or settings.carrier
         return tenant_networks.create_network(connection, "" if item.get("shared") else owner, values, how)
@@ -81,25 +90,33 @@ def create_networks(connection: Connection, body: Record) -> Answer:
 
 @network.put("/networks/<network_id>", "network:write", takes(UPDATE), writes_checked)
 def update_network(connection: Connection, body: Record, network_id: str) -> Answer:
+    pool = records.pool_row(connection, network_id)
+    if pool is not None:
+        with in_words(INVALID):
+            external_networks.check_attributes(body)
+        if body.get("name", pool.name) != pool.name:
+            raise INVALID[NovaliteError]("Invalid input for name. Reason: an external network keeps its name.")
+        return {"network": records.find(connection, "networks", network_id.lower())}, 200
     row = records.network_row(connection, network_id, write=True)
-    shared = row.owner == ""
     check_for_all(body, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
     _check_external(body)
-    if body.get("shared", shared) != shared:
-        raise INVALID[NovaliteError](
-            "Invalid input for shared. A network is shared, or a project's, from the beginning."
-        )
     if set(provider_networks.ATTRIBUTES) & set(body):
         raise INVALID[NovaliteError](
             "Invalid input for operation: Plugin does not support updating provider attributes."
         )
-    tenant_networks.update_network(connection, row, body)
+    hosts = tenant_networks.update_network(connection, row, body)
+    if hosts:
+        tell_hosts(connection, "floating_ips", {"network_hosts": hosts}, row.owner or None)
     return {"network": records.find(connection, "networks", row.uuid)}, 200
 
 
 @network.delete("/networks/<network_id>", "network:write", writes)
 def delete_network(connection: Connection, network_id: str) -> Answer:
-    tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
+    pool = records.pool_row(connection, network_id)
+    if pool is not None:
+        external_networks.delete_external(connection, pool)
+    else:
+        tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
     return "", 204
 
 
@@ -107,8 +124,8 @@ def _check_external(body: Record) -> None:
     for attribute in ("router:external", "is_default"):
         if body.get(attribute):
             raise INVALID[NovaliteError](
-                f"Invalid input for {attribute}. External networks are floating pools, which the operator makes with "
-                "novalite.cloud.floating_pool."
+                f"Invalid input for {attribute}. Reason: a network is external from the beginning, or never, and none "
+                "is the default: make another one."
             )
 
 
@@ -119,6 +136,10 @@ def _check_external(body: Record) -> None:
 def create_subnets(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
         owner_of(connection, item)
+        pool = records.pool_row(connection, item["network_id"])
+        if pool is not None:
+            with in_words(POOL_WORDS):
+                return external_networks.create_subnet(connection, pool, item)
         drawn = from_pool(connection, item)
         version = int(item["ip_version"]) if "ip_version" in item else drawn["version"]
         if version == 4 and (item.get("ipv6_ra_mode") or item.get("ipv6_address_mode")):
@@ -140,6 +161,10 @@ def update_subnet(connection: Connection, body: Record, subnet_id: str) -> Answe
 
 @network.delete("/subnets/<subnet_id>", "network:write", writes)
 def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
+    pool = records.pool_row(connection, subnet_id, of_subnet=True)
+    if pool is not None:
+        external_networks.delete_subnet(connection, pool)
+        return "", 204
     row, before = records.subnet_row(connection, subnet_id, write=True)
     gone = subnets.delete_subnet(connection, row, before)
     if gone.hosts:

@@ -77,14 +77,13 @@ UPDATE_QUOTA = wrapped(
 )
 
 
-TRUE: Schema = {"const": True}
 FALSE: Schema = {"const": False}
 ADDRESS: Schema = text(45)
 ZONES: Schema = a_list({"const": "nova"}, 1)
 NETWORK: Schema = {
     **NAMED,
     "port_security_enabled": BOOLEAN,
-    "admin_state_up": TRUE,  # a network that is down is not done here
+    "admin_state_up": BOOLEAN,
     **dict.fromkeys(("shared", "router:external", "is_default"), BOOLEAN),  # the route says which
     **dict.fromkeys(("provider:network_type", "provider:physical_network"), or_null(text(64))),
     "provider:segmentation_id": NUMBER,

@@ -35,9 +35,9 @@ PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
 def network(row: Network, subnets: t.Sequence[Subnet], admin: bool = False) -> Body:
     """A network with these subnets."""
     numbers = [subnet.id for subnet in subnets]
-    shown = _network(row.uuid, shown_name(row), row.owner, numbers, row.mtu or DEFAULT_MTU)
+    shown = _network(row.uuid, shown_name(row), row.owner or row.made_by, numbers, row.mtu or DEFAULT_MTU)
     shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
-    shown["port_security_enabled"] = row.port_security_enabled
+    shown.update(same(row, "port_security_enabled", "admin_state_up"))
     for subnet in subnets:
         if subnet.address_scope_id is not None:
             shown[f"ipv{subnet.version}_address_scope"] = subnet.address_scope_id
@@ -51,11 +51,12 @@ def shown_name(row: Network) -> str:
     return str(row.name if row.display_name is None else row.display_name)
 
 
-def pool_network(row: Pool) -> Body:
+def pool_network(row: Pool, admin: bool = False) -> Body:
     """A floating pool as the external network that clients take floating IPs from."""
     number = pool_network_id(row.name)
-    shown = _network(number, row.name, "", [derived_id(number, 4)], DEFAULT_MTU)
-    return {**shown, "shared": False, "router:external": True}
+    shown = _network(number, row.name, "", [derived_id(number, 4)] if row.cidr else [], DEFAULT_MTU)
+    carrier = dict(zip(provider_networks.ATTRIBUTES, ("flat", row.interface, None))) if admin else {}
+    return {**shown, "shared": False, "router:external": True, **carrier}
 
 
 def _owned(number: str, owner: str, description: str | None = "") -> Body:
@@ -88,7 +89,7 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
 def subnet(row: Network, record: Subnet) -> Body:
     """A subnet of the network `row`."""
     return {
-        **_subnet(record.id, row.uuid, record.version, row.owner),
+        **_subnet(record.id, row.uuid, record.version, row.owner or row.made_by),
         **same(record, "name", "description", "cidr", "enable_dhcp", "subnetpool_id"),
         "gateway_ip": record.gateway,
         "dns_nameservers": record.dns,
@@ -99,6 +100,8 @@ def subnet(row: Network, record: Subnet) -> Body:
 
 
 def pool_subnets(row: Pool) -> list[Body]:
+    if not row.cidr:  # it has none yet
+        return []
     network_id = pool_network_id(row.name)
     shown = {**_subnet(derived_id(network_id, 4), network_id, 4, ""), **same(row, "name", "cidr"), "gateway_ip": None}
     return [{**shown, "enable_dhcp": False, "dns_nameservers": [], "allocation_pools": _ranges(row.ranges)}]

@@ -126,7 +126,8 @@ def test_a_shared_network_is_all_projects_and_an_administrators_to_change(doors:
     doors.member.delete(path, 403)
     update = {"name": "ours", "admin_state_up": True, "shared": True, "router:external": False}
     assert doors.admin.put(path, {"network": update})["network"]["name"] == "ours"
-    assert doors.admin.put(path, {"network": {"shared": False}}, 400)["NeutronError"]["type"] == "InvalidInput"
+    used = doors.admin.put(path, {"network": {"shared": False}}, 409)["NeutronError"]["type"]
+    assert used == "InvalidSharedSetting"
     message = doors.admin.put(path, {"network": provider("vlan", "eth1", 8)}, 400)["NeutronError"]["message"]
     assert "Plugin does not support updating provider attributes" in message
 
@@ -149,6 +150,9 @@ def test_a_subnet_is_refused_where_hosts_live(doors: Doors) -> None:
 
 
 def test_an_external_network_is_a_floating_pool(doors: Doors) -> None:
-    kind, message = refused(doors, {"router:external": True, **provider("flat", "eth1")})
-    assert kind == "InvalidInput" and "floating_pool" in message
+    network = made(doors, **{"router:external": True}, **provider("flat", "eth1"))
+    (pool,) = doors.rows(tables.floating_pool)
+    assert (pool["name"], pool["interface"], network["router:external"]) == ("n", "eth1", True)
+    kind, message = refused(doors, {"router:external": True})  # there are two interfaces
+    assert kind == "InvalidInput" and "NOVALITE_PHYSICAL_NETWORKS names these: eth1, eth2" in message
     assert doors.admin.get("/extensions/provider")["extension"]["alias"] == "provider"

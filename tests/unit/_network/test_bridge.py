@@ -250,6 +250,23 @@ def test_what_a_tenant_network_lacks_is_added() -> None:
     ]
 
 
+def test_only_a_projects_own_bridge_is_set_down() -> None:
+    """An interface of the hosts, and a bridge that others made, carry the host itself or others."""
+    down = dataclasses.replace(TENANT, up=False)
+    assert commands(bridge.plan_present(down, tenant_host())) == ["link set br10000 down"]
+    others = host(Link("br10000", "02::", 1450, True, "bridge", permanent_mac=True))
+    with pytest.raises(ConflictError, match="was there before and is not set down"):
+        bridge.plan_present(down, others)
+    for values in (
+        {"interface": "eth1"},
+        {"interface": "eth1", "vlan": 7},
+        {},
+        {"interface": "eth1", "namespace": "nova-b"},
+    ):
+        with pytest.raises(NovaliteError, match="may be down"):
+            bridge.parse([{"name": "b", "up": False, **values}])
+
+
 def test_after_its_namespace_was_lost() -> None:
     there = tenant_host()
     there.inside.clear()

@@ -303,3 +303,29 @@ def test_the_address_that_ansible_comes_by_moves_to_the_bridge_and_back(bed: t.A
     assert done(bed.hv1.call(*calls, env=session)) == [True, True, False]
     assert "br100" not in links(bed.hv1) and bed.outside.reaches("192.0.2.11")
     assert sorted(bed.hv1.run("ip", "route").stdout.splitlines()) == sorted(routes.splitlines())
+
+
+@pytest.mark.parametrize("born", [True, False], ids=["made down", "set down"])
+def test_a_network_that_is_down_carries_nothing(bed: t.Any, born: bool) -> None:
+    """Not within a host, nor between hosts, nor to the host's own end; the network beside it is as before."""
+    places = {1: bed.hv1, 2: bed.hv2}
+
+    def ensure(up: bool) -> list[bool]:
+        changed = []
+        for host, place in places.items():
+            spec = [{**tenant("br10000", host, 3 - host), "up": up}, tenant("br10001", host, 3 - host)]
+            changed += done(place.call(*(["bridge", spec, "present", check] for check in (True, False, False))))
+        return changed
+
+    assert ensure(not born) == [True, True, False] * 2
+    guests = [bed.guest(place, "br10000", f"10.0.0.{5 + number}/24") for number, place in places.items()]
+    guests.append(bed.guest(bed.hv1, "br10000", "10.0.0.9/24"))
+    beside = [bed.guest(place, "br10001", f"10.0.0.{5 + number}/24") for number, place in places.items()]
+    ways = [(guests[0], "10.0.0.7"), (guests[0], "10.0.0.9"), (guests[2], "10.0.0.2")]
+    if not born:
+        assert all(guest.reaches(address, 3) for guest, address in ways)
+        assert ensure(False) == [True, True, False] * 2
+    assert [guest.reaches(address) for guest, address in ways] == [False, False, False]
+    assert beside[0].reaches("10.0.0.7", 3)
+    assert ensure(True) == [True, True, False] * 2
+    assert all(guest.reaches(address, 5) for guest, address in ways)

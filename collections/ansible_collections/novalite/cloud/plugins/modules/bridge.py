@@ -96,6 +96,12 @@ options:
       mtu:
         description: MTU of the bridge and its port in bytes. Without it theirs stay as they are.
         type: int
+      up:
+        description:
+          - With V(false), the bridge is down and carries nothing, not between the guests of one host either.
+          - That is for a bridge with a O(bridges[].namespace) and without an O(bridges[].interface).
+        type: bool
+        default: true
       taps:
         description:
           - Devices of guests that belong to the bridge. One that is on no bridge, or on another one, is plugged in. One
@@ -172,6 +178,7 @@ ARGUMENT_SPEC = {
             "shared_routes": {"type": "list", "elements": "str"},
             "namespace": {"type": "str"},
             "mtu": {"type": "int"},
+            "up": {"type": "bool", "default": True},
             "taps": {"type": "list", "elements": "str", "default": []},
         },
     },

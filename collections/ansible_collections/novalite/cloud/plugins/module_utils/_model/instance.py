@@ -98,6 +98,7 @@ class Network(_Network, total=False):
     """A network as its interfaces show it. Where it has `ranges`, what is said of its IPv4 beside them is that of the
     range of the interface's first address."""
 
+    admin_state_up: bool  # False: it carries nothing
     ranges: list[Range]  # all IPv4 ranges, the network's first one first, where there are several
 
 

@@ -39,6 +39,8 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
             "bridge"
         )
     if link is not None and owner is Owner.NOT_MARKED:
+        if not bridge.up:
+            raise ConflictError(f"bridge {bridge.name} was there before and is not set down; give the network another")
         return bridge_shared.plan_present(bridge, host) + _plugged(bridge, links)
     port = port_of(bridge, host, move_address)
     mac = port.mac if port is not None and bridge.vxlan is None else None
@@ -52,7 +54,8 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     if link is not None and (not link.permanent_mac or (mac is not None and link.mac != mac)):
         # Without a MAC of its own the bridge takes the lowest of its ports', and changes it with every guest.
         steps.append(set_link(bridge.name, f"address {mac or link.mac}"))
-    up = [set_link(bridge.name, "up")] if link is None or not link.up else []
+    is_up = link is not None and link.up
+    up = [] if is_up == bridge.up else [set_link(bridge.name, "up" if bridge.up else "down")]
     if bridge.vxlan is not None:
         steps += _tunnel(bridge, bridge.vxlan, links)
     elif port is not None:

@@ -46,6 +46,7 @@ class Bridge:
     taps: tuple[str, ...] = ()  # guests' devices, plugged in again where they are on no bridge or on another one
     ranges: tuple[str, ...] = ()
     shared_routes: tuple[str, ...] = ()
+    up: bool = True  # else it carries nothing
     mark: Mark = NO_LEDGER
 
     @property
@@ -80,6 +81,9 @@ def _parse_one(value: JsonMapping) -> Bridge:
         raise NovaliteError(f"bridge {name}: VLAN {vlan} needs an interface and an id from 1 to 4094")
     if mtu is not None and not 576 <= mtu <= 65535:
         raise NovaliteError(f"bridge {name}: MTU {mtu} is not between 576 and 65535 bytes")
+    if value.get("up") is False and (value.get("interface") is not None or not value.get("namespace")):
+        # the host itself, or others, may live by what goes over it
+        raise NovaliteError(f"bridge {name}: only a bridge in a namespace and without an interface may be down")
     if tunnel is not None and value.get("interface") is not None:
         raise NovaliteError(f"bridge {name}: give either an interface ({value['interface']}) or vxlan")
     return Bridge(
@@ -93,6 +97,7 @@ def _parse_one(value: JsonMapping) -> Bridge:
         taps=tuple(value.get("taps") or ()),
         ranges=tuple(_range(name, text) for text in value.get("ranges") or ()),
         shared_routes=tuple(value.get("shared_routes") or ()),
+        up=value.get("up") is not False,
     )
 
 

@@ -88,6 +88,7 @@ def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap)
         "namespace": namespace_of(network),
         "mtu": network["mtu"],
         **({"ranges": [each["cidr"] for each in ranges]} if "ranges" in network else {}),
+        **({} if network.get("admin_state_up", True) else {"up": False}),
     }
 
 

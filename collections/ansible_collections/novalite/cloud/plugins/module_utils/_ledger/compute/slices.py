@@ -77,7 +77,7 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
         "network": (
             "id uuid owner name display_name description cidr cidr_v6 gateway gateway_v6 bridge bridge_interface vlan "
             "dhcp dns domain mtu lease_seconds quarantine_seconds manager vni isolated snat ntp ipv6_mode tenant "
-            "routes port_security_enabled allow_project_net_traffic created_at updated_at"
+            "routes port_security_enabled allow_project_net_traffic admin_state_up created_at updated_at"
         ),
         "subnet": (
             "id network_id version position name description gateway pools enable_dhcp ra_mode address_mode cidr dns "

@@ -55,6 +55,10 @@ network = numbered(
     sa.Column("port_security_enabled", sa.Boolean, nullable=False, server_default=sa.true()),  # of interfaces to come
     # its guests are open to each other, whatever their groups say
     sa.Column("allow_project_net_traffic", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("admin_state_up", sa.Boolean, nullable=False, server_default=sa.true()),  # false: it carries nothing
+    sa.Column(
+        "made_by", sa.String(32), nullable=False, server_default=""
+    ),  # project; "": nobody knows, or the operator
     sa.UniqueConstraint("owner", "name"),
     sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
 )
@@ -109,7 +113,7 @@ vif = table(
 floating_pool = table(
     "floating_pool",
     sa.Column("name", sa.String(64), primary_key=True),
-    sa.Column("cidr", sa.String(18), nullable=False),
+    sa.Column("cidr", sa.String(18), nullable=False),  # "": an external network that has no subnet yet
     sa.Column("interface", sa.String(15), nullable=False),  # the hosts' link into the network that the addresses are of
 )
 

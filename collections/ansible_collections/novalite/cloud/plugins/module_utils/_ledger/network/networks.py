@@ -37,6 +37,7 @@ DEFAULTS: JsonMapping = {  # others follow from the manager
     "ipv6_mode": "eui64",
     "port_security_enabled": True,
     "allow_project_net_traffic": False,
+    "admin_state_up": True,
 }
 
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges

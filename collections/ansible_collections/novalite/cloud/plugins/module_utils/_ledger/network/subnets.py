@@ -240,8 +240,8 @@ def _checked(attributes: JsonMapping) -> SubnetRequest:
     cidr = pools.parse_cidr("subnet", around) if version == 4 else pools.parse_cidr_v6("subnet", around)
     gateway = str(cidr[1]) if "gateway" not in attributes else attributes["gateway"]
     if gateway is not None:
-        gateway = str(_address("gateway_ip", gateway, cidr))
-    ranges = _ranges(cidr, gateway, attributes.get("pools"))
+        gateway = str(host_address("gateway_ip", gateway, cidr))
+    ranges = allocation_ranges(cidr, gateway, attributes.get("pools"))
     dns = pools.parse_servers("subnet: dns_nameservers", attributes.get("dns") or [])
     if len(dns) > MAX_SERVERS or len(set(dns)) != len(dns):
         raise NovaliteError(f"subnet: dns_nameservers: give at most {MAX_SERVERS}, each once")
@@ -256,7 +256,7 @@ def _checked(attributes: JsonMapping) -> SubnetRequest:
     )
 
 
-def _address(field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddress:
+def host_address(field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddress:
     try:
         address = texts.parse_address(text)
     except ValueError:
@@ -266,7 +266,7 @@ def _address(field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddres
     return address
 
 
-def _ranges(
+def allocation_ranges(
     cidr: netaddr.IPNetwork, gateway: str | None, listed: t.Sequence[t.Sequence[str]] | None
 ) -> list[tuple[str, str]]:
     """The allocation pools: those that are listed, or all but the gateway."""
@@ -277,7 +277,7 @@ def _ranges(
     if listed is None:
         hosts = netaddr.IPSet(netaddr.IPRange(cidr[1], cidr[-2])) - netaddr.IPSet([gateway] if gateway else [])
         return [(str(part[0]), str(part[-1])) for part in hosts.iter_ipranges()]
-    bounds = sorted(tuple(_address("allocation_pools", end, cidr) for end in pair) for pair in listed)
+    bounds = sorted(tuple(host_address("allocation_pools", end, cidr) for end in pair) for pair in listed)
     for number, (low, high) in enumerate(bounds):
         if low > high or (number and low <= bounds[number - 1][1]):
             raise NovaliteError(f"subnet: the allocation pool {low}-{high} overlaps, or ends too early")

@@ -19,7 +19,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..db import clock
 from ..db.tables import instance, network, vif
-from ..db.tables_networking import resource_tag
+from ..db.tables_networking import port, resource_tag
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network
@@ -60,8 +60,9 @@ def carrier(text: str) -> Carrier:
 def create_network(connection: sa.Connection, project_id: str, attributes: JsonMapping, how: Carrier) -> str:
     """Record a network without addresses for the project ("": for all of them); returns its UUID.
 
-    `attributes` have "name" (any text), "description", "mtu" (or None), "port_security_enabled". Raises QuotaError,
-    TenantError for a VLAN, VNI or interface that another network has, and NovaliteError when there is no number left.
+    `attributes` have "name" (any text), "description", "mtu" (or None), "port_security_enabled", "admin_state_up",
+    "made_by" (the id of a project). Raises QuotaError, TenantError for a VLAN, VNI or interface that another network
+    has, and NovaliteError when there is no number left, and for a network that cannot be down.
     """
     lock_project(connection, project_id)
     pool_lock(connection)
@@ -74,8 +75,10 @@ def create_network(connection: sa.Connection, project_id: str, attributes: JsonM
         "isolated": how.interface is None,
         "snat": False,
         "port_security_enabled": attributes["port_security_enabled"],
+        "admin_state_up": attributes["admin_state_up"],
         "mtu": attributes["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
     }
+    _check_state(attributes, record["isolated"])
     if how.number is not None:
         record[pools.NUMBERED[how.manager][0]] = how.number
     networks.numbered(connection, "network", record)
@@ -88,6 +91,7 @@ def create_network(connection: sa.Connection, project_id: str, attributes: JsonM
             display_name=attributes["name"],
             description=attributes["description"],
             tenant=True,
+            made_by=attributes["made_by"],
             created_at=now,
             updated_at=now,
             **record,
@@ -116,14 +120,65 @@ def _check_carrier(connection: sa.Connection, how: Carrier, record: JsonMapping)
     raise TenantError(kind, f"Unable to create the {what}")
 
 
-def update_network(connection: sa.Connection, row: Network, values: JsonMapping) -> None:
-    """Write "name", "description" or "port_security_enabled" (of ports to come) of the network `row`."""
-    changed = {key: values[key] for key in ("description", "port_security_enabled") if key in values}
+def _check_state(attributes: JsonMapping, isolated: bool) -> None:
+    if not attributes.get("admin_state_up", True) and not isolated:
+        raise NovaliteError(
+            "Invalid input for admin_state_up. Reason: the network lies on an interface of the hosts, which carries "
+            "others, too: only a network that is isolated can be down."
+        )
+
+
+def update_network(connection: sa.Connection, row: Network, values: JsonMapping) -> list[str]:
+    """Write "name", "description", "port_security_enabled" (of ports to come), "admin_state_up" or "shared" of the
+    network `row`; returns the hosts that are to be told.
+
+    Raises NovaliteError for a network that cannot be down, TenantError for one that other projects use and that would
+    no longer be shared, and for one of which nobody knows whose it would be.
+    """
+    written = ("description", "port_security_enabled", "admin_state_up")
+    changed = {key: values[key] for key in written if key in values}
+    _check_state(changed, row.isolated)
     if "name" in values:
         changed["display_name"] = values["name"]  # the handle stays: hosts know the network by it
+    if "shared" in values and values["shared"] != (row.owner == ""):
+        changed |= _shared(connection, row) if values["shared"] else _not_shared(connection, row)
     if changed:
         touched = sa.update(network).where(network.c.id == row.id)
         connection.execute(touched.values(updated_at=clock.seconds(connection), **changed))
+    if changed.get("admin_state_up", row.admin_state_up) == row.admin_state_up:
+        return []
+    here = sa.select(instance.c.host).join(vif, vif.c.instance_uuid == instance.c.uuid).distinct()
+    here = here.where(vif.c.network_id == row.id, instance.c.deleted == 0, instance.c.host.is_not(None))
+    return sorted(connection.execute(here).scalars())
+
+
+def _shared(connection: sa.Connection, row: Network) -> JsonObject:
+    pool_lock(connection)
+    return {"owner": "", "made_by": row.owner, "name": _handle(connection, "", row.name, row.uuid)}
+
+
+def _not_shared(connection: sa.Connection, row: Network) -> JsonObject:
+    """The columns of a network that is its project's own again. Raises TenantError."""
+    if not row.made_by:
+        raise TenantError(
+            "InvalidSharedSetting",
+            f"Unable to reconfigure sharing settings for network {row.uuid}: no project made it.",
+        )
+    lock_project(connection, row.made_by)
+    pool_lock(connection)
+    project = sa.func.coalesce(instance.c.project_id, port.c.project_id)
+    others = (
+        sa.select(vif.c.id)
+        .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
+        .outerjoin(port, port.c.vif_id == vif.c.id)
+        .where(vif.c.network_id == row.id, project != row.made_by, sa.func.coalesce(instance.c.deleted, 0) == 0)
+    )
+    if connection.execute(others.limit(1)).first() is not None:
+        raise TenantError(
+            "InvalidSharedSetting",
+            f"Unable to reconfigure sharing settings for network {row.uuid}. Multiple tenants are using it.",
+        )
+    return {"owner": row.made_by, "name": _handle(connection, row.made_by, row.name, row.uuid)}
 
 
 def delete_network(connection: sa.Connection, row: Network) -> None:

@@ -74,6 +74,8 @@ class Network:
     routes: list[dict[str, str]]  # "destination" and "nexthop"
     port_security_enabled: bool  # of interfaces to come
     allow_project_net_traffic: bool
+    admin_state_up: bool  # False: it carries nothing
+    made_by: str  # id of the project that made it, also of one that is shared; "": nobody knows, or the operator
     ranges: Ranges = dataclasses.field(default_factory=list)  # what of `cidr` is handed out, where it was asked
 
     def range_of(self, version: int) -> str | None:
