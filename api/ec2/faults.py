@@ -11,6 +11,7 @@ import typing as t
 from werkzeug.exceptions import HTTPException
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    BusyError,
     ConflictError,
     NotFoundError,
     NovaliteError,
@@ -71,6 +72,8 @@ def as_codes(codes: t.Mapping[type[Exception], str], default: str = "InvalidPara
     """Around what looks at a client's values: errors of these classes get these codes, other refusals `default`."""
     try:
         yield
+    except BusyError:
+        raise  # nothing was refused
     except NovaliteError as error:
         for kind, code in codes.items():
             if isinstance(error, kind):

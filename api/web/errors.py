@@ -65,12 +65,12 @@ STATUS: dict[type[NovaliteError], int] = {
     QuotaError: 403,
     NotFoundError: 404,
     NotAcceptableError: 406,
+    BusyError: 503,  # a 409 would be the asker's to solve; after a 503 clients ask again by themselves
     ConflictError: 409,
     TooLargeError: 413,
     UnsupportedMediaTypeError: 415,
     TooManyRequestsError: 429,
     BehindError: 503,
-    BusyError: 503,  # a 409 would be the asker's to solve; after a 503 clients ask again by themselves
 }
 LATER = (TooManyRequestsError, BehindError, BusyError)  # which say when to come back
 
@@ -89,6 +89,8 @@ def in_words(words: Words) -> t.Iterator[None]:
     """
     try:
         yield
+    except BusyError:
+        raise  # nothing was refused
     except NovaliteError as error:
         for kind, word in words.items():
             if type(error) is kind or (isinstance(error, kind) and kind is not NovaliteError):

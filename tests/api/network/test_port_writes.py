@@ -79,8 +79,8 @@ def test_openstacksdk_deletes_a_servers_port(api: Api, sdk: t.Callable[[str], t.
     uuid = server(client, [{"uuid": network(client)}])
     set_active(api, uuid)
     cloud = sdk("demo")
-    (found,) = cloud.network.ports(device_id=uuid)
-    cloud.network.delete_port(found, ignore_missing=False)
+    (nic,) = cloud.network.ports(device_id=uuid)
+    cloud.network.delete_port(nic, ignore_missing=False)
     with transaction(api.engine) as connection:
         interfaces.finish(connection, interfaces.DETACHING, {uuid: None}, "hv1")
     assert list(cloud.network.ports(device_id=uuid)) == []

@@ -24,7 +24,7 @@ class ConflictError(NovaliteError):
     """Another owner or a concurrent change stands in the way."""
 
 
-class BusyError(NovaliteError):
+class BusyError(ConflictError):
     """Others have kept the ledger for too long: nothing is wrong with what was asked, and later it may succeed."""
 
     retry_after = 5  # seconds

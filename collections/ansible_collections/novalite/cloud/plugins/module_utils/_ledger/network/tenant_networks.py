@@ -60,9 +60,10 @@ def carrier(text: str) -> Carrier:
 def create_network(connection: sa.Connection, project_id: str, attributes: JsonMapping, how: Carrier) -> str:
     """Record a network without addresses for the project ("": for all of them); returns its UUID.
 
-    `attributes` have "name" (any text), "description", "mtu" (or None), "port_security_enabled", "admin_state_up",
-    "made_by" (the id of a project). Raises QuotaError, TenantError for a VLAN, VNI or interface that another network
-    has, and NovaliteError when there is no number left, and for a network that cannot be down.
+    `attributes` have "name" (any text), "description", "mtu" (or None), "port_security_enabled", and may have
+    "admin_state_up" and "made_by" (the id of the project that makes it; not there: the same). Raises QuotaError,
+    TenantError for a VLAN, VNI or interface that another network has, and NovaliteError when there is no number left,
+    and for a network that cannot be down.
     """
     lock_project(connection, project_id)
     pool_lock(connection)
@@ -75,7 +76,7 @@ def create_network(connection: sa.Connection, project_id: str, attributes: JsonM
         "isolated": how.interface is None,
         "snat": False,
         "port_security_enabled": attributes["port_security_enabled"],
-        "admin_state_up": attributes["admin_state_up"],
+        "admin_state_up": attributes.get("admin_state_up", True),
         "mtu": attributes["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
     }
     _check_state(attributes, record["isolated"])
@@ -91,7 +92,7 @@ def create_network(connection: sa.Connection, project_id: str, attributes: JsonM
             display_name=attributes["name"],
             description=attributes["description"],
             tenant=True,
-            made_by=attributes["made_by"],
+            made_by=attributes.get("made_by", project_id),
             created_at=now,
             updated_at=now,
             **record,
