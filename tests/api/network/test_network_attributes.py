@@ -13,6 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import networks as plans
 from tests.api.compute import test_interfaces_api as compute
@@ -71,10 +73,14 @@ def test_a_readers_networks_stay_as_they_are(api: Api) -> None:
 
 
 def bridge_is_up(api: Api, uuid: str) -> bool:
-    """What the server's host would be told of its network's bridge."""
-    with api.engine.connect() as connection:
-        (plan,) = plans.bridges(instances_by(connection, uuids=[uuid]), {})
-    return bool(plan.get("up", True))
+    """What the server's host is told of its network's bridge: by the job, and with whatever is done to the server."""
+    with transaction(api.engine) as connection:
+        (of_server,) = plans.bridges(instances_by(connection, uuids=[uuid]), {})
+        none = dict.fromkeys(("instances", "existing", "leaving", "compute_hosts"))
+        by_job = server_plan(connection, {**none, "network_hosts": ["hv1"], "state_dir": "/var/lib/novalite"})
+    (of_host,) = by_job["hosts"]["hv1"]["network"]["bridges"]
+    assert of_server.get("up") == of_host.get("up")
+    return bool(of_host.get("up", True))
 
 
 def test_hosts_learn_by_a_job_that_a_network_is_down(api: Api, sdk: t.Callable[[str], t.Any]) -> None:
@@ -85,12 +91,13 @@ def test_hosts_learn_by_a_job_that_a_network_is_down(api: Api, sdk: t.Callable[[
     uuid = server(client, [{"uuid": made.id}])
     set_active(api, uuid)
     assert not bridge_is_up(api, uuid)
-    kinds = lambda: [row for row in rows(api, tables.tables_jobs.job) if row["kind"] == "floating_ips"]  # noqa: E731
-    assert kinds() == []
+    assert "floating_ips" not in [row["kind"] for row in rows(api, tables.tables_jobs.job)]
     assert cloud.network.update_network(made.id, is_admin_state_up=True).is_admin_state_up is True
     assert bridge_is_up(api, uuid)
     assert cloud.network.update_network(made.id, is_admin_state_up=True, name="light").name == "light"
-    (job,) = kinds()  # of what changed, once
+    (job,) = [
+        row for row in rows(api, tables.tables_jobs.job) if row["kind"] == "floating_ips"
+    ]  # of what changed, once
     assert job["variables"] == {"project": "demo", "network_hosts": ["hv1"]}
     assert cloud.network.update_network(made.id, is_admin_state_up=False).is_admin_state_up is False
     assert not bridge_is_up(api, uuid)
