@@ -30,10 +30,10 @@ class Acts(Accidents):
                 return t.cast(Drawn, drawn)
 
     def _advice(self) -> dict[str, int]:
-        told = " ".join(self.world.told)
+        words_of_run = " ".join(self.world.output)
         acts = {"ledger_rebuild.yml": "rebuild", "in the inventory": "mend_inventory", "does not answer": "answer"}
         after = {"reconcile": 90, "launch": 20, "migrate": 20, "evacuate": 20} if self.world.mistaken else {}
-        return {**after, **{act: 40 for words, act in acts.items() if words in told}}
+        return {**after, **{act: 40 for words, act in acts.items() if words in words_of_run}}
 
     # --- Runs ---
 
@@ -49,13 +49,13 @@ class Acts(Accidents):
 
         def do() -> None:
             before = set(self.world.guests)
-            self.world.told, self.world.mistaken = [], False
+            self.world.output, self.world.mistaken = [], False
             try:
                 work(Run(self.world, self.controller, cut, beside and beside.do, at))
             except Cut:
                 self.world.not_told(before)
             except (NovaliteError, StepFailed, Unreachable) as error:
-                self.world.told.append(str(error))
+                self.world.output.append(str(error))
 
         return Drawn(words, do)
 
@@ -172,7 +172,7 @@ class Acts(Accidents):
 
         def work(run: Run) -> None:
             rows = run.reconcile(limit, accept)
-            self.world.told += [f"{row['host']}: {row['failed']}" for row in rows if "failed" in row]
+            self.world.output += [f"{row['host']}: {row['failed']}" for row in rows if "failed" in row]
 
         return self._run(words, work, disturbed)
 

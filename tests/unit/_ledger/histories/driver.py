@@ -195,9 +195,9 @@ def main(paths: t.Sequence[str]) -> int:
             try:
                 for words in played.play(path):
                     print(f"  {words}")
-                    if played.world.told is not shown:
-                        shown = played.world.told
-                        print("".join(f"    said: {told}\n" for told in shown), end="")
+                    if played.world.output is not shown:
+                        shown = played.world.output
+                        print("".join(f"    said: {line}\n" for line in shown), end="")
             except Violation as violation:
                 print(f"  VIOLATION {violation}")
                 return 1

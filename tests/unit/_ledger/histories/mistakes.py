@@ -62,10 +62,10 @@ class Case:
         try:
             rows = work(run)
         except (NovaliteError, StepFailed, Unreachable) as error:
-            self.world.told.append(str(error))
+            self.world.output.append(str(error))
         else:
-            told = [row.get("failed") or row["repair"] for row in rows or ()] if isinstance(rows, list) else []
-            self.world.told += [str(line) for line in told]
+            lines = [row.get("failed") or row["repair"] for row in rows or ()] if isinstance(rows, list) else []
+            self.world.output += [str(line) for line in lines]
         assert run.undisturbed
         self.world.judge(before)
 
@@ -147,13 +147,13 @@ def a_restored_ledger_of_before_a_new_name(it: Case) -> None:
     it.restore()
     it.run(lambda run: run.rebuild_ledger(partial=True))
     it.launch("g6")
-    told, it.world.told = it.world.told, []
+    output, it.world.output = it.world.output, []
     it.run(lambda run: run.rename("hv1", "node1"))
     it.run(lambda run: run.rebuild_ledger())
     it.reconcile()
     it.launch("g6")
-    assert it.world.told == [] and it.host_of("g5") and it.host_of("g6")
-    it.world.told = told
+    assert it.world.output == [] and it.host_of("g5") and it.host_of("g6")
+    it.world.output = output
 
 
 def a_restored_ledger_and_a_launch(it: Case) -> None:
@@ -378,5 +378,5 @@ def make(row: Row, played: Histories) -> None:
     still = {domain.uuid for _number, domain in case.world.domains() if domain.runs}
     stopped = {uuid for uuid, guest in case.world.guests.items() if "stop" in guest.words}
     assert running <= still | stopped | case.world.crashed_ever
-    told = "\n".join(case.world.told)
-    assert re.search(row.says, told), told
+    output = "\n".join(case.world.output)
+    assert re.search(row.says, output), output

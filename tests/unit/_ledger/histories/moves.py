@@ -47,8 +47,8 @@ class Moving:
             plan = self._plan(host)
             self._outcomes[host] = {"host": host, "error": f"it did not finish: {name}"}
             try:
-                said = self._run.trip(host, work, plan, failed)
-                self._outcomes[host] = {"host": host, "error": None, **(said or {})}
+                result = self._run.trip(host, work, plan, failed)
+                self._outcomes[host] = {"host": host, "error": None, **(result or {})}
             except (StepFailed, Unreachable) as error:
                 self._errors[host] = str(error)
                 here = [] if name == "migrate" else [move["uuid"] for move in plan.get("leaving", ())]
@@ -69,7 +69,7 @@ class Moving:
     def finish(self) -> None:
         """Part move_notify.yml."""
         self._run.keep_records(self._so_far["targets"].get("hosts", ()))
-        self._run.world.told += [failure["message"] for failure in self._so_far["failures"]]
+        self._run.world.output += [failure["message"] for failure in self._so_far["failures"]]
 
     def other(self, move: Plan) -> Machine:
         """The destination, as its source reaches it."""

@@ -198,7 +198,7 @@ class Run:
                 outcomes=[outcome for outcome in outcomes if outcome],
                 seen_hosts=plan["launch"]["seen_hosts"],
             )
-        self.world.told += plan["launch"]["failures"]
+        self.world.output += plan["launch"]["failures"]
         return [server["uuid"] for server in plan["launch"]["built"]]
 
     def _build(self, host: str, plan: Plan) -> Plan | None:
@@ -232,7 +232,7 @@ class Run:
                         if part == "remove":
                             gone.append({"uuids": plans[part]["uuids"], "host": host, "state": "deleted"})
                 except (StepFailed, Unreachable) as error:
-                    self.world.told.append(str(error))
+                    self.world.output.append(str(error))
         homeless = [server["uuid"] for server in request["to_delete"] if not server["host"]]
         if request["to_delete"]:
             outcomes = [*gone, {"uuids": homeless, "state": "deleted"}]
@@ -253,7 +253,7 @@ class Run:
             outcomes.append(outcome)
         if begun["hosts"]:
             ended = self.task("server_action", action=action, plans=begun["hosts"], outcomes=outcomes)
-            self.world.told += [error["message"] for error in ended["errors"]]
+            self.world.output += [error["message"] for error in ended["errors"]]
 
     # --- Reconcile ---
 
@@ -270,8 +270,8 @@ class Run:
         for host in hosts:
             began = time.monotonic()
             try:
-                found = self.trip(host, Machine.scan, self.world.now, looks=True)
-                looks[host] = {"found": found, "began": began}
+                look = self.trip(host, Machine.scan, self.world.now, looks=True)
+                looks[host] = {"found": look, "began": began}
             except (StepFailed, Unreachable) as error:
                 rows.append({"host": host, "failed": str(error)})
         seen = {
@@ -290,17 +290,17 @@ class Run:
     def _resolve(self, hosts: t.Sequence[str]) -> None:
         """Ask where guests are whose live migration was cut off, and record it."""
         cut_off = self.task("server_migration", state="interrupted", action="live-migration")
-        found = []
+        outcomes = []
         for host in cut_off["targets"]["hosts"]:
             domains = cut_off["hosts"][host]["domains"]
             try:
                 if host in hosts:
                     states = self.trip(host, Machine.states, domains, looks=True)
-                    found.append({"host": host, "domains": states})
+                    outcomes.append({"host": host, "domains": states})
             except Unreachable:
                 continue
         if cut_off["targets"]["controller"]:
-            self.task("server_migration", state="resolve", action="live-migration", outcomes=found)
+            self.task("server_migration", state="resolve", action="live-migration", outcomes=outcomes)
 
     def _reconcile(self, host: str, look: Plan) -> list[Plan]:
         """Tasks reconcile.yml."""
@@ -334,7 +334,7 @@ class Run:
             try:
                 kept.append(self.trip(host, Machine.kept, host, self.world.now, **errand))
             except (Unreachable, StepFailed) as error:
-                self.world.told.append(str(error))
+                self.world.output.append(str(error))
                 silent.append(host)
                 if isinstance(error, Refused):
                     refused[host] = str(error)

@@ -77,7 +77,7 @@ class World:
         self.crashed: set[str] = set()  # guests that an accident ended in this act
         self.crashed_ever: set[str] = set()
         self.named: set[str] = set()  # and those that the user named in it
-        self.told: list[str] = []  # what the last run ended with
+        self.output: list[str] = []  # what the last run ended with
         self.mistaken = False  # nothing was done yet since the last mistake
         self.waiting: set[str] = set()  # names of guests with a move that may wait for its user's word
 
