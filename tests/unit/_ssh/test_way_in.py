@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WayIn, way_in
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WITHOUT_OPTION, WayIn, way_in
 
 # What Ansible adds for its own runs, or shares between them
 ITS_OWN = (
@@ -115,5 +115,29 @@ def test_what_cannot_be_carried_over_is_named(flag: str) -> None:
     assert way_in({"ansible_ssh_common_args": f"-4 {flag}"}).dropped == (flag,)
 
 
-def test_a_local_host_has_no_options() -> None:
-    assert way_in({"ansible_connection": "local", "ansible_host": "192.0.2.1"}) == WayIn(local=True)
+def test_a_provider_of_keys_is_carried_over(tmp_path: pathlib.Path) -> None:
+    """Ansible gives it to ssh where sshpass asks for its PIN, so that its command cannot be compared."""
+    way = way_in({"ansible_ssh_pkcs11_provider": "/usr/lib/my tokens/p.so"})
+    assert "pkcs11provider /usr/lib/my tokens/p.so" in as_config(way, tmp_path / "config")
+
+
+@pytest.mark.parametrize("name", WITHOUT_OPTION)
+def test_secrets_are_named_and_not_carried_over(name: str) -> None:
+    assert way_in({"ansible_host": "192.0.2.11", name: "secret"}) == WayIn(
+        (("HostName", "192.0.2.11"),), dropped=(name,)
+    )
+
+
+@pytest.mark.parametrize("connection", ["ssh", "smart", "ansible.builtin.ssh", "paramiko"])
+def test_connections_by_ssh_are_ssh(connection: str) -> None:
+    assert way_in({"ansible_connection": connection}) == WayIn()
+
+
+def test_a_connection_that_is_not_ssh_is_named() -> None:
+    way = way_in({"ansible_connection": "community.docker.docker", "ansible_host": "hv1"})
+    assert way.dropped == ("ansible_connection=community.docker.docker",)
+
+
+@pytest.mark.parametrize("connection", ["local", "ansible.builtin.local"])
+def test_a_local_host_has_no_options(connection: str) -> None:
+    assert way_in({"ansible_connection": connection, "ansible_host": "192.0.2.1"}) == WayIn(local=True)

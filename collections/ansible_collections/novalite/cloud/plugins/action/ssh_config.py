@@ -12,7 +12,7 @@ import os
 from ansible import constants as C
 
 from ..module_utils._json import JsonObject
-from ..module_utils._ssh.way_in import VARIABLES, way_in
+from ..module_utils._ssh.way_in import VARIABLES, WITHOUT_OPTION, way_in
 from ..modules import ssh_config
 from ..plugin_utils._home import variable_text
 from ..plugin_utils._ledger_action import LedgerAction
@@ -26,6 +26,7 @@ CONFIGURED = {
     "ssh_args": "ansible_ssh_args",
     "ssh_common_args": "ansible_ssh_common_args",
     "ssh_extra_args": "ansible_ssh_extra_args",
+    "pkcs11_provider": "ansible_ssh_pkcs11_provider",
 }
 
 
@@ -47,12 +48,11 @@ class ActionModule(LedgerAction):
         configured = _configured()
         for host in task_vars["groups"].get(group, []):
             of_host = task_vars["hostvars"][host]  # once: each look-up puts all variables of the host together
-            way = way_in({**configured, **{name: of_host[name] for name in VARIABLES if name in of_host}})
+            own = {name: of_host[name] for name in (*VARIABLES, *WITHOUT_OPTION) if name in of_host}
+            way = way_in({**configured, **own})
             ways[host] = dataclasses.asdict(way)
             if way.dropped:
-                self._display.warning(
-                    f"{host}: ssh's {', '.join(way.dropped)} is not part of the ssh_config for guests"
-                )
+                self._display.warning(f"{host}: the ssh_config for guests has no option for {', '.join(way.dropped)}")
         return {
             **params,
             "path": params["path"] or os.path.join(params["home"], "ssh_config"),

@@ -30,13 +30,14 @@ options:
     description:
       - V(offered), on the source, makes the keys.
       - V(accepted), on the destination, lets O(public_keys) in.
+      - V(reached), on the source, sees that the destinations let it in, while the instances still run.
       - V(sent), on the source, sends the files. The instances must be off, unless O(running).
       - V(received), on the destination, looks at what has arrived and puts it in its place.
       - V(closed), on either, removes the keys and what has arrived and was not received.
       - V(kept) copies the disks of instances for a revert, V(restored) is that revert, V(forgotten) removes the copies.
       - V(grown) makes disks as large as O(disks) says.
     type: str
-    choices: [offered, accepted, sent, received, closed, kept, grown, restored, forgotten]
+    choices: [offered, accepted, reached, sent, received, closed, kept, grown, restored, forgotten]
     required: true
   moves:
     description: The moves, as RV(novalite.cloud.server_migration#module:hosts) has them.
@@ -82,8 +83,9 @@ options:
     type: str
     choices: [files, tunnel]
     default: files
-  host_keys:
-    description: With O(state=sent), the host keys of each destination, by its name.
+  doors:
+    description:
+      - With O(state=reached) and O(state=sent), the RV(door) of each destination, by its name.
     type: dict
     default: {}
   login:
@@ -93,10 +95,6 @@ options:
       - Where Ansible becomes root on the host, the default is the user that it becomes root from.
     type: str
     default: root
-  logins:
-    description: With O(state=sent), the RV(login) of each destination, by its name; root where it is missing.
-    type: dict
-    default: {}
   running:
     description: Whether the instances run, so that QEMU carries their disks over.
     type: bool
@@ -142,17 +140,23 @@ public_keys:
   description: The public key of each move, by its C(id).
   returned: with O(state=offered)
   type: dict
-host_keys:
-  description: The host's own public keys.
+door:
+  description: How a source gets in here.
   returned: with O(state=accepted)
-  type: list
-  elements: str
+  type: dict
+  contains:
+    host_keys:
+      description: The host's own public keys.
+      type: list
+      elements: str
+    login:
+      description: Who is let in.
+      type: str
+    port:
+      description: The port of the ssh daemon by which Ansible came.
+      type: int
 libvirt_daemon:
   description: The host's daemon that a live migration is to reach, V(virtqemud) or V(libvirtd).
-  returned: with O(state=accepted)
-  type: str
-login:
-  description: Who is let in.
   returned: with O(state=accepted)
   type: str
 done:
@@ -173,7 +177,7 @@ from ..module_utils._libvirt import DEFAULT_URI, connect, local_daemon
 from ..module_utils._records import write_records
 from ..module_utils._transfer import channel, transfer
 
-_STATES = ["offered", "accepted", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
+_STATES = ["offered", "accepted", "reached", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
 ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": _STATES, "required": True},
     "moves": {
@@ -194,9 +198,8 @@ ARGUMENT_SPEC = {
     },
     "public_keys": {"type": "dict", "default": {}, "no_log": False},
     "purpose": {"type": "str", "choices": [channel.FILES, channel.TUNNEL], "default": channel.FILES},
-    "host_keys": {"type": "dict", "default": {}, "no_log": False},
+    "doors": {"type": "dict", "default": {}},
     "login": {"type": "str", "default": channel.ROOT},
-    "logins": {"type": "dict", "default": {}},
     "running": {"type": "bool", "default": False},
     "disks": {"type": "list", "elements": "dict", "default": []},
     "made_before": {"type": "float"},
@@ -222,13 +225,15 @@ def _do(params: JsonMapping) -> Result:
     if state == "offered":
         return {"changed": bool(moves), "public_keys": channel.offer(moves), "done": uuids}
     if state == "accepted":
-        keys = channel.accept(moves, params["public_keys"], params["purpose"], state_dir, params["login"])
-        heard = {"libvirt_daemon": local_daemon().name, "login": params["login"]}
-        return {"changed": bool(moves), "host_keys": keys, **heard, "done": uuids}
+        door = channel.accept(moves, params["public_keys"], params["purpose"], state_dir, params["login"])
+        return {"changed": bool(moves), "door": door, "libvirt_daemon": local_daemon().name, "done": uuids}
+    if state == "reached":
+        transfer.knock(moves, channel.doors(moves, params["doors"]))
+        return {"changed": False, "done": []}
     if state == "sent":
         if not params["running"]:
             _refuse_running(moves)
-        doors = channel.doors(moves, params["host_keys"], params["logins"])
+        doors = channel.doors(moves, params["doors"])
         transfer.send(moves, doors, state_dir, params["running"])
         return {"changed": bool(moves), "done": uuids}
     if state == "received":

@@ -39,8 +39,8 @@ options:
     type: list
     elements: dict
     required: true
-  host_keys:
-    description: The host keys of each destination, by its name.
+  doors:
+    description: The RV(novalite.cloud.disk_move#module:door) of each destination, by its name.
     type: dict
     default: {}
   daemons:
@@ -50,10 +50,6 @@ options:
       - The two hosts of a move need not have the same one.
     type: dict
     required: true
-  logins:
-    description: Who lets the source in on each destination, by its name; root where it is missing.
-    type: dict
-    default: {}
   bandwidth:
     description: MiB per second that the move may take, V(0) for no limit.
     type: int
@@ -76,7 +72,7 @@ EXAMPLES = r"""
     domains:
       - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
         xml: "{{ lookup('ansible.builtin.file', 'instance-00000007.xml') }}"
-    host_keys: {hv2: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB2Q0bG9wYmFzZTY0ZW5jb2RlZGtleWRhdGE0"]}
+    doors: {hv2: {host_keys: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB2Q0bG9wYmFzZTY0ZW5jb2RlZGtleWRhdGE0"]}}
     daemons: {hv2: virtqemud}
 """
 
@@ -121,9 +117,8 @@ from ..module_utils._transfer.channel import doors
 ARGUMENT_SPEC = {
     "moves": {"type": "list", "elements": "dict", "required": True},
     "domains": {"type": "list", "elements": "dict", "required": True},
-    "host_keys": {"type": "dict", "default": {}, "no_log": False},
+    "doors": {"type": "dict", "default": {}},
     "daemons": {"type": "dict", "required": True},
-    "logins": {"type": "dict", "default": {}},
     "bandwidth": {"type": "int", "default": 0},
     "auto_converge": {"type": "bool", "default": True},
     "state_dir": {"type": "path", "default": STATE_DIR},
@@ -140,7 +135,7 @@ def run(call: HostCall) -> Result:
             connect(params["uri"]),
             params["moves"],
             {domain["uuid"]: domain["xml"] for domain in params["domains"]},
-            doors(params["moves"], params["host_keys"], params["logins"]),
+            doors(params["moves"], params["doors"]),
             daemons=params["daemons"],
             bandwidth=params["bandwidth"],
             auto_converge=params["auto_converge"],

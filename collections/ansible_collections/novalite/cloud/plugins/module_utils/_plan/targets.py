@@ -28,6 +28,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "source_cleanup": (LEAVING,),
     "dest_close_channel": (ARRIVING,),
     "source_open_channel": (LEAVING,),
+    "source_reach": (LEAVING,),
     "dest_allow_source": (ARRIVING,),
     "send_beside": (LEAVING,),
     "prepare": (ARRIVING,),

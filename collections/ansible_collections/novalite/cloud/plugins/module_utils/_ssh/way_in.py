@@ -22,7 +22,20 @@ USER = ("ansible_user", "ansible_ssh_user")
 IDENTITY = ("ansible_private_key_file", "ansible_ssh_private_key_file")
 KEY_CHECKING = ("ansible_host_key_checking", "ansible_ssh_host_key_checking")
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")  # in the order that ssh gets them
-VARIABLES = ("ansible_connection", *ADDRESS, *PORT, *USER, *IDENTITY, *KEY_CHECKING, *ARGUMENTS)
+PKCS11 = "ansible_ssh_pkcs11_provider"
+VARIABLES = ("ansible_connection", *ADDRESS, *PORT, *USER, *IDENTITY, *KEY_CHECKING, PKCS11, *ARGUMENTS)
+# Variables of the way for which ssh_config(5) has no option. Their values are secret, and carried over nowhere
+WITHOUT_OPTION = (
+    "ansible_password",
+    "ansible_ssh_pass",
+    "ansible_ssh_password",
+    "ansible_private_key",
+    "ansible_ssh_private_key",
+    "ansible_private_key_passphrase",
+    "ansible_ssh_private_key_passphrase",
+)
+_BUILTIN = "ansible.builtin."  # with which connections may be named in full
+_BY_SSH = ("", "ssh", "smart", "paramiko", "paramiko_ssh")
 
 # ssh(1)'s flags that take a value, and the options of ssh_config(5) that say the same
 _WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
@@ -44,7 +57,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 @dataclass(frozen=True)
 class WayIn:
     """Options of ssh_config(5), in order and as its lines have them; for a host that Ansible works on without ssh
-    (`local`) there are none. `dropped` are arguments of ssh that have no such option."""
+    (`local`) there are none. `dropped` are arguments of ssh, and names of variables, that have no such option."""
 
     options: tuple[tuple[str, str], ...] = ()
     local: bool = False
@@ -52,12 +65,15 @@ class WayIn:
 
 
 def way_in(variables: JsonMapping) -> WayIn:
-    """The way of a host with these `variables`, of which VARIABLES count. The values of ssh's own options are taken as
-    they are, quotes and percent signs included: ssh reads both places by the same rules."""
-    if variables.get("ansible_connection") == "local":
+    """The way of a host with these `variables`, of which VARIABLES and WITHOUT_OPTION count. The values of ssh's own
+    options are taken as they are, quotes and percent signs included: ssh reads both places by the same rules."""
+    connection = str(variables.get("ansible_connection") or "")
+    by = connection[len(_BUILTIN) :] if connection.startswith(_BUILTIN) else connection
+    if by == "local":
         return WayIn(local=True)
     options: list[tuple[str, str]] = []
-    dropped: list[str] = []
+    dropped = [] if by in _BY_SSH else [f"ansible_connection={connection}"]
+    dropped += [name for name in WITHOUT_OPTION if variables.get(name) not in (None, "")]
 
     def add(name: str, value: str) -> None:
         # of most, the first that says it counts; sharing of Ansible's connections belongs to its own runs
@@ -92,6 +108,7 @@ def way_in(variables: JsonMapping) -> WayIn:
         ("User", _last(variables, USER)),
     ):
         add(option, f'"{value}"' if value else "")
+    add("PKCS11Provider", quoted(str(variables.get(PKCS11) or "")))
     for name in ARGUMENTS[1:]:
         add_arguments(name)
     return WayIn(tuple(options), dropped=tuple(dropped))

@@ -32,6 +32,8 @@ from .._disk import daemon, layout
 from .._errors import NovaliteError
 from .._guest import authorized_keys
 from .._host import remove_file, wait_until, write_atomically
+from .._host_places import ssh_session
+from .._json import JsonMapping, JsonObject
 from .._relay import TO_PATH
 from . import gate
 
@@ -49,6 +51,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+\\-]{0,63}\Z")
 _MINUTE = "%Y%m%d%H%M"  # sshd's form, in the host's time
 _EXPIRY = re.compile(r'expiry-time="([0-9]{12})"')
 ROOT = "root"
+SSH_PORT = 22
 QEMU_USERS = ("libvirt-qemu", "qemu")
 
 
@@ -63,24 +66,33 @@ class Move(t.TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Door:
-    """Access of a source to a destination: its sshd at `address`, known by `host_keys`, which lets `login` in."""
+    """Access of a source to a destination: its sshd at `address` and `port`, known by `host_keys`, which lets `login`
+    in."""
 
     address: str
     host_keys: tuple[str, ...]
     login: str = ROOT
+    port: int = SSH_PORT
 
 
-def doors(
-    moves: t.Sequence[Move], host_keys: t.Mapping[str, t.Sequence[str]], logins: t.Mapping[str, str]
-) -> dict[str, Door]:
-    """The doors of the moves' destinations, by their names. Raises NovaliteError."""
+def doors(moves: t.Sequence[Move], opened: t.Mapping[str, JsonMapping]) -> dict[str, Door]:
+    """The doors of the moves' destinations, by their names; `opened` is what each of these said of its own (door()).
+    Raises NovaliteError."""
     by_host = {}
     for move in moves:
-        host = move["to_host"]
-        if not host_keys.get(host):
-            raise NovaliteError(f"instance {move['uuid']}: host {host} has let nobody in for the move")
-        by_host[host] = Door(move["to_address"], tuple(host_keys[host]), logins.get(host) or ROOT)
+        there = opened.get(move["to_host"]) or {}
+        if not there.get("host_keys"):
+            raise NovaliteError(f"instance {move['uuid']}: host {move['to_host']} has let nobody in for the move")
+        login, port = there.get("login") or ROOT, int(there.get("port") or SSH_PORT)
+        by_host[move["to_host"]] = Door(move["to_address"], tuple(there["host_keys"]), login, port)
     return by_host
+
+
+def door(login: str) -> JsonObject:
+    """On the destination: what a source has to know of its door, for doors(). The port is that of the sshd by which
+    Ansible came, as the host itself sees it: whoever translates ports on Ansible's way is on no source's."""
+    session = ssh_session(os.environ)
+    return {"host_keys": host_keys(), "login": login, "port": int(session[3]) if session else SSH_PORT}
 
 
 def directory_of(move: str) -> str:
@@ -114,9 +126,8 @@ def offer(moves: t.Sequence[Move]) -> dict[str, str]:
 
 def accept(
     moves: t.Sequence[Move], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
-) -> list[str]:
-    """On the destination, where `login` may log in, let these keys in, each for its own move. Returns this host's
-    keys."""
+) -> JsonObject:
+    """On the destination, where `login` may log in, let these keys in, each for its own move. Returns its door()."""
     layout.prepare_state_dir(state_dir)
     lines = {}
     for move in moves:
@@ -143,7 +154,7 @@ def accept(
         return [*(line for line in kept if move_of(line) not in accepted and not is_expired(line)), *lines.values()]
 
     authorized_keys.change(login, let_in)
-    return host_keys()
+    return door(login)
 
 
 def close(moves: t.Sequence[Move], state_dir: str, login: str = ROOT) -> bool:
@@ -200,7 +211,7 @@ def ssh(move: str, door: Door) -> list[str]:
     argv = ["ssh", "-F", "/dev/null", "-T", "-i", os.path.join(directory, "key")]
     for name, value in options.items():
         argv += ["-o", f"{name}={value}"]
-    outer = [*argv, "-l", door.login, door.address]
+    outer = [*argv, "-p", str(door.port), "-l", door.login, door.address]
     if door.login == ROOT:
         return outer
     command = shlex.join(outer).replace("%", "%%")  # ssh fills in what follows a percent sign
@@ -226,7 +237,7 @@ def tunnel(move: Move, door: Door, ours: t.Mapping[str, str], qemus: t.Sequence[
         argv[1:1] = ["-L", f"{here}:{there}"]
     process = daemon.start(argv, directory)
     try:
-        _wait_for(process, list(paths), move, directory)
+        _wait_for(process, list(paths), move, door, directory)
         os.chmod(directory, layout.SEARCHABLE)
         for here in for_qemu:
             _give_to_qemu(here)
@@ -235,16 +246,19 @@ def tunnel(move: Move, door: Door, ours: t.Mapping[str, str], qemus: t.Sequence[
         daemon.end(process)
 
 
-def _wait_for(process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: Move, directory: str) -> None:
+def _wait_for(
+    process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: Move, door: Door, directory: str
+) -> None:
+    at = f"{door.address} port {door.port}"
     wait_until(
         lambda: process.poll() is not None or all(os.path.exists(path) for path in sockets),
         TUNNEL_TIMEOUT,
-        f"host {move['to_host']} does not answer over ssh at {move['to_address']}",
+        f"host {move['to_host']} does not answer over ssh at {at}",
         pause=0.05,
     )
     if process.poll() is not None:
         last = " ".join(daemon.error_output(directory).split())[-300:]
-        raise NovaliteError(f"host {move['to_host']} cannot be reached over ssh at {move['to_address']}: {last}")
+        raise NovaliteError(f"host {move['to_host']} cannot be reached over ssh at {at}: {last}")
 
 
 def host_keys() -> list[str]:

@@ -15,7 +15,7 @@ import stat
 import struct
 import typing as t
 
-from .._command import pipe
+from .._command import CommandError, pipe, run
 from .._confined import ANY_SIZE, Limits, run_confined
 from .._disk import layout, records, removed
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
@@ -29,6 +29,8 @@ from . import channel
 
 GIB = 1 << 30
 TRANSFER_TIMEOUT = 4 * 3600.0  # seconds
+KNOCK_TIMEOUT = 60.0  # seconds
+_NOTHING = "\0" * 1024  # the end of an archive: one without files
 CONSOLE = "console.log"
 DISKS = (layout.DISK, layout.EPHEMERAL, layout.SWAP)
 RESIZED = (*DISKS, layout.DISK_INFO, NOTE)  # what another size may change, or says that there was one
@@ -59,6 +61,23 @@ def send(
         pipe(tar, ssh, first_ok=(0, 1) if running else (0,), timeout=TRANSFER_TIMEOUT)
 
     in_threads(send, moves, workers=4)
+
+
+def knock(moves: t.Sequence[channel.Move], doors: t.Mapping[str, channel.Door]) -> None:
+    """See that each move's destination lets it in and unpacks what is sent, by sending it nothing. Raises
+    NovaliteError."""
+
+    def knock(move: channel.Move) -> None:
+        door = doors[move["to_host"]]
+        try:
+            run(channel.ssh(move["id"], door), stdin=_NOTHING, timeout=KNOCK_TIMEOUT)
+        except CommandError as error:
+            raise NovaliteError(
+                f"host {move['to_host']} cannot be reached over ssh from this host, as {door.login} at {door.address} "
+                f"port {door.port}: {error.stderr.strip()[-300:]}"
+            ) from None
+
+    in_threads(knock, moves, workers=4)
 
 
 def receive(
