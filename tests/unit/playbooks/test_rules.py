@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables
         ("launch", {"count": True}, "count=True is not a whole number"),
         ("launch", {"spawn_move_address": "maybe"}, "spawn_move_address='maybe' is not true or false"),
         ("launch", {"server": "web", "name": "db"}, "server and name mean the same: leave out name"),
-        ("launch", {"servers": "web"}, "servers='web' is no list: say -e @file.yml with servers: [...] in it"),
+        ("launch", {"servers": "web"}, "servers='web' is not a list: say -e @file.yml with servers: [...] in it"),
         ("launch", {"hints": "group"}, "hints='group' is not a mapping"),
         ("launch", {"scheduler": "luck"}, "scheduler='luck' is none of filter_scheduler, simple"),
         ("terminate", {"takeover": "true"}, "there is no variable 'takeover'"),
@@ -127,7 +127,7 @@ def test_one_word_is_said_or_the_other(playbook: str, said: tuple[str, ...], say
 
 def test_options_come_from_the_playbook_and_the_command_line() -> None:
     play = {"server": "web", "count": 2, "novalite_playbook": "launch", "playbook_dir": "/x"}
-    assert options(play, {"count": 3, "vault_token": 1}) == {"server": "web", "count": 3}
+    assert options("launch", play, {"count": 3, "vault_token": 1}) == {"server": "web", "count": 3}
 
 
 def test_what_the_inventory_says_beside_the_options_is_named() -> None:

@@ -55,6 +55,7 @@ from ..plugin_utils import _home
 from ..plugin_utils import _playbook_variables as rules
 from ..plugin_utils._playbooks import PLAYBOOKS
 from ..plugin_utils._startup import quicken
+from ..plugin_utils._texts import as_list
 
 CONTROLLER = "localhost"
 UNTAGGED = {"all", "untagged"}  # tags that stand for the tasks of our playbooks, which carry none
@@ -94,14 +95,14 @@ class LookupModule(LookupBase):
         if extra.get(rules.OPTIONS) is LookupModule.options:
             extra.pop(rules.OPTIONS, None)  # of the playbook before this one, and not said with -e
         if name not in entries and not foreign:  # one of ours imports it, and has been checked
-            self._hand_over(variables, extra)
+            self._hand_over(name, variables, extra)
             return
         if name in entries:
             _refuse_parts(name)
         controller = variables["hostvars"][CONTROLLER]
         own = _own(extra) or _own(controller)
         extra.update(rules.meant(name, extra, entries, foreign, own))
-        chosen = self._hand_over(variables, extra)
+        chosen = self._hand_over(name, variables, extra)
         ignored = rules.ignored(name, controller, chosen, own)
         rules.complete(name, chosen, extra, ignored)
         if ignored:
@@ -124,12 +125,12 @@ class LookupModule(LookupBase):
             host_variables = variables["hostvars"][host]  # its groups' variables, too
             rules.misspelt(host_variables, [*own, *_own(host_variables)], host)
 
-    def _hand_over(self, variables: JsonObject, extra: JsonObject) -> JsonObject:
-        """Put the options of the playbook where it reads them, and return them.
+    def _hand_over(self, name: str, variables: JsonObject, extra: JsonObject) -> JsonObject:
+        """Put the options of playbook `name` where it reads them, and return them.
 
         `variables` are the play's, with what playbooks say that import it, and without those of a host or group.
         """
-        LookupModule.options = rules.options(variables, extra)
+        LookupModule.options = rules.options(name, variables, extra)
         extra[rules.OPTIONS] = LookupModule.options
         return LookupModule.options
 
@@ -142,8 +143,10 @@ class LookupModule(LookupBase):
 
 def _own(variables: JsonMapping) -> list[str]:
     """The names that the operator uses for other things, as these variables say."""
-    names = variables.get("novalite_extra_variables") or []
-    return [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    try:
+        return [str(name) for name in as_list(variables.get("novalite_extra_variables"))]
+    except ValueError as error:
+        raise NovaliteError(f"novalite_extra_variables: {error}") from None
 
 
 def _entries(parts: str) -> tuple[set[str], bool]:

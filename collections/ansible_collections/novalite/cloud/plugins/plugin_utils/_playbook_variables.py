@@ -12,20 +12,14 @@ from __future__ import annotations
 import collections.abc as c
 import difflib
 import fnmatch
-import json
 
-from ansible.module_utils.common.validation import (
-    check_type_bool,
-    check_type_dict,
-    check_type_float,
-    check_type_int,
-    check_type_list,
-)
+from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_float, check_type_int
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import Json, JsonMapping, JsonObject
 from ._playbooks import JOBS, PLAYBOOKS, WORDS, Playbook
 from ._settings import INVENTORY, Variable
+from ._texts import as_list
 
 OPTIONS = "novalite_options"  # the variable by which playbooks read their options
 NAMESPACES = ("novalite_", "compute_node_", "controller_", "interfaces_", "move_", "power_", "reclaim_", "spawn_")
@@ -64,13 +58,18 @@ def meant(name: str, extra: JsonMapping, entries: c.Collection[str], foreign: bo
     return values
 
 
-def options(play: JsonMapping, extra: JsonMapping) -> JsonObject:
-    """Return what playbooks are asked, of the variables of a play, without any host's, and the extra variables.
+def options(name: str, play: JsonMapping, extra: JsonMapping) -> JsonObject:
+    """Return what playbook `name` is asked, of the variables of a play, without any host's, and the extra variables;
+    values in their types, as far as the playbook knows them. Raises NovaliteError.
 
     The inventory has no part in it: `servers` there may be the operator's time servers, `host` anything at all.
     """
-    variables = {**play, **extra}
-    return {name: variables[name] for name in WORDS if name in variables}
+    variables, known = {**play, **extra}, PLAYBOOKS[name].variables
+    return {
+        word: _converted(word, variables[word], known[word]) if word in known else variables[word]
+        for word in WORDS
+        if word in variables
+    }
 
 
 def complete(name: str, chosen: JsonMapping, extra: c.Container[str], ignored: c.Collection[str]) -> None:
@@ -176,14 +175,10 @@ def _converted(word: str, value: Json, variable: Variable) -> Json:
 
 
 def _list(shown: str, word: str, value: Json, variable: Variable) -> list[Json]:
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise NovaliteError(f"{shown} is no list in JSON: {error}") from error
-    if isinstance(value, str) and variable.commas:
-        return [part.strip() for part in check_type_list(value) if part.strip()]
-    if not isinstance(value, list):
-        remedy = f"-e {word}=a,b" if variable.commas else f"-e @file.yml with {word}: [...] in it"
-        raise NovaliteError(f"{shown} is no list: say {remedy}")
-    return value
+    remedy = f"-e {word}=a,b" if variable.commas else f"-e @file.yml with {word}: [...] in it"
+    if isinstance(value, str) and not variable.commas and not value.lstrip().startswith("["):
+        raise NovaliteError(f"{shown} is not a list: say {remedy}")
+    try:
+        return as_list(value)
+    except ValueError:
+        raise NovaliteError(f"{shown} is not a list: say {remedy}") from None
