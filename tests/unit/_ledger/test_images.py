@@ -35,7 +35,7 @@ def sha256(path: pathlib.Path) -> str:
 @pytest.fixture
 def disk(tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "disk.raw"
-    path.write_bytes(bytes(range(256)) * 4096)
+    path.write_bytes((bytes(510) + b"\x55\xaa") * 2048)  # with a boot signature
     return path
 
 
@@ -109,7 +109,7 @@ def test_an_unchanged_file_is_read_once(run: Run, disk: pathlib.Path, monkeypatc
     assert not run("image", images=[item])["changed"]
     run("image", images=[item])
     assert len(read) == 2
-    disk.write_bytes(b"x" * 2 * MIB)
+    disk.write_bytes((b"x" * 510 + b"\x55\xaa") * 4096)
     changed = run("image", images=[item])
     assert len(read) == 3
     assert changed["diff"]["before"]["images"]["tiny"]["checksum"] == first["images"][0]["checksum"]

@@ -39,7 +39,7 @@ def stack(tmp_path: pathlib.Path) -> Document:
         "name": "shop",
         "project": {"name": "shop", "quotas": {"cores": 30}},
         "flavors": [{"name": "small", "vcpus": 1, "memory_mb": 96}, {"name": "large", "vcpus": 2, "memory_mb": 96}],
-        "images": [{"name": "linux", "source": str(tmp_path / "disk"), "disk_format": "raw"}],
+        "images": [{"name": "linux", "source": str(tmp_path / "disk"), "disk_format": "raw", "any_content": True}],
         "networks": [{"name": "front", "cidr": "10.60.0.0/24"}, {"name": "back", "cidr": "10.61.0.0/24"}],
         "keys": [{"name": "me", "public_key": KEY}],
         "security_groups": [
@@ -322,7 +322,7 @@ def test_any_document_carried_out_leaves_nothing_to_do(
 
 def test_the_playbook_plans_and_answers_by_its_exit_code(tmp_path: pathlib.Path) -> None:
     """The real ansible-playbook, in check mode, over a ledger that is not there yet."""
-    (tmp_path / "disk").write_bytes(bytes(512))
+    (tmp_path / "disk").write_bytes(bytes(510) + b"\x55\xaa")
     path = tmp_path / "cloud.yml"
     path.write_text("stack:\n  project: demo\n  images:\n    - {name: linux, source: '{{ disk }}', disk_format: raw}\n")
     command = [

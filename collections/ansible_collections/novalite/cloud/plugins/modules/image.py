@@ -48,6 +48,13 @@ options:
       checksum:
         description: C(sha256:) and 64 hexadecimal digits. Required for a URL, computed for a local file.
         type: str
+      any_content:
+        description:
+          - Takes a raw disk in a local file whatever it holds. Otherwise it must have a partition table, a boot
+            signature or a file system, since most files without one are no disks.
+          - Compressed files, archives and web pages are refused all the same.
+        type: bool
+        default: false
       kernel:
         description:
           - Kernel that the hypervisor starts, instead of the disk's boot loader.
@@ -163,6 +170,7 @@ ARGUMENT_SPEC = {
             "source": {"type": "str"},
             "disk_format": {"type": "str", "choices": ["raw", "qcow2"]},
             "checksum": {"type": "str"},
+            "any_content": {"type": "bool", "default": False},
             "kernel": {"type": "raw"},
             "ramdisk": {"type": "raw"},
             "cmdline": {"type": "str"},

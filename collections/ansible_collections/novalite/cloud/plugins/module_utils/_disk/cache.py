@@ -10,7 +10,6 @@ its own overlay gains nothing: `-F raw` is right for ever (Nova: force_raw_image
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import shutil
@@ -26,6 +25,8 @@ from .._json import JsonObject
 from . import layout
 from .download_request import Report, Source, Transfer, remove_part
 from .inspect import DEFAULT_LIMIT, inspect_image
+from .likeness import Content
+from .sparse import sha256_of
 
 KINDS = ("disk", "kernel", "ramdisk")
 CHUNK = 1 << 20
@@ -258,17 +259,15 @@ def _verify(image: Image, part: str) -> None:
 
 def checksum_of(path: str) -> str:
     """The "sha256:<hex>" of the file `path`."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        while chunk := handle.read(CHUNK):
-            digest.update(chunk)
-    return f"sha256:{digest.hexdigest()}"
+    with open(path, "rb", buffering=0) as handle:
+        return f"sha256:{sha256_of(handle.fileno())}"
 
 
 def _convert(image: Image, part: str, converted: str) -> None:
     disk_format = image.disk_format or ""
     limit = min(image.max_virtual_size or DEFAULT_LIMIT, DEFAULT_LIMIT)
-    virtual_size = inspect_image(part, disk_format, limit=limit, name=str(image)).virtual_size
+    content: Content = "unpacked" if image.is_url else "any"  # what lies on the controller was looked at there
+    virtual_size = inspect_image(part, disk_format, limit=limit, name=str(image), content=content).virtual_size
     _check_virtual_size(image, virtual_size)
     info = _ask_qemu(image, ["info", "--output=json", "-f", disk_format, part])
     # Our own reader has refused these already; QEMU's opinion is asked because QEMU will open the file.

@@ -18,6 +18,8 @@ import struct
 
 from .._errors import ImageRefusedError, NovaliteError
 from .._host import opened
+from . import likeness
+from .likeness import Content
 
 DISK_FORMATS = ("raw", "qcow2")
 DEFAULT_LIMIT = 16 << 40  # bytes; a 1 PiB qcow2 is a file of 17 MB, and a raw base file must be able to hold it
@@ -79,11 +81,15 @@ class ImageInfo:
     size: int
 
 
-def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name: str | None = None) -> ImageInfo:
+def inspect_image(
+    path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name: str | None = None, content: Content = "any"
+) -> ImageInfo:
     """Return what the file `path` holds, which must be `disk_format` ("raw" or "qcow2") and stand on its own.
 
-    `limit` is the greatest virtual size in bytes, `name` what messages call the file. Raises NovaliteError, which says
-    what was declared and what was found, for another format, a backing or data file, encryption, damage, a bomb.
+    `limit` is the greatest virtual size in bytes, `name` what messages call the file, `content` what a raw file may
+    hold: "any" thing, for a guest's disk is the guest's; what is "unpacked", so no archive; a "disk" that shows a sign.
+    Raises NovaliteError, which says what was declared and what was found, for another format, a backing or data file,
+    encryption, damage, a bomb.
     """
     name = name or f"image file '{path}'"
     if disk_format not in DISK_FORMATS:
@@ -92,7 +98,7 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
         )
     try:
         with opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:  # a FIFO would block the open
-            info = _inspect(fd, disk_format, name)
+            info = _inspect(fd, disk_format, name, content)
     except OSError as error:
         raise NovaliteError(f"{name} cannot be read: {error.strerror}") from error
     if info.virtual_size == 0:
@@ -113,13 +119,15 @@ def qcow2_size(path: str) -> int:
     return int(size) if magic == QCOW2_MAGIC else 0
 
 
-def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
+def _inspect(fd: int, disk_format: str, name: str, content: Content) -> ImageInfo:
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):  # a device could be read for ever
         raise ImageRefusedError(f"{name} is not a regular file")
     size = status.st_size
     head = os.pread(fd, HEAD_BYTES, 0)
     detected = _detect(head, os.pread(fd, SECTOR, max(0, size - SECTOR)))
+    if detected == "raw" and (detected != disk_format or content != "any"):
+        _refuse_unlike(likeness.head_of(fd), disk_format, name, content)
     if detected != disk_format:
         raise ImageRefusedError(
             f"{name} was declared {disk_format} but its content is {detected}; "
@@ -129,6 +137,19 @@ def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
         return _Qcow2(name, fd, head, size).info()
     # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
     return ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
+
+
+def _refuse_unlike(head: bytes, disk_format: str, name: str, content: Content) -> None:
+    """Raise ImageRefusedError for a file that begins with `head`, has no format of QEMU's, and seems to be no disk."""
+    if packed := likeness.is_packed(head):
+        raise ImageRefusedError(f"{name}, declared {disk_format}, is {packed}")
+    if likeness.shows_disk(head) or not head or (disk_format == "raw" and content != "disk"):
+        return
+    if disk_format != "raw":
+        what = likeness.is_text(head) or "raw, and no disk either"
+        raise ImageRefusedError(f"{name} was declared {disk_format} but its content is {what}")
+    what = likeness.is_text(head) or "no disk: it has no partition table, boot signature or file system"
+    raise ImageRefusedError(f"{name}, declared raw, is {what}. If it is meant, say so with any_content: true")
 
 
 def _detect(head: bytes, tail: bytes) -> str:

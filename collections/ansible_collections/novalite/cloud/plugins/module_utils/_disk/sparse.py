@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import hashlib
 import os
 import stat
 import typing as t
@@ -55,6 +56,22 @@ def data_of(fd: int) -> t.Iterator[tuple[int, int]]:
             raise
         end = os.lseek(fd, start, os.SEEK_HOLE)
         yield start, end
+
+
+def sha256_of(fd: int, report: t.Callable[[int], object] = lambda _done: None) -> str:
+    """The SHA-256 of a file in hexadecimal. Holes are not read. `report` is told the bytes that were gone through."""
+    digest, done, size = hashlib.sha256(), 0, os.fstat(fd).st_size
+    zeros = memoryview(bytes(CHUNK))
+    for start, end in (*data_of(fd), (size, size)):
+        os.lseek(fd, start, os.SEEK_SET)
+        while done < end:
+            chunk = zeros[: start - done] if done < start else os.read(fd, min(CHUNK, end - done))
+            if not chunk:  # it was cut meanwhile
+                return digest.hexdigest()
+            digest.update(chunk)
+            done += len(chunk)
+            report(done)
+    return digest.hexdigest()
 
 
 def _fill(fd: int, start: int, end: int, read: t.Callable[[int, int], bytes]) -> None:

@@ -5,21 +5,25 @@
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import os
 import re
 import stat
+import time
 import typing as t
 import urllib.parse
 
 from ..._disk.inspect import inspect_image
+from ..._disk.sparse import sha256_of
 from ..._errors import ImageRefusedError, NovaliteError
 from ..._rules.records import check_text
 
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 SOURCE_LENGTH = 2048
 FILE_URL = "file://"
-CHUNK = 1 << 20
+LOG = logging.getLogger("novalite.images")
+REPORT_AFTER, REPORT_EVERY = 5.0, 30.0  # seconds
+GIB = 1 << 30
 # What a host opens as a disk, and as which format. The rest is kept and given back, and no program of ours reads it.
 LAUNCHED_AS = {"raw": "raw", "qcow2": "qcow2", "ami": "raw"}
 
@@ -28,12 +32,15 @@ LAUNCHED_AS = {"raw": "raw", "qcow2": "qcow2", "ami": "raw"}
 File = dict[str, t.Any]
 
 
-def measure(what: str, source: str, checksum: str | None, disk_format: str | None, known: File | None) -> File:
+def measure(
+    what: str, source: str, checksum: str | None, disk_format: str | None, known: File | None, any_content: bool = False
+) -> File:
     """Return the record of `source`, an absolute path or file: URL on the controller, or an http(s) URL.
 
     A local file is read in full, unless its size and time are those of `known`: it must be what `disk_format` says
     (None: a kernel or ramdisk, which has no format), and match `checksum` when one is given. A URL is not fetched, and
-    needs its checksum. `what` names the image in errors. Raises NovaliteError.
+    needs its checksum. `what` names the image in errors. A raw disk shows a sign that it is one, unless it is meant to
+    have `any_content`. Raises NovaliteError.
     """
     check_text(f"{what}: source", source, SOURCE_LENGTH)
     if checksum is not None and not CHECKSUM.fullmatch(checksum):
@@ -45,7 +52,7 @@ def measure(what: str, source: str, checksum: str | None, disk_format: str | Non
     if not os.path.isabs(source):
         raise NovaliteError(f"{what}: source {source!r} is neither an absolute path nor an http(s) URL")
     try:
-        return _local(what, source, checksum, disk_format, known)
+        return _local(what, source, checksum, disk_format, known, any_content)
     except OSError as error:
         raise NovaliteError(f"{what}: source {source} on the controller: {error.strerror}") from error
 
@@ -56,10 +63,32 @@ def inspected(path: str, disk_format: str, name: str) -> int:
     Raises ImageRefusedError, which calls the file `name`.
     """
     if disk_format in LAUNCHED_AS:
-        return inspect_image(path, LAUNCHED_AS[disk_format], name=name).virtual_size
+        return inspect_image(path, LAUNCHED_AS[disk_format], name=name, content="unpacked").virtual_size
     if not os.stat(path).st_size:
         raise ImageRefusedError(f"{name} are empty")
     return 0
+
+
+class _Progress:
+    """Lines of the log about a file that takes long to read."""
+
+    def __init__(self, what: str, size: int) -> None:
+        self.what = what
+        self.size = size
+        self.began = time.monotonic()
+        self.next = self.began + REPORT_AFTER
+
+    def report(self, done: int) -> None:
+        """Say how much is `done`, in bytes, and how long the rest will take; now and then."""
+        now = time.monotonic()
+        if now < self.next:
+            return
+        self.next = now + REPORT_EVERY
+        left = (now - self.began) * (self.size - done) / done
+        LOG.info(
+            "%s: its checksum is computed: %.1f of %.1f GiB, about %d s left",
+            self.what, done / GIB, self.size / GIB, left,
+        )  # fmt: skip
 
 
 def _path_of(what: str, source: str) -> str:
@@ -86,7 +115,9 @@ def _remote(what: str, source: str, checksum: str | None) -> File:
     return {"source": source, "checksum": checksum, "size": 0, "virtual_size": 0, "stat": None}
 
 
-def _local(what: str, source: str, checksum: str | None, disk_format: str | None, known: File | None) -> File:
+def _local(
+    what: str, source: str, checksum: str | None, disk_format: str | None, known: File | None, any_content: bool
+) -> File:
     # O_NONBLOCK: to open a FIFO would wait for its writer
     with open(os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb", buffering=0) as handle:
         status = os.fstat(handle.fileno())
@@ -100,13 +131,14 @@ def _local(what: str, source: str, checksum: str | None, disk_format: str | None
         else:
             virtual_size = 0
             if disk_format is not None:
-                virtual_size = inspect_image(source, disk_format, name=f"{what}: source {source}").virtual_size
-            digest = hashlib.sha256()
-            while chunk := handle.read(CHUNK):
-                digest.update(chunk)
+                virtual_size = inspect_image(
+                    source, disk_format, name=f"{what}: source {source}", content="unpacked" if any_content else "disk"
+                ).virtual_size
+            progress = _Progress(f"{what}: source {source}", status.st_size)
+            checksum_there = sha256_of(handle.fileno(), progress.report)
             file = {
                 "source": source,
-                "checksum": f"sha256:{digest.hexdigest()}",
+                "checksum": f"sha256:{checksum_there}",
                 "size": status.st_size,
                 "virtual_size": virtual_size,
                 "stat": seen,

@@ -125,7 +125,7 @@ def _measured(item: JsonMapping, before: Image | None) -> Files:
         if before is not None and before["disk_format"] == disk_format:
             known = {key: before[key] for key in ("source", "checksum", "size", "virtual_size")}
             known["stat"] = stats.get("disk")
-        files["disk"] = measure(what, source, item["checksum"], disk_format, known)
+        files["disk"] = measure(what, source, item["checksum"], disk_format, known, bool(item.get("any_content")))
     for kind in BOOT_FILES:
         if item[kind] is not None:
             known = {**before[kind], "virtual_size": 0, "stat": stats.get(kind)} if before and before[kind] else None

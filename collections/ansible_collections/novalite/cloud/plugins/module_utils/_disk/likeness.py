@@ -1,0 +1,111 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files that are taken for disk images and are none: compressed ones, archives, web pages; and signs of a raw disk.
+
+Nothing is opened as what it looks like here: how a file is opened is declared, and what a guest may have written
+decides nothing (CVE-2015-5163, CVE-2024-32498). What is found is for the message by which a file is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+Content = t.Literal["any", "unpacked", "disk"]  # what a raw file may hold
+_COMPRESSED = "{0} file: unpack it first ({1})"
+_ARCHIVE = "{0} archive: unpack it first ({1}), and register the disk in it"
+# (offset, magic, what it is and the remedy)
+_PACKED: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\xfd7zXZ\0", _COMPRESSED.format("an xz", "unxz")),
+    (0, b"\x1f\x8b\x08", _COMPRESSED.format("a gzip", "gunzip")),
+    (0, b"\x28\xb5\x2f\xfd", _COMPRESSED.format("a zstd", "unzstd")),
+    (0, b"BZh", _COMPRESSED.format("a bzip2", "bunzip2")),
+    (0, b"\x04\x22\x4d\x18", _COMPRESSED.format("an lz4", "unlz4")),
+    (0, b"\x02\x21\x4c\x18", _COMPRESSED.format("an lz4", "unlz4")),
+    (0, b"LZIP\x01", _COMPRESSED.format("an lzip", "lzip -d")),
+    (0, b"\x89LZO\0\r\n\x1a\n", _COMPRESSED.format("an lzop", "lzop -d")),
+    (0, b"\x5d\0\0", _COMPRESSED.format("an lzma", "unlzma")),
+    (0, b"\x1f\x9d\x90", _COMPRESSED.format("a compress (.Z)", "uncompress")),
+    (0, b"PK\x03\x04", _ARCHIVE.format("a ZIP", "unzip")),
+    (0, b"PK\x05\x06", _ARCHIVE.format("an empty ZIP", "unzip")),
+    (0, b"7z\xbc\xaf\x27\x1c", _ARCHIVE.format("a 7z", "7z x")),
+    (0, b"Rar!\x1a\x07", _ARCHIVE.format("a RAR", "unrar x")),
+    (0, b"!<arch>\n", _ARCHIVE.format("an ar", "ar x")),
+    (0, b"070701", _ARCHIVE.format("a cpio", "cpio -i")),
+    (0, b"070702", _ARCHIVE.format("a cpio", "cpio -i")),
+    (0, b"070707", _ARCHIVE.format("a cpio", "cpio -i")),
+    (0, b"MSWIM\0\0\0", _ARCHIVE.format("a WIM", "wimapply")),
+    (0, b"\xed\xab\xee\xdb", _ARCHIVE.format("an RPM", "rpm2cpio")),
+    (257, b"ustar", _ARCHIVE.format("a tar (such as an OVA)", "tar -xf")),
+)
+_PAGES = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
+_PAGE = "a web page or XML: what was downloaded is not the image; fetch it by the link of the file itself"
+_TEXT = "a text: what was downloaded is not the image, but perhaps an error or a pointer to it (Git LFS, metalink)"
+BOOT_SIGNATURE = b"\x55\xaa"
+_SIGNS: tuple[tuple[int, bytes], ...] = (
+    (510, BOOT_SIGNATURE),  # of a partition table in the MBR, of GPT's protective one, of FAT and NTFS
+    (512, b"EFI PART"),
+    (4096, b"EFI PART"),  # of 4 KiB sectors
+    (512, b"\x57\x45\x56\x82"),  # BSD disklabel
+    (508, b"\xda\xbe"),  # Sun disklabel
+    (0, b"ER\x02\0"),  # Apple partition map
+    (0, b"ER\x08\0"),
+    (0, b"\xc9\xc2\xd4\xf3"),  # IPL1, and volume labels of s390
+    (8192, b"\xe5\xd6\xd3\xf1"),
+    (0, b"zIPL"),
+    (1080, b"\x53\xef"),  # ext2, ext3, ext4
+    (0, b"XFSB"),
+    (65600, b"_BHRfS_M"),  # Btrfs
+    (1024, b"\x10\x20\xf5\xf2"),  # F2FS
+    (1024, b"\xe2\xe1\xf5\xe0"),  # EROFS
+    (1024, b"H+\0\x04"),  # HFS+
+    (32, b"NXSB"),  # APFS
+    (0, b"hsqs"),  # SquashFS
+    (0, b"\x45\x3d\xcd\x28"),  # CramFS
+    (0, b"-rom1fs-"),
+    (32768, b"JFS1"),
+    (65588, b"ReIsEr"),
+    (32769, b"CD001"),  # ISO 9660
+    (32769, b"BEA01"),  # UDF
+    (3, b"EXFAT   "),
+    (4086, b"SWAPSPACE2"),
+    (0, b"LABELONE"),  # LVM, in one of the first four sectors
+    (512, b"LABELONE"),
+    (1024, b"LABELONE"),
+    (1536, b"LABELONE"),
+    (4096, b"\xfc\x4e\x2b\xa9"),  # MD RAID
+    (0, b"\xfc\x4e\x2b\xa9"),
+    (9564, b"\x19\x01\x54\x19"),  # UFS2, UFS1
+    (65536 + 1372, b"\x19\x01\x54\x19"),
+)
+HEAD = max(offset + len(magic) for offset, magic in (*_SIGNS, *((at, magic) for at, magic, _what in _PACKED)))
+
+
+def is_packed(head: bytes) -> str | None:
+    """What the file that begins with `head` is, with the remedy, where it is compressed, an archive, or a page; None
+    for everything else. A disk that a machine boots from is one, whatever its boot code is like."""
+    if head[510:512] == BOOT_SIGNATURE:
+        return None
+    for offset, magic, what in _PACKED:
+        if head[offset : offset + len(magic)] == magic:
+            return what
+    text = head[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    return _PAGE if text.startswith(_PAGES) else None
+
+
+def is_text(head: bytes) -> str | None:
+    """The same of one that is nothing but text."""
+    first = head[:512]
+    printable = first and all(byte >= 32 or byte in b"\t\n\r\f\x1b" for byte in first) and 127 not in first
+    return _TEXT if printable and first.isascii() else None
+
+
+def shows_disk(head: bytes) -> bool:
+    """Tell whether there is a partition table, a boot signature or a file system."""
+    return any(head[offset : offset + len(magic)] == magic for offset, magic in _SIGNS)
+
+
+def head_of(fd: int) -> bytes:
+    """The part of a file that all of this is judged by."""
+    return os.pread(fd, HEAD, 0)

@@ -1,0 +1,188 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What people register as a disk and is none is named with its remedy; a disk is one, whatever made its file system."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import typing as t
+import zipfile
+import zlib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import likeness, sparse
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.inspect import inspect_image
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.likeness import Content
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ImageRefusedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files
+
+DECLARED = ("raw", "qcow2")
+
+
+def _tar(content: bytes) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        member = tarfile.TarInfo("disk.vmdk")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return made.getvalue()
+
+
+def _zip(content: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("disk.img", content)
+    return made.getvalue()
+
+
+def _by(*command: str) -> t.Callable[[bytes], bytes]:
+    return lambda content: subprocess.run(command, input=content, capture_output=True, check=True).stdout
+
+
+# What it is called -> how it is made, of any content
+PACKED: dict[str, t.Callable[[bytes], bytes]] = {
+    "an xz file": lzma.compress,
+    "an lzma file": lambda content: lzma.compress(content, lzma.FORMAT_ALONE),
+    "a gzip file": gzip.compress,
+    "a bzip2 file": bz2.compress,
+    r"a tar \(such as an OVA\) archive": _tar,
+    "a ZIP archive": _zip,
+    "a web page": lambda content: b"\n <!DOCTYPE html><title>404</title>" + content.hex().encode(),
+    "a web page or XML": lambda content: b"\xef\xbb\xbf<?xml version='1.0'?><metalink/>" + content.hex().encode(),
+}
+PACKED |= {
+    name: _by(*command)
+    for name, command in {
+        "a zstd file": ("zstd", "-qc"),
+        "an lz4 file": ("lz4", "-qc"),
+        "a compress": ("compress", "-c"),
+    }.items()
+    if shutil.which(command[0])
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("content", ["unpacked", "disk"])
+@pytest.mark.parametrize("declared", DECLARED)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(inside=st.binary(max_size=4096))
+def test_what_is_to_be_unpacked_is_named(
+    tmp_path: pathlib.Path, name: str, content: Content, declared: str, inside: bytes
+) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(PACKED[name](inside))
+    with pytest.raises(ImageRefusedError, match=f"declared {declared}, is {name}.*: ") as caught:
+        inspect_image(str(path), declared, content=content)
+    assert "declare the right" not in str(caught.value)
+
+
+MADE = {
+    "ext4": ("mkfs.ext4", "-qF"),
+    "xfs": ("mkfs.xfs", "-qf"),
+    "btrfs": ("mkfs.btrfs", "-qf"),
+    "vfat": ("mkfs.vfat",),
+    "swap": ("mkswap", "-q"),
+    "a partition table": ("sfdisk", "-q", "--label=dos"),
+    "GPT": ("sfdisk", "-q", "--label=gpt"),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_disk_shows_what_it_is(tmp_path: pathlib.Path, name: str) -> None:
+    command = MADE[name]
+    if shutil.which(command[0], path="/usr/sbin:/sbin") is None:
+        pytest.skip(f"{command[0]} is not installed")
+    path = tmp_path / "disk"
+    with path.open("wb") as file:
+        file.truncate(400 << 20)
+    subprocess.run(
+        [shutil.which(command[0], path="/usr/sbin:/sbin") or "", *command[1:], path],
+        input=b",,L\n",
+        check=True,
+        capture_output=True,
+    )
+    assert inspect_image(str(path), "raw", content="disk").disk_format == "raw"
+    with pytest.raises(ImageRefusedError, match="declared qcow2 but its content is raw; declare the right disk_format"):
+        inspect_image(str(path), "qcow2", content="disk")
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(content=st.binary(min_size=1, max_size=2048))
+def test_anything_else_is_a_raw_disk_when_it_is_meant(tmp_path: pathlib.Path, content: bytes) -> None:
+    """A guest's own disk, of which `any` is asked, is never judged by what the guest wrote."""
+    if likeness.shows_disk(content) or likeness.is_packed(content) or content.startswith((b"QFI", b"KDMV")):
+        return
+    path = tmp_path / "image"
+    path.write_bytes(content)
+    meant: tuple[Content, ...] = ("any", "unpacked")
+    for each in meant:
+        assert inspect_image(str(path), "raw", content=each).size == len(content)
+    with pytest.raises(ImageRefusedError, match="any_content: true"):
+        inspect_image(str(path), "raw", content="disk")
+    with pytest.raises(ImageRefusedError, match=r"declared qcow2 but its content is (raw, and no|a text)") as caught:
+        inspect_image(str(path), "qcow2")
+    assert "any_content" not in str(caught.value)
+
+
+def test_what_a_guest_wrote_does_not_hide_its_disk(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(lzma.compress(b"x").ljust(510, b"\0") + b"\x55\xaa" + bytes(512))
+    assert inspect_image(str(path), "raw", content="disk").disk_format == "raw"
+    path.write_bytes(gzip.compress(b"x"))
+    assert inspect_image(str(path), "raw").disk_format == "raw"
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5 << 20), st.binary(max_size=9000)), max_size=4), st.integers(0, 6 << 20))
+def test_a_checksum_is_the_same_with_holes(tmp_path: pathlib.Path, parts: list[tuple[int, bytes]], size: int) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        for at, data in parts:
+            os.pwrite(file.fileno(), data, at)
+        file.truncate(max(size, os.fstat(file.fileno()).st_size))
+    reports: list[int] = []
+    with path.open("rb") as file:
+        assert sparse.sha256_of(file.fileno(), reports.append) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert reports == sorted(set(reports)) and (reports[-1:] or [0]) == [path.stat().st_size]
+
+
+def test_holes_are_not_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(1 << 28)
+        os.pwrite(file.fileno(), b"x" * 4096, 1 << 27)
+    read: list[int] = []
+    real = os.read
+
+    def counted(fd: int, length: int) -> bytes:
+        read.append(length)
+        return real(fd, length)
+
+    monkeypatch.setattr(os, "read", counted)
+    with path.open("rb", buffering=0) as handle:
+        sparse.sha256_of(handle.fileno())
+    assert sum(read) <= 1 << 20
+
+
+def test_a_large_file_says_how_far_it_is(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(image_files, "REPORT_AFTER", 0.0)
+    path = tmp_path / "large"
+    path.write_bytes(bytes(510) + b"\x55\xaa" + zlib.compress(b"") * (1 << 18))
+    with caplog.at_level("INFO", "novalite.images"):
+        image_files.measure("image 'large'", str(path), None, "raw", None)
+    assert "image 'large': source" in caplog.text and "s left" in caplog.text
