@@ -12,6 +12,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sqlite_engine import check_whole
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
@@ -51,12 +52,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _look_at_ledger(settings: Settings) -> None:
+    """Raise NovaliteError for a ledger that cannot be opened, or is damaged."""
+    engine = open_ledger(settings.home, settings.ledger_url)
+    try:
+        check_whole(engine)
+    finally:
+        engine.dispose()
+
+
 def _serve(settings: Settings, options: argparse.Namespace) -> int:
     from . import API
     from .server import serve_api
 
     # here, where a person reads what is wrong, and not in every worker
-    open_ledger(settings.home, settings.ledger_url).dispose()
+    _look_at_ledger(settings)
     settings.check()
     serve_api(settings, options.bind or settings.api_bind, API, jobs=not options.no_worker)
     return 0
@@ -67,7 +77,7 @@ def _serve_metadata(settings: Settings, options: argparse.Namespace) -> int:
     from .server import Server
 
     create_app(settings, ["metadata"])
-    open_ledger(settings.home, settings.ledger_url).dispose()
+    _look_at_ledger(settings)
     bind = options.bind or settings.metadata_bind
     Server(settings, bind, ["metadata"], workers=settings.workers, threads=settings.threads).run()
     return 0

@@ -22,10 +22,10 @@ from .._confined import Limits, run_confined
 from .._errors import ImageRefusedError, NovaliteError
 from .._host import in_threads, locked, make_private, remove_file, remove_stale, sync
 from .._json import JsonObject
+from .._likeness import Content
 from . import layout
 from .download_request import Report, Source, Transfer, remove_part
 from .inspect import DEFAULT_LIMIT, inspect_image
-from .likeness import Content
 from .sparse import sha256_of
 
 KINDS = ("disk", "kernel", "ramdisk")

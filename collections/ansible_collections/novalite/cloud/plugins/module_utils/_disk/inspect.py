@@ -16,10 +16,10 @@ import os
 import stat
 import struct
 
+from .. import _likeness as likeness
 from .._errors import ImageRefusedError, NovaliteError
 from .._host import opened
-from . import likeness
-from .likeness import Content
+from .._likeness import Content
 
 DISK_FORMATS = ("raw", "qcow2")
 DEFAULT_LIMIT = 16 << 40  # bytes; a 1 PiB qcow2 is a file of 17 MB, and a raw base file must be able to hold it

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import sqlite3
@@ -20,7 +21,8 @@ from ..._errors import BehindError, BusyError, ConflictError, NovaliteError, Und
 from ..._host import STATE_DIR, locked
 from . import behind, clock, known
 from .revisions import BUSY_TIMEOUT, FILE_NAME, HEAD, REVISIONS
-from .sqlite_engine import DEFERRED, of_file, prepared
+from .sqlite_engine import DEFERRED, file_of, of_file, prepared
+from .sqlite_files import damage, trouble
 from .tables import ledger_identity
 
 # What others name of SQLAlchemy, who do not import it. DataError: of a value that the database does not take.
@@ -32,6 +34,7 @@ DEFAULT_HOME = STATE_DIR
 MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
 
 MIGRATION_LOCK = 0x6E6F7661  # PostgreSQL advisory lock
+UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError)  # of what was not written as it is read
 # PostgreSQL's SQLSTATE for a wait that was given up, and for a transaction that it ended so that others can go on
 LOCK_NOT_AVAILABLE, UNDONE = "55P03", ("40001", "40P01")
 
@@ -51,7 +54,7 @@ def open_ledger(
     Raises NovaliteError: no usable directory, no connection, a ledger newer than the code, not a ledger, or gone.
     """
     place = place_of(home, url)
-    with clear_errors(place.shown):
+    with clear_errors(place.shown, place.path):
         if place.url is not None:
             return _open_server(place, check_mode, known.verifier(place, anew, verify))
         try:
@@ -116,7 +119,7 @@ def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool 
     One that writes while the ledger is behind its hosts ends in BehindError, unless it belongs to those that go on
     `while_behind`: logins, workers' signs of life, and whatever brings the ledger up to date.
     """
-    with clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
+    with clear_errors("the ledger", file_of(engine)), engine.connect() as connection, connection.begin() as unit:
         refusal = None if while_behind else behind.refusal(connection)
         with contextlib.nullcontext() if refusal is None else _read_only(connection, refusal):
             yield connection
@@ -142,7 +145,7 @@ def _read_only(connection: sa.Connection, refusal: BehindError) -> t.Iterator[No
 @contextlib.contextmanager
 def reading(engine: sa.Engine) -> t.Iterator[sa.Connection]:
     """One consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
-    with clear_errors("the ledger"), engine.connect().execution_options(**DEFERRED) as connection:
+    with clear_errors("the ledger", file_of(engine)), engine.connect().execution_options(**DEFERRED) as connection:
         yield connection
 
 
@@ -355,10 +358,15 @@ def move_to_revision(connection: sa.Connection, revision: str) -> None:
 
 
 @contextlib.contextmanager
-def clear_errors(shown: str) -> t.Iterator[None]:
-    """Say in one line what the database refused; never the values of an SQL statement."""
+def clear_errors(shown: str, path: str = "") -> t.Iterator[None]:
+    """Say in one line what the database refused; never the values of an SQL statement. `path`: the ledger's file."""
     try:
         yield
+    except UNREADABLE as error:
+        what = damage(path) if path else None
+        if what is None:
+            raise  # our own mistake
+        raise NovaliteError(f"{shown} cannot be used: {what}") from error
     except (sa.exc.OperationalError, sqlite3.DatabaseError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         state = getattr(getattr(error, "orig", None), "sqlstate", None)
@@ -368,14 +376,14 @@ def clear_errors(shown: str) -> t.Iterator[None]:
             raise BusyError(
                 f"another run has held the ledger for {BUSY_TIMEOUT:g} s; wait for it to finish and run again"
             ) from error
-        raise NovaliteError(f"{shown} cannot be used: {reason}") from error
+        raise NovaliteError(f"{shown} cannot be used: {trouble(path, error) or reason}") from error
     except sa.exc.IntegrityError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
     except (sa.exc.DataError, sa.exc.InternalError, sa.exc.NotSupportedError, sa.exc.ProgrammingError):
         raise  # our own mistakes
     except sa.exc.DatabaseError as error:
-        raise NovaliteError(f"{shown} cannot be used: {error.orig}") from error
+        raise NovaliteError(f"{shown} cannot be used: {trouble(path, error) or error.orig}") from error
 
 
 def inserted_id(result: sa.CursorResult[t.Any]) -> int:

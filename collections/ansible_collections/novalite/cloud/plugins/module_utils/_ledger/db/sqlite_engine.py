@@ -7,14 +7,17 @@ open."""
 from __future__ import annotations
 
 import os
-import pathlib
 import sqlite3
 import typing as t
 
 import sqlalchemy as sa
 from sqlalchemy import event
 
+from ..._errors import NovaliteError
+from .sqlite_files import Immutable, connect, damage
+
 DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
+_LOOK = "novalite_look"  # whom the connection was first given to
 _FILE = "novalite_file"  # which file a connection is to, in the record that the pool has of it
 
 
@@ -24,14 +27,9 @@ def of_file(path: str, timeout: float, verify: t.Callable[[sqlite3.Connection | 
     `verify` is shown each new connection, and None where the file is gone; what it raises is raised for whoever asked
     for one. A connection to a file that was replaced meanwhile is given up: it would write where nobody reads.
     """
-    uri = f"{pathlib.Path(path).as_uri()}?mode=rw"
     url = sa.URL.create("sqlite", database=path)
 
-    def connect() -> sqlite3.Connection:
-        # check_same_thread as SQLAlchemy has it for files: its pool gives a connection to one thread at a time
-        return sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
-
-    engine = prepared(sa.create_engine(url, creator=connect))
+    engine = prepared(sa.create_engine(url, creator=lambda: connect(path, timeout)))
 
     def there() -> tuple[int, int] | None:
         try:
@@ -50,8 +48,21 @@ def of_file(path: str, timeout: float, verify: t.Callable[[sqlite3.Connection | 
     def checked_out(connection: t.Any, record: t.Any, proxy: t.Any) -> None:
         if record.info[_FILE] != there():
             raise sa.exc.InvalidatePoolError(f"{path} was replaced")  # the pool opens the new one
+        if isinstance(connection, Immutable) and record.info.setdefault(_LOOK, proxy) is not proxy:
+            raise sa.exc.InvalidatePoolError(f"{path} may have changed")
 
     return engine
+
+
+def file_of(engine: sa.Engine) -> str:
+    """The path of the ledger's file; empty where there is none."""
+    return str(engine.url.database or "") if engine.dialect.name == "sqlite" else ""
+
+
+def check_whole(engine: sa.Engine) -> None:
+    """Raise NovaliteError for a ledger in a damaged file, of which all is read. PostgreSQL looks after its own."""
+    if (path := file_of(engine)) and (what := damage(path)):
+        raise NovaliteError(f"the ledger cannot be used: {what}")
 
 
 def prepared(engine: sa.Engine) -> sa.Engine:
@@ -71,6 +82,8 @@ def prepared(engine: sa.Engine) -> sa.Engine:
     @event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:
         deferred = DEFERRED.items() <= connection.get_execution_options().items()
+        if isinstance(connection.connection.driver_connection, Immutable):  # who writes is told why not
+            deferred = True
         connection.exec_driver_sql("BEGIN" if deferred else "BEGIN IMMEDIATE")
 
     return engine

@@ -30,6 +30,7 @@ from ..db.engine import (
     revision_of,
     transaction,
 )
+from ..db.sqlite_engine import check_whole
 from ..db.tables import instance, ledger_identity
 
 
@@ -37,7 +38,7 @@ def ledger(params: JsonMapping, check_mode: bool) -> JsonObject:
     """Operation of the module `ledger`: see its documentation for `params` and what is returned. Raises NovaliteError;
     the ledger is as before then."""
     place = place_of(params.get("home"), params.get("ledger_url"))
-    with clear_errors(place.shown):
+    with clear_errors(place.shown, place.path):
         replaced = params["operation"] == "restore"
         engine = _to_be_replaced(params, check_mode) if replaced else open_as_it_is(place)
         try:
@@ -68,6 +69,7 @@ def _info(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool
 
 def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     path, revision = params.get("file"), _revision(engine)
+    check_whole(engine)  # a damaged copy would take the place of the last good one
     if check_mode:
         path = path or os.path.join(place.home, copies.DIRECTORY)
     elif path:
@@ -79,6 +81,7 @@ def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bo
 
 def _export(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     path, revision = params.get("file") or copies.default_path(place.home), _revision(engine)
+    check_whole(engine)
     changed = not copies.is_text_of(engine, path)
     if changed and not check_mode:
         _written(path, copies.write_text, engine)

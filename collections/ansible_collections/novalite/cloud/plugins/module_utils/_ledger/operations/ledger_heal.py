@@ -25,6 +25,7 @@ from ..._scheduling.rows import AMOUNTS
 from ..compute import server_actions
 from ..compute.create import BUILD_TIMEOUT
 from ..db import clock
+from ..db.sqlite_engine import check_whole
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
 from ..db.tables_addresses import HOLDER
 from ..db.tables_jobs import worker
@@ -47,6 +48,12 @@ class Correction:
     reason: str
     before: JsonMapping
     after: JsonMapping | None  # None: the row is gone
+
+
+def prepare_ledger_heal(ledger: sa.Engine, params: JsonMapping) -> JsonMapping:
+    """Look whether the ledger's file is whole, before ledger_heal() keeps others from writing."""
+    check_whole(ledger)
+    return params
 
 
 def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -1,0 +1,154 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ledgers on a full file system, which can be looked at, and damaged ones, which are noticed."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import shutil
+import sqlite3
+import subprocess
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from novalite_api.cli import main
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import copies, sqlite_files, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sqlite_engine import check_whole
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger import ledger as operation
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_info import server_info
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
+from tests.support.rows import DEMO, add_instance, add_project
+
+NAME = "ledger.sqlite"
+INFO = {"name": None, "uuids": None, "project": None, "host": None}
+
+
+def _made(home: pathlib.Path) -> None:
+    engine = open_ledger(str(home))
+    with transaction(engine) as connection:
+        add_project(connection, "demo", DEMO)
+        for number in range(40):
+            add_instance(connection, f"web-{number}")
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The file of a ledger with some servers, which no process has open."""
+    home = tmp_path_factory.mktemp("whole")
+    _made(home)
+    assert not (home / f"{NAME}-wal").exists()
+    return home / NAME
+
+
+@pytest.fixture
+def full(tmp_path: pathlib.Path, whole: pathlib.Path) -> t.Iterator[pathlib.Path]:
+    """A home on a file system without any room."""
+    if os.geteuid():
+        pytest.skip("needs root, to mount a file system")
+    home = tmp_path / "full"
+    home.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", home], check=False)
+    if mounted.returncode:
+        pytest.skip("this machine mounts nothing")
+    try:
+        shutil.copy(whole, home / NAME)
+        (home / "filling").write_bytes(b"")
+        with open(home / "filling", "wb", buffering=0) as filling:
+            try:
+                while filling.write(b"x" * 4096):
+                    pass
+            except OSError:
+                pass
+        yield home
+    finally:
+        subprocess.run(["umount", "-l", home], check=True)
+
+
+def _servers(connection: sa.Connection) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(tables.instance)).scalar_one()
+
+
+def _rename(connection: sa.Connection, name: str) -> None:
+    connection.execute(sa.update(tables.instance).values(hostname=name))
+
+
+def test_a_full_file_system_keeps_nobody_from_looking(full: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for check_mode in (False, True):
+        engine = open_ledger(str(full), check_mode=check_mode)
+        for look in (reading, transaction):
+            with look(engine) as connection:
+                assert _servers(connection) == 40
+        engine.dispose()
+    monkeypatch.setenv("NOVALITE_HOME", str(full))
+    listed = CliRunner().invoke(main, ["list", "--all-projects"])
+    assert listed.exit_code == 0 and "web-39" in listed.output, listed.output
+
+
+def test_who_writes_on_a_full_file_system_is_told_so(full: pathlib.Path) -> None:
+    engine = open_ledger(str(full))
+    with (
+        pytest.raises(NovaliteError, match=rf"no space is left on the file system of {full}/{NAME}: make room"),
+        transaction(engine) as connection,
+    ):
+        _rename(connection, "one-more")
+    os.unlink(full / "filling")
+    with transaction(engine) as connection:  # the same process goes on, with what is there now
+        _rename(connection, "one-more")
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(tables.instance.c.hostname)).scalars().all() == ["one-more"] * 40
+    engine.dispose()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damage_is_called_damage_or_does_no_harm(tmp_path: pathlib.Path, whole: pathlib.Path, seed: int) -> None:
+    """64 random bytes in a random place, as a broken disk leaves them."""
+    path = tmp_path / NAME
+    content = bytearray(whole.read_bytes())
+    chance = random.Random(seed)
+    at = 0 if seed == 0 else chance.randrange(len(content) - 64)
+    content[at : at + 64] = chance.randbytes(64)
+    path.write_bytes(content)
+    what = sqlite_files.damage(str(path))
+    assert what is None or (str(path) in what and "ledger_restore.yml" in what)
+
+    def used() -> None:
+        engine = open_ledger(str(tmp_path))
+        try:
+            run_operation(server_info, {"home": str(tmp_path), "ledger_url": None, **INFO}, True)
+            check_whole(engine)
+        finally:
+            engine.dispose()
+
+    try:
+        used()
+    except NovaliteError as error:
+        assert "ledger_restore.yml" in str(error) or "ledger.known" in str(error)
+    else:
+        assert what is None
+
+
+def test_no_backup_is_kept_of_a_damaged_ledger(tmp_path: pathlib.Path, whole: pathlib.Path) -> None:
+    path = tmp_path / NAME
+    shutil.copy(whole, path)
+    params = {"home": str(tmp_path), "ledger_url": None, "operation": "backup", "file": None, "keep": 1}
+    kept = operation(params, False)["file"]
+    with sqlite3.connect(path) as raw:  # the table's root page becomes another one's
+        (page, size) = raw.execute(
+            "SELECT rootpage, page_size FROM sqlite_master, pragma_page_size WHERE name='vif'"
+        ).fetchone()
+    raw.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(range(64)))
+    with pytest.raises(NovaliteError, match=r"damaged.*ledger_restore\.yml"):
+        operation(params, False)
+    assert os.listdir(tmp_path / copies.DIRECTORY) == [os.path.basename(kept)]
