@@ -42,9 +42,8 @@ _PACKED: tuple[tuple[int, bytes, str], ...] = (
 _PAGES = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
 _PAGE = "a web page or XML: what was downloaded is not the image; fetch it by the link of the file itself"
 _TEXT = "a text: what was downloaded is not the image, but perhaps an error or a pointer to it (Git LFS, metalink)"
-BOOT_SIGNATURE = b"\x55\xaa"
 _SIGNS: tuple[tuple[int, bytes], ...] = (
-    (510, BOOT_SIGNATURE),  # of a partition table in the MBR, of GPT's protective one, of FAT and NTFS
+    (510, b"\x55\xaa"),  # of a partition table in the MBR, of GPT's protective one, of FAT and NTFS
     (512, b"EFI PART"),
     (4096, b"EFI PART"),  # of 4 KiB sectors
     (512, b"\x57\x45\x56\x82"),  # BSD disklabel
@@ -84,9 +83,7 @@ HEAD = max(offset + len(magic) for offset, magic in (*_SIGNS, *((at, magic) for 
 
 def is_packed(head: bytes) -> str | None:
     """What the file that begins with `head` is, with the remedy, where it is compressed, an archive, or a page; None
-    for everything else. A disk that a machine boots from is one, whatever its boot code is like."""
-    if head[510:512] == BOOT_SIGNATURE:
-        return None
+    for everything else."""
     for offset, magic, what in _PACKED:
         if head[offset : offset + len(magic)] == magic:
             return what
