@@ -139,6 +139,7 @@ def test_a_fault_names_no_host_to_tenants(api: seeds.Api) -> None:
     said = "No valid host was found for 'web': ram removed 1 (hv1: 0 of 512 MiB free); 0 of 1 hosts remain"
     faults = {
         f"gave up after 2 attempts (hv1, hv2): {said}": "hosts available",
+        f"{said}. The last one tried: no room for it": "hosts available. The last one tried: no room for it",
         "hv1: the image does not have its checksum": "the image does not have its checksum",
     }
     for number, (message, kept) in enumerate(faults.items()):

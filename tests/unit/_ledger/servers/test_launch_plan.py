@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_record import launch_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import launch_calls
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import without_reasons
 from ansible_collections.novalite.cloud.plugins.modules import launch_plan as plan_module
 from ansible_collections.novalite.cloud.plugins.modules import launch_record as record_module
 from tests.unit._ledger.servers.conftest import Cloud
@@ -163,6 +164,28 @@ def test_the_reason_of_the_last_host_is_kept_where_no_other_fits(cloud: Cloud) -
     assert failure.startswith("No valid host") and failure.endswith(". The last one tried: this machine is hv7")
     (kept,) = cloud.info()
     assert kept["fault"]["message"] == failure
+
+
+CAUSES = ("No space left on device", "Permission denied", "no free address in network private")
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("length", [0, 100, 250, 2000])
+def test_the_cause_is_kept_however_long_the_story_is(cloud: Cloud, cause: str, length: int) -> None:
+    """In the fault, in the action log, and for who may not see why other hosts do not fit."""
+    launch = planned(cloud, asked(cloud))
+    (server,) = launch["instances"]
+    cloud.change_host("hv2" if server["host"] == "hv1" else "hv1", enabled=False)
+    reason = f"Bring the images into the cache: Action failed: {'x' * length} {cause}"
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "retry", "reason": reason}
+    params = {"launch": launch["launch"], "plans": launch["hosts"], "outcomes": [outcome]}
+    ended = called(cloud, launch_record, record_module, **params)
+    (failure,) = ended["launch"]["failures"]
+    (kept,) = cloud.info()
+    said = [failure, kept["fault"]["message"], without_reasons(failure)]
+    assert all(message.endswith(cause) for message in said)
+    logged = cloud.rows(sa.select(tables.instance_action.c.message))
+    assert any(message and message.endswith(cause) for (message,) in logged)
 
 
 def test_a_machine_with_two_names_ends_the_launch_before_anything_is_recorded(cloud: Cloud) -> None:

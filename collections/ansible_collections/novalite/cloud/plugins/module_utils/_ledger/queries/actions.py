@@ -21,6 +21,7 @@ _ACTION_FIELDS = ("action", "request_id", "started_at", "finished_at", "message"
 _EVENT_FIELDS = ("event", "host", "started_at", "finished_at", "result")
 EVENTS = {"extend_volume": "compute_extend_volume"}  # which clients wait for by Nova's name
 MAX_MESSAGE = 255  # as Nova's fault messages
+_LEFT_OUT = " ... "
 
 # Messages come from failed commands. What looks like a secret there stays there (CVE-2014-7230, CVE-2019-14433).
 _URL_LOGIN = re.compile(r"(://)[^/\s@]+@")
@@ -28,9 +29,11 @@ _SECRET = re.compile(r"(?i)\b([a-z_-]*(?:passw(?:or)?d|secret|token|passphrase|a
 
 
 def one_line(message: str | None) -> str:
-    """`message` as one printable line of at most 255 characters, without passwords and the like."""
+    """`message` as one printable line of at most 255 characters, without passwords and the like. What is left out is in
+    its middle: it begins with what was tried, and ends with the cause."""
     line = without_secrets(" ".join(without_controls(message or "", " ").split()))
-    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
+    half = (MAX_MESSAGE - len(_LEFT_OUT)) // 2
+    return line if len(line) <= MAX_MESSAGE else line[:half] + _LEFT_OUT + line[-half:]
 
 
 def without_secrets(text: str) -> str:
