@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sqlite_engine import check_whole
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger import ledger as operation
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_info import server_info
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_marks import open_marks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
 from tests.support.rows import DEMO, add_instance, add_project
 
@@ -88,6 +89,9 @@ def test_a_full_file_system_keeps_nobody_from_looking(full: pathlib.Path, monkey
             with look(engine) as connection:
                 assert _servers(connection) == 40
         engine.dispose()
+    marks = open_marks(str(full), None)  # of trips to hosts that change nothing there
+    assert marks is not None and marks.begin("hv1", leaves=False) is not None
+    marks.close()
     monkeypatch.setenv("NOVALITE_HOME", str(full))
     listed = CliRunner().invoke(main, ["list", "--all-projects"])
     assert listed.exit_code == 0 and "web-39" in listed.output, listed.output

@@ -17,7 +17,6 @@ import dataclasses
 import importlib
 import json
 import os
-import pathlib
 import secrets
 import sqlite3
 import time
@@ -25,6 +24,7 @@ import typing as t
 
 from ..._errors import NovaliteError
 from ..._host_mark import Identity, same
+from ..db import sqlite_files
 from ..db.known import LostError, Place, verifier
 from ..db.known import known as known_at
 from ..db.revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
@@ -246,13 +246,13 @@ def open_marks(home: str, url: str | None) -> HostMarks | None:
     path = place.path
     if not os.path.exists(path) and known_at(place) is None:
         return None
-    address = f"{pathlib.Path(path).as_uri()}?mode=rw"  # which makes no file where one has just gone
     verify = verifier(place)
 
     def connect() -> sqlite3.Connection:
         if not os.path.exists(path):
             verify(None)
-        connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
+        connection = sqlite_files.connect(path, BUSY_TIMEOUT)
+        connection.isolation_level = None
         connection.execute("PRAGMA synchronous=NORMAL")  # as in db/sqlite_engine.py
         verify(connection)
         return connection
