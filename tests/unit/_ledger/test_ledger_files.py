@@ -88,6 +88,7 @@ def test_a_full_file_system_keeps_nobody_from_looking(full: pathlib.Path, monkey
         for look in (reading, transaction):
             with look(engine) as connection:
                 assert _servers(connection) == 40
+        check_whole(engine)  # as the API does at its start
         engine.dispose()
     marks = open_marks(str(full), None)  # of trips to hosts that change nothing there
     assert marks is not None and marks.begin("hv1", leaves=False) is not None

@@ -123,8 +123,8 @@ def test_a_door_that_does_not_open_is_named(sshd: Sshd, change: dict[str, t.Any]
     door = dataclasses.replace(sshd.door, **(change or {}))
     if change is None:
         sshd.keys.write_text("")
-    said = rf"host hv2 cannot be reached .* as {door.login} at 127.0.0.1 port {door.port}: .*({reason})"
-    with pytest.raises(NovaliteError, match=f"(?s){said}"):
+    message = rf"host hv2 cannot be reached .* as {door.login} at 127.0.0.1 port {door.port}: .*({reason})"
+    with pytest.raises(NovaliteError, match=f"(?s){message}"):
         transfer.knock([MOVE], {"hv2": door})
 
 

@@ -182,8 +182,8 @@ def test_the_cause_is_kept_however_long_the_story_is(cloud: Cloud, cause: str, l
     ended = called(cloud, launch_record, record_module, **params)
     (failure,) = ended["launch"]["failures"]
     (kept,) = cloud.info()
-    said = [failure, kept["fault"]["message"], without_reasons(failure)]
-    assert all(message.endswith(cause) for message in said)
+    messages = [failure, kept["fault"]["message"], without_reasons(failure)]
+    assert all(message.endswith(cause) for message in messages)
     logged = cloud.rows(sa.select(tables.instance_action.c.message))
     assert any(message and message.endswith(cause) for (message,) in logged)
 

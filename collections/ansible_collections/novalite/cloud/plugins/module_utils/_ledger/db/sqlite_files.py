@@ -11,6 +11,8 @@ import os
 import pathlib
 import sqlite3
 
+from .revisions import BUSY_TIMEOUT
+
 _LEAST_ROOM = 256 << 10  # bytes; SQLite wants 32 KiB for the index of its log before it reads anything
 _FOR_LACK_OF_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _FOR_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -65,7 +67,7 @@ def trouble(path: str, error: BaseException) -> str | None:
 def damage(path: str) -> str | None:
     """What is wrong with the file of a ledger, and what to do; None where it is whole. Reads all of it."""
     try:
-        with contextlib.closing(sqlite3.connect(f"{pathlib.Path(path).as_uri()}?mode=ro", uri=True)) as connection:
+        with contextlib.closing(connect(path, BUSY_TIMEOUT)) as connection:
             [(first,)] = connection.execute("PRAGMA quick_check(1)")
     except sqlite3.DatabaseError as error:
         return trouble(path, error)
