@@ -224,7 +224,7 @@ def test_groups_and_others_address_pairs_know_all_of_them(cloud: Cloud, doors: D
     (net,) = cloud.rows(sa.select(tables.network).where(tables.network.c.uuid == of["id"]))
     pairs: list[AddressPair] = [{"ip_address": "10.50.0.6/31", "mac_address": None}, *_single("10.50.0.8")]
     with transaction(cloud.engine) as connection:
-        members = group_members.members_of(connection, [number], {})[number]
+        members = group_members.members_of(connection, [number])[number]
         left = address_pairs.without_others(connection, doors.other, net.id, pairs)
     assert {"10.50.0.7", "10.50.0.8"} <= set(members[net.bridge])
     assert [pair["ip_address"] for pair in left] == ["10.50.0.6"]

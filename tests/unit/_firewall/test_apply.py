@@ -173,6 +173,14 @@ def test_a_change_of_members_touches_no_rule(lan: t.Any, backend: str, monkeypat
             assert apply.apply(only, backend=backend).changed
             assert in_set("nova-g-2-v4") == {"10.99.0.6", "10.99.0.8"}
             assert not apply.apply(only, backend=backend).changed
+            for change, members in (
+                ({"joining": [{"addresses": ["10.99.0.9", "fd99::9"]}]}, {"10.99.0.6", "10.99.0.8", "10.99.0.9"}),
+                ({"leaving": [{"addresses": ["10.99.0.6", "10.99.0.8", "10.99.0.5"]}]}, {"10.99.0.9"}),
+            ):
+                only = arguments.Request(groups=tuple(arguments.parse_groups([{"id": 2, **change}])))
+                assert apply.apply(only, backend=backend).changed
+                assert (in_set("nova-g-2-v4"), in_set("nova-g-2-v6")) == (members, {"fd99::9"})
+                assert not apply.apply(only, backend=backend).changed
         monkeypatch.setattr(apply.Tables, "write", None)
         few = ["10.99.0.6", "10.99.0.7", "fd99::7"]
         changed = apply.apply(request_for(rules, members=few), backend=backend)
@@ -202,6 +210,12 @@ def test_without_sets_there_is_a_rule_for_each_member(lan: t.Any, backend: str) 
             assert apply.apply(left, backend=backend).changed == changed
             assert "10.99.0.6" not in saved(backend)
             assert "-A nova-sg-1 -s 10.99.0.7/32 -p tcp -m comment --comment nova-g-2 -j ACCEPT" in saved(backend)
+        changes = {"joining": [{"addresses": ["10.99.0.8"]}], "leaving": [{"addresses": ["10.99.0.7", "10.99.0.5"]}]}
+        other = arguments.Request(groups=tuple(arguments.parse_groups([{"id": 2, **changes}])), sets=False)
+        for changed in (True, False):
+            assert apply.apply(other, backend=backend).changed == changed
+            assert "10.99.0.7" not in saved(backend)
+            assert "-A nova-sg-1 -s 10.99.0.8/32 -p tcp -m comment --comment nova-g-2 -j ACCEPT" in saved(backend)
         apply.apply(request_for(rules), backend=backend)
         assert "--match-set nova-g-2-v4 src" in saved(backend)
 

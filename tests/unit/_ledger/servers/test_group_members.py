@@ -34,7 +34,7 @@ def launch(cloud: t.Any, name: str, host: str, *groups: str) -> dict[str, t.Any]
 
 
 def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
-    facts = [{"name": name, **FACTS} for name in ("hv1", "hv2")]
+    facts = [{"name": name, **FACTS} for name in ("hv1", "hv2", "hv3")]
     with transaction(cloud.engine) as connection:
         return server_plan(
             connection,
@@ -49,6 +49,15 @@ def addresses(*instances: dict[str, t.Any]) -> list[str]:
         for nic in instance["nics"]
         for address in (nic["ip"], eui64("fe80::/64", nic["mac"]))
     )
+
+
+def change(group: int, joining: t.Sequence[str] = (), leaving: t.Sequence[str] = ()) -> dict[str, t.Any]:
+    """What hosts are told of a group whose members are on ordinary networks."""
+    sides = {"joining": sorted(joining), "leaving": sorted(leaving)}
+    return {
+        "id": group,
+        **{side: [{"bridge": "", "addresses": texts}] if texts else [] for side, texts in sides.items()},
+    }
 
 
 def groups(cloud: t.Any) -> dict[str, int]:
@@ -100,11 +109,44 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     )
     hosts = plan(cloud, instances=[second])
     assert set(hosts) == {"hv1", "hv2"}
-    joined = {"id": ids["web"], "members": sorted([*addresses(first, second), "10.20.0.99", "10.8.0.0", "10.8.0.1"])}
+    joined = change(ids["web"], joining=[*addresses(second), "10.20.0.99", "10.8.0.0", "10.8.0.1"])
     assert hosts["hv1"]["groups"] == {"security_groups": [joined], "ledger": hosts["hv2"]["build"]["ledger"]}
     assert "groups" not in hosts["hv2"]
     left = plan(cloud, leaving=[second])["hv1"]["groups"]["security_groups"]
-    assert left == [{"id": ids["web"], "members": addresses(first)}]
+    assert left == [change(ids["web"], leaving=addresses(second))] and first["uuid"] != second["uuid"]
+
+
+def test_an_address_that_another_member_may_use_stays(cloud: t.Any) -> None:
+    """Two that share an address (VRRP), and one whose own address another one may use: with the first that leaves, the
+    others keep it, and only then does it go."""
+    ids = groups(cloud)
+    launch(cloud, "db", "hv1", "db")
+    first, second, third = (launch(cloud, f"web{number}", "hv2", "web") for number in range(3))
+    pairs = [{"ip_address": "10.20.0.99"}, {"ip_address": third["nics"][0]["ip"]}]
+    both = tables.vif.c.instance_uuid.in_([first["uuid"], second["uuid"]])
+    cloud.write(sa.update(tables.vif).where(both).values(allowed_address_pairs=pairs))
+    first, second, third = (cloud.info(names=[f"web{number}"])[0] for number in range(3))
+
+    def left(*leaving: dict[str, t.Any]) -> t.Any:
+        return plan(cloud, leaving=leaving)["hv1"]["groups"]["security_groups"]
+
+    own = [eui64("fe80::/64", third["nics"][0]["mac"])]
+    assert left(first) == [change(ids["web"], leaving=addresses(first))]
+    assert left(third) == [change(ids["web"], leaving=own)]
+    assert left(first, second) == [change(ids["web"], leaving=[*addresses(first, second), "10.20.0.99"])]
+    assert left(first, second, third) == [change(ids["web"], leaving=[*addresses(first, second, third), "10.20.0.99"])]
+
+
+def test_who_moves_neither_joins_nor_leaves(cloud: t.Any) -> None:
+    groups(cloud)
+    launch(cloud, "db", "hv1", "db")
+    web = launch(cloud, "web", "hv2", "web")
+    there = {**web, "host": "hv3"}
+    assert "groups" not in plan(cloud, instances=[there], leaving=[web])["hv1"]  # on its way
+    is_web = tables.instance.c.uuid == web["uuid"]
+    cloud.write(sa.update(tables.instance).where(is_web).values(host="hv3"))
+    assert "groups" not in plan(cloud, leaving=[web])["hv1"]  # it is there, and hv2 takes away what it has left
+    assert "groups" in plan(cloud, leaving=[there])["hv1"]
 
 
 def test_who_has_no_port_security_is_no_member(cloud: t.Any) -> None:
@@ -137,11 +179,10 @@ def test_members_of_a_default_group_that_the_apis_made_reach_each_other_and_thei
     first, second = launch(cloud, "first", "hv1", "default"), launch(cloud, "second", "hv2", "default")
     stranger = launch(cloud, "stranger", "hv2", "web")
     hosts = plan(cloud, instances=[second])
-    members = addresses(first, second)
     assert {host for host in hosts if "groups" in hosts[host]} == {"hv1"}, "hv3 has no member"
-    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": default, "members": members}]
+    assert hosts["hv1"]["groups"]["security_groups"] == [change(default, joining=addresses(second))]
     (group,) = hosts["hv2"]["build"]["security_groups"]
-    assert (group["id"], group["members"]) == (default, members)
+    assert (group["id"], group["members"]) == (default, addresses(first, second))
     assert sorted((rule["ethertype"], rule["protocol"], rule["remote_group_id"]) for rule in group["rules"]) == [
         ("IPv4", "any", default),
         ("IPv6", "any", default),
@@ -191,7 +232,8 @@ def test_a_pair_never_covers_the_address_of_another_projects_port_or_of_a_host(c
     allowed = [pair["cidr"] for pair in host["hv2"]["build"]["firewall_instances"][0]["allowed_pairs"]]
     assert {addresses_of["mate"], link_local_of["mate"]} <= set(allowed) and 5 < len(allowed) < 20
     assert len(hosts) == 2 and taken.isdisjoint(allowed)
-    members = host["hv1"]["groups"]["security_groups"][0]["members"]
+    (scope,) = host["hv1"]["groups"]["security_groups"][0]["joining"]
+    members = scope["addresses"]
     assert addresses_of["victim"] not in members and addresses_of["mate"] in members
     assert ids["web"]
 
@@ -202,7 +244,7 @@ def test_a_group_that_names_itself(cloud: t.Any) -> None:
     hosts = plan(cloud, instances=[second])
     (own,) = hosts["hv2"]["build"]["security_groups"]
     assert (own["id"], own["members"], len(own["rules"])) == (ids["own"], addresses(first, second), 1)
-    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": ids["own"], "members": addresses(first, second)}]
+    assert hosts["hv1"]["groups"]["security_groups"] == [change(ids["own"], joining=addresses(second))]
 
 
 def test_without_such_rules_nobody_is_asked(cloud: t.Any) -> None:
@@ -228,4 +270,4 @@ def test_members_on_an_isolated_network_are_told_apart(cloud: t.Any) -> None:
     }
     (web,) = cloud.info(names=["web"])
     security_groups = plan(cloud, leaving=[web])["hv1"]["groups"]["security_groups"]
-    assert security_groups == [{"id": ids["web"], "members": []}]
+    assert security_groups == [{"id": ids["web"], "joining": [], "leaving": [here]}]

@@ -216,6 +216,29 @@ options:
             type: list
             elements: str
             default: []
+      joining:
+        description:
+          - Members that the group gains. Those that this host knows stay, so this does not go with
+            O(security_groups[].members).
+        type: list
+        elements: dict
+        default: []
+        suboptions: &changed
+          bridge:
+            description: Bridge of the isolated network on which they are; empty for any other.
+            type: str
+            default: ''
+          addresses:
+            description: Addresses of the members.
+            type: list
+            elements: str
+            default: []
+      leaving:
+        description: Members that the group loses. One that is among O(security_groups[].joining), too, stays.
+        type: list
+        elements: dict
+        default: []
+        suboptions: *changed
       rules:
         description:
           - What may reach the members of the group, and what they may send.

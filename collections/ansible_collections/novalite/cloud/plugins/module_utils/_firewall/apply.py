@@ -23,7 +23,7 @@ from . import cache, conntrack, damage, devices, dispatch, fingerprint, merge, o
 from .arguments import Request
 from .cache import DIRECTORY
 from .look import Known, Look
-from .policy import group_of, set_name
+from .policy import Content, group_of, set_name
 from .present import Changes, Present, everything, others, roots
 from .rules import FAMILIES
 from .tables import Second, Tables
@@ -249,19 +249,19 @@ class _Run:
         if not self.request.sets:
             return sets.Plan()
         needed = {family: changes.sets for family, changes in changes_by_family.items()}
-        groups = {group.id: group.members for group in self.request.groups if self.request.state == "present"}
-        members_of: dict[str, t.Collection[str] | None] = {}
+        groups = {group.id: group for group in self.request.groups if self.request.state == "present"}
+        members_of: dict[str, Content] = {}
         for family, parts in needed.items():
             zones = self._zones(known, changes_by_family[family], family)
             scopes: dict[int | None, str] = {None: dispatch.EVERYWHERE}
             scopes.update((zone, scope) for scope, zone in zones.items())
             for part in parts:
-                group, zone = group_of(part)
-                members = groups.get(group)
-                members_of[part] = None if members is None or zone not in scopes else members.get(scopes[zone], ())
+                number, zone = group_of(part)
+                is_told = number in groups and zone in scopes
+                members_of[part] = groups[number].content(scopes[zone]) if is_told else Content()
         # What is there and is not spoken of needs no look.
         looked_at = {
-            family: [part for part in parts if members_of[part] is not None or part not in known.presents[family].sets]
+            family: [part for part in parts if members_of[part] or part not in known.presents[family].sets]
             for family, parts in needed.items()
         }
         staying = {set_name(part, family) for family, parts in needed.items() for part in parts}

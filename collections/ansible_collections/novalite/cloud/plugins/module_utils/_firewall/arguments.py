@@ -28,6 +28,7 @@ def _dicts(**options: JsonMapping) -> JsonMapping:
 
 
 SCOPED_SPEC = _dicts(bridge=_TEXT, addresses=_TEXTS)
+CHANGED_SPEC = _dicts(bridge={"type": "str", "default": ""}, addresses=_TEXTS)
 ZONES_SPEC = _dicts(bridge=_TEXT, zone={"type": "int", "required": True})
 RULE_SPEC = {
     "id": {"type": "str"},
@@ -45,6 +46,8 @@ GROUP_SPEC = {
     "uuid": {"type": "str"},
     "members": {"type": "list", "elements": "str"},
     "scoped_members": SCOPED_SPEC,
+    "joining": CHANGED_SPEC,
+    "leaving": CHANGED_SPEC,
     "rules": {"type": "list", "elements": "dict", "options": RULE_SPEC},
 }
 INSTANCE_SPEC = {
@@ -148,11 +151,18 @@ def parse_groups(values: t.Iterable[JsonMapping]) -> list[Group]:
     for value in values:
         identifier = _identifier("security group", value["id"])
         rules, members = value.get("rules"), value.get("members")
+        joining, leaving = value.get("joining"), value.get("leaving")
+        if members is not None and (joining or leaving):
+            raise NovaliteError(
+                f"security group {identifier} has members, and joining or leaving ones: give either the former or these"
+            )
         groups.append(
             Group(
                 identifier,
                 None if rules is None else tuple(parse_rule(identifier, rule) for rule in rules),
                 None if members is None else _by_scope(members, value.get("scoped_members")),
+                _by_scope((), joining),
+                _by_scope((), leaving),
             )
         )
     if len({group.id for group in groups}) != len(groups):
@@ -211,7 +221,7 @@ def _bridge(name: str) -> str:
 def _by_scope(everywhere: t.Iterable[str] | None, scoped: t.Iterable[JsonMapping] | None) -> dict[str, tuple[str, ...]]:
     addresses = {"": _texts(everywhere)}
     for scope in scoped or ():
-        bridge = _bridge(scope["bridge"])
+        bridge = _bridge(scope["bridge"]) if scope.get("bridge") else ""
         addresses[bridge] = (*addresses.get(bridge, ()), *_texts(scope.get("addresses")))
     return addresses
 

@@ -18,7 +18,7 @@ from . import devices, dispatch, owners, passage, policy, ruleset, tree
 from .arguments import Request
 from .dispatch import IN, OUT
 from .present import Changes, Present, chains_of, group_jumps, groups_of, roots_of, sets_in, whos
-from .rules import label, of_members
+from .rules import label, members_in, of_members
 
 _GROUPS = tuple(policy.GROUP_CHAINS)
 
@@ -34,7 +34,7 @@ class _Merge:
         self.is_present = request.state == "present"
         self.instances = {str(instance.id): instance for instance in request.instances}
         given_groups = request.groups if self.is_present else ()
-        self.members = {group.id: group.members for group in given_groups}
+        self.told_groups = {group.id: group for group in given_groups}
         self.groups = {group.id: group for group in given_groups if group.rules is not None}
         self.zones = {**present.zones, **(request.zones if self.is_present else {})}  # by bridge, of all we know
         self.scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
@@ -237,7 +237,7 @@ class _Merge:
 
     def _group_chains(self) -> None:
         users, chains = self.changes.users, self.present.chains
-        by_member = [group for group, members in self.members.items() if members is not None]
+        by_member = [number for number, group in self.told_groups.items() if group.tells_members]
         if self.present.ruleset is None:
             names = {name for name in self.touched_groups if users[name] > 0}
             names |= {
@@ -257,29 +257,36 @@ class _Merge:
         for name in sorted(names):
             prefix = next(prefix for prefix in policy.GROUP_CHAINS if name.startswith(prefix))
             number, zone = policy.group_of(name[len(prefix) :])
+            option = "-s" if prefix in (policy.GROUP, policy.EGRESS_ANSWERS) else "-d"
+            addresses_of = functools.partial(self._addresses_of, zone, chains.get(name, ()), option)
             if number in self.groups:
-                sources = functools.partial(self._sources, zone)
+                sources = functools.partial(self._sources, zone, addresses_of)
                 self.all[name] = policy.group_chain(prefix, self.groups[number], zone, self.family, sources).rules
             elif name in chains:
                 self.all[name] = chains[name]
-                option = "-s" if prefix in (policy.GROUP, policy.EGRESS_ANSWERS) else "-d"
                 for group in by_member:
                     labelled = label(policy.SET + policy.zoned(group, zone))
-                    self.all[name] = of_members(self.all[name], option, labelled, self._addresses_of(zone, group))
+                    self.all[name] = of_members(self.all[name], option, labelled, addresses_of(group))
             else:
                 raise NovaliteError(
                     f"security group {number} is used by an instance, but is neither among security_groups nor on "
                     "this host; give it with its rules"
                 )
 
-    def _sources(self, zone: int | None, group: int) -> t.Sequence[str]:
+    def _sources(
+        self, zone: int | None, addresses_of: t.Callable[[int], t.Sequence[str]], group: int
+    ) -> t.Sequence[str]:
         if self.request.sets:
             return (f"-m set --match-set {policy.set_name(policy.zoned(group, zone), self.family)}",)
-        return (label(policy.SET + policy.zoned(group, zone)), *self._addresses_of(zone, group))
+        return (label(policy.SET + policy.zoned(group, zone)), *addresses_of(group))
 
-    def _addresses_of(self, zone: int | None, group: int) -> tuple[str, ...]:
-        members = self.members.get(group) or {}
-        return policy.hosts(members.get(self.scopes[zone], ()) if zone in self.scopes else (), self.family)
+    def _addresses_of(self, zone: int | None, before: t.Sequence[str], option: str, group: int) -> tuple[str, ...]:
+        """The members of a group, of whom a chain has had those `before`."""
+        if group not in self.told_groups or zone not in self.scopes:
+            return ()
+        there = members_in(before, option, label(policy.SET + policy.zoned(group, zone)))
+        content = self.told_groups[group].content(self.scopes[zone])
+        return policy.hosts(sorted(content.of(there, self.family)), self.family)
 
     # -- what leads to them
 

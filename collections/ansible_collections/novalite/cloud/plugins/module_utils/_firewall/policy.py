@@ -97,14 +97,47 @@ Chains = dict[str, tuple[str, ...]]
 Zones = t.Mapping[str, t.Optional[int]]  # of the scopes of an instance: its bridge -> conntrack zone, "" -> None
 
 
+class Content(t.NamedTuple):
+    """The members of a group in a scope: `members`, or, where these are None, those that are known, with `joining` and
+    without `leaving`. It is false where nothing was said."""
+
+    members: tuple[str, ...] | None = None
+    joining: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.members is not None or bool(self.joining or self.leaving)
+
+    def of(self, there: frozenset[str], family: str) -> frozenset[str]:
+        """The addresses of this family, where those that are `there` are known."""
+        if self.members is not None:
+            return _plain(self.members, family)
+        return (there - _plain(self.leaving, family)) | _plain(self.joining, family)
+
+
+def _plain(addresses: t.Iterable[str], family: str) -> frozenset[str]:
+    return frozenset(host.partition("/")[0] for host in hosts(addresses, family))
+
+
 @dataclasses.dataclass(frozen=True)
 class Group:
     """`members` are the addresses that carry this group, for rules that name it, by scope as in Instance. Rules or
-    members that are None were not said; what the host has stays."""
+    members that are None were not said; what the host has stays, but for those that are `joining` and `leaving`."""
 
     id: int
     rules: tuple[Rule, ...] | None = None
     members: t.Mapping[str, tuple[str, ...]] | None = None
+    joining: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    leaving: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def content(self, scope: str) -> Content:
+        """What was said of its members in a scope."""
+        members = None if self.members is None else tuple(self.members.get(scope, ()))
+        return Content(members, self.joining.get(scope, ()), self.leaving.get(scope, ()))
+
+    @property
+    def tells_members(self) -> bool:
+        return self.members is not None or bool(self.joining or self.leaving)
 
     @property
     def restricts(self) -> bool:

@@ -115,6 +115,12 @@ def of_members(rules: t.Sequence[str], option: str, labelled: str, addresses: t.
     )
 
 
+def members_in(rules: t.Iterable[str], option: str, labelled: str) -> frozenset[str]:
+    """The members behind a label of whom a group's chain has lines."""
+    words = (rule.split(" ", 2) for rule in rules if rule.endswith(f"{labelled} -j ACCEPT"))
+    return frozenset(address.partition("/")[0] for first, address, _rest in words if first == option)
+
+
 def hosts(addresses: t.Iterable[str], family: str) -> tuple[str, ...]:
     """The addresses of one family as `<address>/32` or `/128`, each once, in the given order."""
     pairs = (host(address) for address in addresses)

@@ -13,7 +13,7 @@ import re
 import typing as t
 
 from .._command import CommandError, run
-from .policy import SET, SET_SUFFIX, hosts, set_name
+from .policy import SET, SET_SUFFIX, Content, set_name
 from .rules import FAMILIES
 
 SWAP_ABOVE = 20  # changes; more of them are made in a new set, which then takes the old one's place in one step
@@ -61,21 +61,18 @@ def members(name: str) -> Members | None:
 
 def plan(
     needed: t.Mapping[str, t.Collection[str]],
-    members_of: t.Mapping[str, t.Collection[str] | None],
+    members_of: t.Mapping[str, Content],
     unneeded: t.Iterable[str],
     read: t.Callable[[str], Members | None] = members,
 ) -> Plan:
-    """The plan that makes the sets of the groups `needed` (by family; `3`, `3.7`) hold `members_of` them; a group whose
-    members are not given keeps those it has. `unneeded` are the names of sets that go."""
+    """The plan that makes the sets of the groups `needed` (by family; `3`, `3.7`) hold `members_of` them; a group of
+    whose members nothing is said keeps those it has. `unneeded` are the names of sets that go."""
     made = Plan()
     for family in FAMILIES:
         for group in sorted(needed.get(family, ())):
             name = set_name(group, family)
-            desired_members = members_of.get(group)
             there = read(name)
-            if desired_members is None and there is not None:
-                continue
-            shall = frozenset(host.partition("/")[0] for host in hosts(desired_members or (), family))
+            shall = members_of.get(group, Content()).of(there or frozenset(), family)
             if there == shall:
                 continue
             if there is not None:

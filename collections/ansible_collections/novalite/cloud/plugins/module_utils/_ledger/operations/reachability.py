@@ -29,7 +29,7 @@ def reachability(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     names = connection.execute(
         sa.select(security_group.c.id, security_group.c.name).where(security_group.c.id.in_(sorted(named)))
     )
-    members = group_members.members_of(connection, named, {})
+    members = group_members.members_of(connection, named)
     remotes = {number: reach.Remote(name, members[number]) for number, name in names}
     talk = reach.Talk(params["protocol"], params["port"], params["icmp_code"])
     answers = reach.answers(ends[0], ends[1], talk, remotes)

@@ -18,6 +18,7 @@ from ..._addressing.macs import LINK_LOCAL, eui64
 from ..._addressing.pools import to_text
 from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
+from ..._json import JsonObject
 from ..._model.instance import addresses_of, is_secured
 from ..._plan.host_plan import Plan
 from ..._rules.build_states import OFFLOADED
@@ -28,6 +29,7 @@ from .further_ips import further_ips_where
 
 Instance = t.Mapping[str, t.Any]
 Members = dict[str, list[str]]  # scope -> addresses
+Scopes = dict[str, set[str]]  # the same
 EVERYWHERE = ""
 
 
@@ -37,18 +39,14 @@ def complete(
     instances_by_kind: t.Mapping[str, t.Sequence[Instance]],
 ) -> None:
     """Add to the plans of `hosts` the groups that rules name, with their members, and the plan `groups` of each host
-    where somebody's rules name a group that gains or loses a member: its `security_groups` are all that changes there,
-    without those whose members its build brings.
+    where somebody's rules name a group that gains or loses a member: its `security_groups` say who joins and who
+    leaves, however many members there are, without those whose members its build brings.
 
     `instances_by_kind`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from
     them.
     """
-    changing = {
-        group["id"]
-        for kind in ("build", "remove")
-        for server in instances_by_kind.get(kind, ())
-        for group in server["security_groups"]
-    }
+    joining, leaving = _movements(connection, instances_by_kind)
+    changing = {group["id"] for server in (*joining, *leaving) for group in server["security_groups"]}
     elsewhere = hosts_naming(connection, changing)
     named = {
         rule["remote_group_id"]
@@ -59,27 +57,99 @@ def complete(
     } - {None}
     if not named and not elsewhere:
         return
-    members = members_of(connection, named | set().union(*elsewhere.values()), instances_by_kind)
+    members = members_of(connection, named, joining, leaving)
     for plans in hosts.values():
         for kind in ("build", "keep", "remove"):
             if kind in plans:
                 plans[kind]["security_groups"] = add_members(plans[kind]["security_groups"], members)
+    changes = differences(connection, set().union(*elsewhere.values()), joining, leaving)
     for host, groups in elsewhere.items():
         built = hosts.get(host, {}).get("build", {}).get("security_groups", ())
         if remaining_ids := groups - {group["id"] for group in built if "members" in group}:
             hosts.setdefault(host, {})["groups"] = {
-                "security_groups": [with_members({"id": group}, members) for group in sorted(remaining_ids)]
+                "security_groups": [changes[group] for group in sorted(remaining_ids)]
             }
 
 
+def _movements(
+    connection: sa.Connection, instances_by_kind: t.Mapping[str, t.Sequence[Instance]]
+) -> tuple[list[Instance], list[Instance]]:
+    """The instances that join their groups, and those that leave them. One that moves to another host does neither."""
+    going = {server["uuid"]: server for server in instances_by_kind.get("remove", ())}
+    coming = {server["uuid"]: server for server in instances_by_kind.get("build", ())}
+    by_itself = sorted(going.keys() - coming.keys())
+    # once a move is done, what is taken away is only what the host that was left has of it
+    there = sa.select(instance.c.uuid, instance.c.host).where(instance.c.uuid.in_(by_itself), instance.c.deleted == 0)
+    hosts = {row.uuid: row.host for row in connection.execute(there)} if by_itself else {}
+    return (
+        [server for uuid, server in coming.items() if uuid not in going],
+        [going[uuid] for uuid in by_itself if hosts.get(uuid) in (None, going[uuid]["host"])],
+    )
+
+
+def differences(
+    connection: sa.Connection, groups: t.Collection[int], joining: t.Sequence[Instance], leaving: t.Sequence[Instance]
+) -> dict[int, Plan]:
+    """Each of these groups as the module `firewall` takes it, with the addresses that it gains and loses."""
+    of_these = instance.c.uuid.in_(sorted(server["uuid"] for server in joining))
+    gained = members_of(connection, groups if joining else (), joining, leaving, of_these)
+    lost = _of_nics(leaving, groups)
+    losing = {group for group, scopes in lost.items() if scopes}
+    # An address may be one that others of the group may use, too. Who has none of this kind loses it to those only that
+    # have some.
+    staying: dict[int, Members] = {}
+    if any(nic.get("allowed_address_pairs") for server in leaving for nic in server["nics"]):
+        staying = members_of(connection, losing, joining, leaving)
+    elif losing:
+        rows = connection.execute(sa.select(vif.c.instance_uuid).where(vif.c.allowed_address_pairs.is_not(None)))
+        uuids = {uuid for uuid in rows.scalars() if uuid is not None}
+        staying = members_of(connection, losing if uuids else (), joining, leaving, instance.c.uuid.in_(uuids))
+    return {
+        group: {
+            "id": group,
+            "joining": _scoped(gained.get(group, {})),
+            "leaving": _scoped(
+                {
+                    scope: addresses.difference(staying.get(group, {}).get(scope, ()))
+                    for scope, addresses in lost[group].items()
+                }
+            ),
+        }
+        for group in groups
+    }
+
+
+def _scoped(scopes: t.Mapping[str, t.Collection[str]]) -> list[JsonObject]:
+    return [{"bridge": scope, "addresses": sorted(scopes[scope])} for scope in sorted(scopes) if scopes[scope]]
+
+
+def _of_nics(servers: t.Iterable[Instance], groups: t.Collection[int]) -> dict[int, Scopes]:
+    """Group -> the addresses that these instances have in it."""
+    by_group: dict[int, Scopes] = {group: {} for group in groups}
+    for server in servers:
+        for group in server["security_groups"]:
+            for nic in filter(is_secured, server["nics"]) if group["id"] in by_group else ():
+                scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
+                by_group[group["id"]].setdefault(scope, set()).update(
+                    _addresses(nic["mac"], addresses_of(nic), nic.get("allowed_address_pairs"))
+                )
+    return by_group
+
+
 def members_of(
-    connection: sa.Connection, groups: t.Collection[int], instances_by_kind: t.Mapping[str, t.Sequence[Instance]]
+    connection: sa.Connection,
+    groups: t.Collection[int],
+    joining: t.Sequence[Instance] = (),
+    leaving: t.Sequence[Instance] = (),
+    *conditions: sa.ColumnElement[bool],
 ) -> dict[int, Members]:
     """Group -> the addresses of its instances, also those that several instances may use; of an interface whose port
-    security is off, none."""
+    security is off, none. `conditions`: of which of them, those that are `joining` aside."""
+    if not groups:
+        return {}
     link = instance_security_group
-    leaving = {server["uuid"] for server in instances_by_kind.get("remove", ())}
-    scopes_by_group: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
+    gone = {server["uuid"] for server in leaving}
+    scopes_by_group = _of_nics(joining, groups)
     rows = connection.execute(
         sa.select(
             link.c.group_id,
@@ -104,14 +174,15 @@ def members_of(
             link.c.group_id.in_(sorted(groups)),
             instance.c.deleted == 0,
             vif.c.port_security_enabled.is_(True),
+            *conditions,
             # one that is shelved keeps its addresses, and sends nothing from them
             sa.or_(instance.c.vm_state != OFFLOADED, instance.c.host.is_not(None)),
         )
     )
     in_groups = sa.select(link.c.instance_id).where(link.c.group_id.in_(sorted(groups)))
-    further = further_ips_where(connection, instance.c.id.in_(in_groups), instance.c.deleted == 0)
+    further = further_ips_where(connection, instance.c.id.in_(in_groups), instance.c.deleted == 0, *conditions)
     for row in rows.all():
-        if row.uuid not in leaving:
+        if row.uuid not in gone:
             own = [*([] if row.ip is None else [to_text(row.ip)]), *further.get(row.vif_id, ())]
             scope = row.bridge if row.isolated else EVERYWHERE
             scopes_by_group[row.group_id].setdefault(scope, set()).update(
@@ -121,13 +192,6 @@ def members_of(
                     without_others(connection, row.project_id, row.network_id, row.allowed_address_pairs),
                 )
             )
-    for server in instances_by_kind.get("build", ()):
-        for group in server["security_groups"]:
-            for nic in filter(is_secured, server["nics"]) if group["id"] in scopes_by_group else ():
-                scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
-                scopes_by_group[group["id"]].setdefault(scope, set()).update(
-                    _addresses(nic["mac"], addresses_of(nic), nic.get("allowed_address_pairs"))
-                )
     return {
         group: {scope: sorted(addresses) for scope, addresses in sorted(scopes.items())}
         for group, scopes in scopes_by_group.items()

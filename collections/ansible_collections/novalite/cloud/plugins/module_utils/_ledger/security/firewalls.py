@@ -65,7 +65,7 @@ def complete(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None:
     groups = [group for plan in plans.values() for group in plan["security_groups"]]
     named = {rule["remote_group_id"] for group in groups for rule in group.get("rules", ())} - {None}
     named |= {group["id"] for group in groups if "rules" not in group}
-    members = group_members.members_of(connection, named, {})
+    members = group_members.members_of(connection, named)
     ledger = ledger_id(connection) if plans else None
     for plan in plans.values():
         plan["security_groups"] = group_members.add_members(plan["security_groups"], members)
