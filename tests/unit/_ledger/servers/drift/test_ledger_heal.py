@@ -21,7 +21,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
     migration,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import (
+    ledger_heal,
+    prepare_ledger_heal,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from tests.support.leaving import WatchedCloud
@@ -236,3 +239,26 @@ def test_the_message_is_one_line(cloud: t.Any) -> None:
     message = repair(cloud)["msg"]
     assert message.startswith("7 corrections: allocation of nobody-0 on hv1: there is no such instance; ")
     assert message.endswith("; and 2 more")
+
+
+def test_what_was_put_right_since_it_was_read_is_left_alone(cloud: t.Any) -> None:
+    """Everything is read before the lock is taken: a claim whose instance comes to that host in between stays, and so
+    does an address whose interface is there again."""
+    web, gone = launched(cloud, "web"), launched(cloud, "gone")
+    one_host, table = tables.instance.c.uuid == web["uuid"], tables.instance
+    delete(cloud, "gone")
+    pool = tables.fixed_ip
+    lost = (
+        (pool.c.network_id == gone["nics"][0]["network"]["id"]) & (pool.c.owner.is_(None)) & (pool.c.reserved.is_(None))
+    )
+    (free,) = cloud.rows(sa.select(pool.c.ip).where(lost).limit(1))
+    taken = sa.update(pool).where(lost, pool.c.ip == free.ip)
+    cloud.write(sa.update(table).where(one_host).values(host=None), taken.values(owner="vif:nobody"))
+    suspects = prepare_ledger_heal(cloud.engine, {})["suspects"]
+    assert suspects["claims"] and suspects["addresses"]
+    cloud.write(
+        sa.update(table).where(one_host).values(host=web["host"]),
+        sa.update(pool).where(pool.c.owner == "vif:nobody").values(owner=None),
+    )
+    assert repair(cloud, suspects=suspects)["corrections"] == []
+    assert repair(cloud)["corrections"] == []

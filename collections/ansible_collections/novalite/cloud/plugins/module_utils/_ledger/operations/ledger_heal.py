@@ -25,9 +25,10 @@ from ..._scheduling.rows import AMOUNTS
 from ..compute import server_actions
 from ..compute.create import BUILD_TIMEOUT
 from ..db import clock
+from ..db.engine import reading
 from ..db.sqlite_engine import check_whole
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
-from ..db.tables_addresses import HOLDER
+from ..db.tables_addresses import HOLDER, OF_VIF
 from ..db.tables_jobs import worker
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
@@ -37,6 +38,9 @@ from ..volumes import volume_heal
 from .server_state import server_state
 
 IN_LINE = 5  # how many corrections the message names
+_BATCH = 5000  # keys in one query; SQLite takes 32766 variables
+
+Key = t.TypeVar("Key", str, int)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +54,24 @@ class Correction:
     after: JsonMapping | None  # None: the row is gone
 
 
-def prepare_ledger_heal(ledger: sa.Engine, params: JsonMapping) -> JsonMapping:
-    """Look whether the ledger's file is whole, before ledger_heal() keeps others from writing."""
-    check_whole(ledger)
-    return params
+@dataclasses.dataclass(frozen=True)
+class Suspects:
+    """Keys of what looked wrong, or unfinished, when everything was read: what is judged is read again, by these."""
+
+    newest: float  # sign of life
+    busy: list[str]  # instances
+    claims: list[tuple[str, int]]
+    sums: list[int]  # hosts
+    addresses: list[tuple[int, int]]
+    interfaces: list[str]
+
+
+def prepare_ledger_heal(engine: sa.Engine, params: JsonMapping) -> JsonObject:
+    """Look whether the ledger's file is whole, and read all of it, before the transaction: that takes seconds in a large
+    cloud, in which nobody else could write on SQLite. What goes wrong meanwhile is for the next run."""
+    check_whole(engine)
+    with reading(engine) as connection:
+        return {**params, "suspects": dataclasses.asdict(_survey(connection))}
 
 
 def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -62,21 +80,22 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     silent about for that long, and is told so when it reports them."""
     now = clock.seconds(connection)
     timeout = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
-    since, warnings = _dead_since(connection, timeout)
+    suspects = Suspects(**params["suspects"]) if params.get("suspects") else _survey(connection)
+    since, warnings = _dead_since(connection, timeout, suspects.newest)
     # In the order in which claims take them. From here on no claim is made or given back, so that sums can be compared.
     hosts = sa.select(compute_host.c.id).order_by(compute_host.c.id)
     connection.execute(hosts.with_for_update(key_share=True)).all()
     corrections = [
-        *_abandoned_builds(connection, since, now),
-        *_abandoned_actions(connection, since, now),
+        *_abandoned_builds(connection, since, now, suspects.busy),
+        *_abandoned_actions(connection, since, now, suspects.busy),
         *(Correction(*volume) for volume in volume_heal.end_abandoned(connection, since, now)),
-        *_ownerless_claims(connection),
-        *wrong_sums(connection),
-        *_ownerless_addresses(connection, now),
-        *_ownerless_interfaces(connection),
+        *_ownerless_claims(connection, suspects.claims),
+        *wrong_sums(connection, {*suspects.sums, *(host for _uuid, host in suspects.claims)}),
+        *_ownerless_addresses(connection, now, suspects.addresses),
+        *_ownerless_interfaces(connection, suspects.interfaces),
     ]
     # only their hosts can end these, so nothing is written here
-    deletions = _silent(connection, since, instance.c.task_state == "deleting")
+    deletions = _silent(connection, since, suspects.busy, instance.c.task_state == "deleting")
     result: JsonObject = {
         "changed": bool(corrections),
         "corrections": [dataclasses.asdict(finding) for finding in corrections],
@@ -91,11 +110,36 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     return with_diff(result, before, {name: dict(side) for name, (_before, side) in sides.items() if side is not None})
 
 
-def _dead_since(connection: sa.Connection, timeout: int) -> tuple[float, list[str]]:
-    """The time since when whoever gave no sign of life is dead, and why nobody is taken for dead."""
-    signs = (sa.func.max(instance.c.updated_at).filter(instance.c.deleted == 0), sa.func.max(worker.c.seen_at))
+def _survey(connection: sa.Connection) -> Suspects:
+    i = instance.c
+    signs = (sa.func.max(i.updated_at).filter(i.deleted == 0), sa.func.max(worker.c.seen_at))
     columns = [sa.select(sign).scalar_subquery() for sign in (*signs, sa.func.max(compute_host.c.last_seen_at))]
-    now, newest = clock.now(connection), max(sign or 0 for sign in connection.execute(sa.select(*columns)).one())
+    busy = sa.select(i.uuid).where(i.deleted == 0, sa.or_(i.task_state.is_not(None), *map(being_built, BUILDS)))
+    addresses = sa.select(fixed_ip.c.network_id, fixed_ip.c.ip).where(_OF_NOBODY)
+    return Suspects(
+        newest=max(sign or 0 for sign in connection.execute(sa.select(*columns)).one()),
+        busy=list(connection.execute(busy).scalars()),
+        claims=[
+            (row.instance_uuid, row.compute_host_id)
+            for row in connection.execute(
+                sa.select(allocation.c.instance_uuid, allocation.c.compute_host_id).where(_is_ownerless())
+            )
+        ],
+        sums=[row.id for row in connection.execute(_wrong_sums())],
+        addresses=[(row.network_id, row.ip) for row in connection.execute(addresses)],
+        interfaces=list(connection.execute(sa.select(vif.c.id).where(_OF_DELETED)).scalars()),
+    )
+
+
+def _batches(keys: t.Iterable[Key]) -> t.Iterator[list[Key]]:
+    sorted_keys = sorted(keys)
+    for begin in range(0, len(sorted_keys), _BATCH):
+        yield sorted_keys[begin : begin + _BATCH]
+
+
+def _dead_since(connection: sa.Connection, timeout: int, newest: float) -> tuple[float, list[str]]:
+    """The time since when whoever gave no sign of life is dead, and why nobody is taken for dead."""
+    now = clock.now(connection)
     if timeout == 0:  # no run is alive: somebody knows that, whatever clocks say
         return max(now, newest), []
     remedy = "nothing is judged by its age. If no run is alive, say build_timeout=0"
@@ -107,20 +151,25 @@ def _dead_since(connection: sa.Connection, timeout: int) -> tuple[float, list[st
     return since, [f"this machine's clock was set less than {timeout} s ago, so {remedy}"] if since < 0 else []
 
 
-def _silent(connection: sa.Connection, since: float, *conditions: sa.ColumnElement[bool]) -> list[InstanceRow]:
-    """Instances of which nobody has said anything `since` then. The queue looks after its own: a job that waits or
-    runs is never forgotten. Whoever holds one of the rows is at work on it."""
+def _silent(
+    connection: sa.Connection, since: float, busy: t.Sequence[str], *conditions: sa.ColumnElement[bool]
+) -> list[InstanceRow]:
+    """Those of the `busy` instances of which nobody has said anything `since` then. The queue looks after its own: a
+    job that waits or runs is never forgotten. Whoever holds one of the rows is at work on it."""
     c = instance.c
     query = sa.select(instance).where(c.deleted == 0, c.updated_at <= since, *conditions).order_by(c.id)
-    rows = t.cast("list[InstanceRow]", connection.execute(query.with_for_update(skip_locked=True)).all())
+    rows: list[InstanceRow] = []
+    for uuids in _batches(busy):
+        locked = query.where(c.uuid.in_(uuids)).with_for_update(skip_locked=True)
+        rows += t.cast("list[InstanceRow]", connection.execute(locked).all())
     waiting = server_actions.with_open_job(connection, [row.uuid for row in rows])
     return [row for row in rows if row.uuid not in waiting]
 
 
-def _abandoned_builds(connection: sa.Connection, since: float, now: int) -> list[Correction]:
+def _abandoned_builds(connection: sa.Connection, since: float, now: int, busy: t.Sequence[str]) -> list[Correction]:
     """Make instances whose build nobody goes on with errors. That gives back what they hold. One that was being
     unshelved is shelved again, and keeps its addresses."""
-    stale = _silent(connection, since, sa.or_(*map(being_built, BUILDS)))
+    stale = _silent(connection, since, busy, sa.or_(*map(being_built, BUILDS)))
     reasons = {
         row.uuid: f"its build was abandoned: no sign of life for {now - row.updated_at} s"
         + (f" ({row.task_state}{f' on {row.host}' if row.host else ''})" if row.task_state else "")
@@ -144,11 +193,11 @@ def _abandoned_builds(connection: sa.Connection, since: float, now: int) -> list
     ]
 
 
-def _abandoned_actions(connection: sa.Connection, since: float, now: int) -> list[Correction]:
+def _abandoned_actions(connection: sa.Connection, since: float, now: int, busy: t.Sequence[str]) -> list[Correction]:
     """End the actions that nobody goes on with, so that others may begin. What the guest does is not known here."""
     of_actions = [state for name in server_actions.NAMES for state in server_actions.task_states(name)]
     corrections = []
-    for row in _silent(connection, since, instance.c.task_state.in_(of_actions)):
+    for row in _silent(connection, since, busy, instance.c.task_state.in_(of_actions)):
         action = server_actions.action_in(row.task_state) or ""
         reason = f"its {action} was abandoned: no sign of life for {now - row.updated_at} s"
         server_actions.interrupt(connection, action, [row.uuid], reason)
@@ -157,13 +206,8 @@ def _abandoned_actions(connection: sa.Connection, since: float, now: int) -> lis
     return corrections
 
 
-def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
-    """Delete claims of instances that are gone, failed, or on another host. The sums are put right after that."""
-    columns = (
-        allocation.c.instance_uuid,
-        allocation.c.compute_host_id,
-        *(allocation.c[resource] for resource in AMOUNTS),
-    )
+def _is_ownerless() -> sa.ColumnElement[bool]:
+    """The condition of claims of instances that are gone, failed, or on another host."""
     lives_there = (
         sa.select(sa.literal(1))
         .select_from(instance.join(compute_host, compute_host.c.name == instance.c.host))
@@ -191,8 +235,23 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
         )
         .exists()
     )
-    # no look before: a claim that another run makes right now is not in what this one statement sees
-    gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moves_there).returning(*columns)).all()
+    return sa.and_(~lives_there, ~moves_there)
+
+
+def _ownerless_claims(connection: sa.Connection, suspects: t.Sequence[tuple[str, int]]) -> list[Correction]:
+    """Delete those claims that are ownerless. The sums are put right after that."""
+    columns = (
+        allocation.c.instance_uuid,
+        allocation.c.compute_host_id,
+        *(allocation.c[resource] for resource in AMOUNTS),
+    )
+    gone: list[t.Any] = []
+    # the statement itself judges: a claim that another run makes right now is not in what it sees
+    for of_these in _batches({uuid for uuid, _host in suspects}):
+        mine = sa.and_(allocation.c.instance_uuid.in_(of_these), _is_ownerless())
+        gone += connection.execute(sa.delete(allocation).where(mine).returning(*columns)).all()
+    if not gone:
+        return []
     uuids = sorted({row.instance_uuid for row in gone})
     owners = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(uuids))}
     c = compute_host.c
@@ -210,18 +269,20 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     ]
 
 
-def wrong_sums(connection: sa.Connection) -> list[Correction]:
-    """Set what hosts say is used to the sum of their claims."""
+def _wrong_sums(hosts: t.Collection[int] | None = None) -> sa.Select[t.Any]:
+    """The query of the hosts, of all or of these, whose sums are not those of their claims."""
+    c = allocation.c
     claimed = (
         sa.select(
             allocation.c.compute_host_id, *(sa.func.sum(allocation.c[resource]).label(resource) for resource in AMOUNTS)
         )
+        .where(sa.true() if hosts is None else c.compute_host_id.in_(sorted(hosts)))
         .group_by(allocation.c.compute_host_id)
         .subquery()
     )
     used = {resource: compute_host.c[f"{resource}_used"] for resource in AMOUNTS}
     sums = {resource: sa.func.coalesce(claimed.c[resource], 0) for resource in AMOUNTS}
-    wrong = connection.execute(
+    query = (
         sa.select(
             compute_host.c.id,
             compute_host.c.name,
@@ -230,8 +291,16 @@ def wrong_sums(connection: sa.Connection) -> list[Correction]:
         )
         .select_from(compute_host.outerjoin(claimed, claimed.c.compute_host_id == compute_host.c.id))
         .where(sa.or_(*(used[resource] != sums[resource] for resource in AMOUNTS)))
+        .where(sa.true() if hosts is None else compute_host.c.id.in_(sorted(hosts)))
         .order_by(compute_host.c.id)
-    ).all()
+    )
+    return query
+
+
+def wrong_sums(connection: sa.Connection, hosts: t.Collection[int] | None = None) -> list[Correction]:
+    """Set what hosts say is used, of all or of these, to the sum of their claims."""
+    query = _wrong_sums(hosts)
+    wrong = connection.execute(query).all() if hosts is None or hosts else []
     if wrong:
         connection.execute(
             sa.update(compute_host)
@@ -257,21 +326,27 @@ def wrong_sums(connection: sa.Connection) -> list[Correction]:
     ]
 
 
-def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction]:
+_THERE = (
+    sa.select(sa.literal(1))
+    .select_from(vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid))
+    # a port has its address before a server has the port, and afterwards
+    .where(vif.c.id == HOLDER, sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)))
+    .exists()
+)
+_OF_NOBODY = sa.and_(fixed_ip.c.owner.startswith(OF_VIF), ~_THERE)
+_OF_DELETED = vif.c.instance_uuid.in_(sa.select(instance.c.uuid).where(instance.c.deleted != 0))
+
+
+def _ownerless_addresses(
+    connection: sa.Connection, now: int, suspects: t.Sequence[tuple[int, int]]
+) -> list[Correction]:
     """Give back addresses of interfaces that are gone, or whose instance is. A host's own address is no matter here."""
-    there = (
-        sa.select(sa.literal(1))
-        .select_from(vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid))
-        # a port has its address before a server has the port, and afterwards
-        .where(vif.c.id == HOLDER, sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)))
-        .exists()
-    )
-    gone = connection.execute(
-        sa.select(fixed_ip.c.ip, fixed_ip.c.owner, network.c.name)
-        .join(network, network.c.id == fixed_ip.c.network_id)
-        .where(fixed_ip.c.owner.like("vif:%"), ~there)
-        .order_by(fixed_ip.c.network_id, fixed_ip.c.ip)
-    ).all()
+    query = sa.select(fixed_ip.c.ip, fixed_ip.c.owner, network.c.name).join(network)
+    gone: list[t.Any] = []
+    for number in sorted({network_id for network_id, _ip in suspects}):
+        for ips in _batches(ip for network_id, ip in suspects if network_id == number):
+            of_these = sa.and_(fixed_ip.c.network_id == number, fixed_ip.c.ip.in_(ips))
+            gone += connection.execute(query.where(of_these, _OF_NOBODY).order_by(fixed_ip.c.ip)).all()
     # an interface that is gone does not come back: its address can be given back in a second statement
     release_addresses(connection, [row.owner.partition(":")[2] for row in gone], now)
     return [
@@ -286,13 +361,15 @@ def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction
     ]
 
 
-def _ownerless_interfaces(connection: sa.Connection) -> list[Correction]:
+def _ownerless_interfaces(connection: sa.Connection, suspects: t.Sequence[str]) -> list[Correction]:
     """Delete the interfaces of deleted instances: a network cannot go as long as it has one."""
-    deleted = sa.select(instance.c.uuid).where(instance.c.deleted != 0)
-    let_go(connection, vif.c.instance_uuid.in_(deleted))
-    gone = connection.execute(
-        sa.delete(vif).where(vif.c.instance_uuid.in_(deleted)).returning(vif.c.id, vif.c.mac, vif.c.instance_uuid)
-    ).all()
+    gone: list[t.Any] = []
+    for of_these in _batches(suspects):
+        theirs = sa.and_(vif.c.id.in_(of_these), _OF_DELETED)
+        let_go(connection, theirs)
+        gone += connection.execute(
+            sa.delete(vif).where(theirs).returning(vif.c.id, vif.c.mac, vif.c.instance_uuid)
+        ).all()
     return [
         Correction("vif", row.id, f"instance {row.instance_uuid} is deleted", {"mac": row.mac}, None)
         for row in sorted(gone, key=lambda row: row.id)
