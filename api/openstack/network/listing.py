@@ -9,6 +9,8 @@ import typing as t
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Page
+
 from ...web.bodies import Body, Record
 from ...web.errors import BadRequestError
 from ...web.listing import Dialect, href, is_true, ordered
@@ -46,6 +48,37 @@ def answer(plural: str, records: t.Sequence[Record], attributes: t.Collection[st
     return body
 
 
+def values(name: str) -> list[str] | None:
+    """The values of which an attribute is to have one; None where the request says nothing that a database could."""
+    texts = request.args.getlist(name)
+    return texts if texts and all(texts) else None
+
+
+def is_paged() -> bool:
+    """Tell whether the request asks for a page, in no order of its own: then it is by ids, as in Neutron."""
+    return (_limit() is not None or bool(request.args.get("marker"))) and not request.args.get("sort_key")
+
+
+def page(filters: t.Collection[str]) -> Page | None:
+    """The page that is asked for, if the request has no order of its own and no filters but these: of what others leave
+    of a page, nothing is known before all is read."""
+    others = request.args.keys() - {*CONTROL, *filters}
+    limit = _limit()
+    if (
+        limit is None
+        or not is_paged()
+        or others
+        or any(values(name) is None for name in request.args.keys() & set(filters))
+    ):
+        return None
+    return Page(limit, request.args.get("marker") or None, is_true("page_reverse"))
+
+
+def _limit() -> int | None:
+    # no limit, 0 and -1 mean that no pages are asked for
+    return None if request.args.get("limit") in (None, "", "0", "-1") else NEUTRON.limit()
+
+
 def fields(row: Record) -> Record:
     """`row` with those attributes alone that the request's `fields` name."""
     names = [name for name in request.args.getlist("fields") if name]
@@ -80,9 +113,7 @@ def _has(address: Record, text: str) -> bool:
 
 
 def _page(plural: str, rows: list[Record]) -> tuple[list[Record], list[Body]]:
-    # no limit, 0 and -1 mean that no pages are asked for
-    limit = None if request.args.get("limit") in (None, "", "0", "-1") else NEUTRON.limit()
-    reverse = is_true("page_reverse")
+    limit, reverse = _limit(), is_true("page_reverse")
     start, end = 0, len(rows)
     place = NEUTRON.place(rows, name=plural)
     if place is not None:

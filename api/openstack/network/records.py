@@ -56,6 +56,7 @@ PORT = (
     *(*OWNED, *STATE, "network_id", "mac_address", "fixed_ips", "device_id", "device_owner", "security_groups"),
     *("binding:vnic_type", "binding:host_id", "binding:vif_type", "port_security_enabled"),
 )
+PORT_FILTERS = ("id", "network_id", "device_id", "mac_address")  # of which the database knows
 ROUTER = (*OWNED, *STATE, *ZONES, "external_gateway_info", "routes")
 NAMELESS = ("id", "tenant_id", "project_id", "description", "revision_number")
 FLOATING = (
@@ -100,7 +101,16 @@ def _address_scopes(connection: Connection, _number: str | None) -> list[Record]
 
 def _ports(connection: Connection, number: str | None) -> list[Record]:
     caller = current()
-    return [views.port(row, caller.is_admin) for row in network_records.ports_of(connection, caller.reach, number)]
+    if number is not None:
+        rows = network_records.ports_of(connection, caller.reach, number)
+    else:
+        # what the database knows of a query; listing.answer() sees to all of it
+        values = (listing.values(name) for name in PORT_FILTERS)
+        choice = network_records.PortChoice(*values)
+        rows = network_records.ports_chosen(connection, caller.reach, choice, listing.page(PORT_FILTERS))
+        if listing.is_paged():
+            rows.sort(key=lambda row: row.id)
+    return [views.port(row, caller.is_admin) for row in rows]
 
 
 def _routers(connection: Connection, number: str | None) -> list[Record]:

@@ -209,6 +209,59 @@ def ports_of(connection: sa.Connection, project_id: str | None, number: str | No
     return _ports(connection, project_id, sa.true() if number is None else vif.c.id == number)
 
 
+class Page(t.NamedTuple):
+    """A page of at most `limit` records, by their ids: those after the marker, or, in `reverse`, before it."""
+
+    limit: int
+    marker: str | None
+    reverse: bool
+
+
+class PortChoice(t.NamedTuple):
+    """Of all ports, those with one of these values; None: any."""
+
+    ids: t.Collection[str] | None = None
+    networks: t.Collection[str] | None = None
+    devices: t.Collection[str] | None = None
+    macs: t.Collection[str] | None = None
+
+    def condition(self) -> sa.ColumnElement[bool]:
+        networks = sa.select(network.c.id).where(network.c.uuid.in_(self.networks or ()))
+        of_others = sa.select(port.c.vif_id).where(port.c.device_id.in_(self.devices or ()))
+        conditions = (
+            (self.ids, vif.c.id.in_(self.ids or ())),
+            (self.networks, vif.c.network_id.in_(networks)),
+            (self.devices, sa.or_(vif.c.instance_uuid.in_(self.devices or ()), vif.c.id.in_(of_others))),
+            (self.macs, vif.c.mac.in_(self.macs or ())),
+        )
+        return sa.and_(sa.true(), *(condition for values, condition in conditions if values is not None))
+
+
+def ports_chosen(
+    connection: sa.Connection, project_id: str | None, choice: PortChoice, page: Page | None = None
+) -> list[Port]:
+    """The ports of a project (None: of all) that a list asks for; with `page` by their ids, the page with the marker
+    itself and one port more, by which is seen that there are further ones. No other port is read to its end."""
+    if page is None:
+        return _ports(connection, project_id, choice.condition())
+    of_servers = vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
+    sides = (
+        (of_servers, instance.c.project_id, instance.c.deleted == 0),
+        (vif.join(port, port.c.vif_id == vif.c.id), port.c.project_id, vif.c.instance_uuid.is_(None)),
+    )
+    direction = vif.c.id.desc() if page.reverse else vif.c.id.asc()
+    marker = page.marker or ""
+    beyond = vif.c.id <= marker if page.reverse else vif.c.id >= marker
+    ids: list[str] = []
+    for join, owner, there in sides:
+        query = sa.select(vif.c.id).select_from(join).where(there, choice.condition())
+        query = query if project_id is None else query.where(owner == project_id)
+        query = query if page.marker is None else query.where(beyond)
+        ids += connection.execute(query.order_by(direction).limit(page.limit + 2)).scalars()
+    chosen = sorted(ids, reverse=page.reverse)[: page.limit + 2]
+    return sorted(_ports(connection, project_id, vif.c.id.in_(chosen)), key=lambda row: row.id)
+
+
 def _ports(connection: sa.Connection, project_id: str | None, condition: sa.ColumnElement[bool]) -> list[Port]:
     mine = sa.or_(
         sa.and_(sa.true() if project_id is None else instance.c.project_id == project_id, instance.c.deleted == 0),
