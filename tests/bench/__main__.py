@@ -13,6 +13,7 @@ GROUPS = {
     "api.one_added_s": "tests.bench.api_jobs",
     "api.to_active": "tests.bench.api_jobs",
     "firewall": "tests.bench.firewall",
+    "growth": "tests.bench.growth",
     "inject": "tests.bench.inject",
     "inject.overlay100": "tests.bench.disks",
     "ipam": "tests.bench.ipam",

@@ -39,7 +39,7 @@ from ..queries.instance_rows import swap
 from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
 from ..volumes import server_volumes
-from .server_requests import ServerRequest, check_fits, check_own_quota, check_quota
+from .server_requests import ServerRequest, check_fits, check_own_quota, check_quota, limited
 
 BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
@@ -148,8 +148,7 @@ def record_servers(
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
     requested_amounts = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))
-    limited = [what for what in requested_amounts if requested_amounts[what] and limits.get(what, -1) >= 0]
-    used = usage(connection, project_id, limited)
+    used = usage(connection, project_id, limited(requested_amounts, limits))
     check_quota(requested_amounts, {what: used[what] - requested_amounts[what] for what in used}, limits)
 
 

@@ -292,8 +292,9 @@ def _count(
     """Return the number of servers to make: as many as the quotas allow, if that is enough."""
     if request.min_count == request.max_count <= FEW:
         return request.max_count
-    used, each = usage(connection, project_id), amounts([flavor], nics)
-    room = [(limits[what] - used[what]) // each[what] for what in used if each[what] and limits.get(what, -1) >= 0]
+    each = amounts([flavor], nics)
+    used = usage(connection, project_id, server_requests.limited(each, limits))
+    room = [(limits[what] - used[what]) // each[what] for what in used if each[what]]
     count = min([request.max_count, *room])
     if count < request.min_count:
         # multiplied, for min_count may be 10^9: a list of so many flavors takes all memory

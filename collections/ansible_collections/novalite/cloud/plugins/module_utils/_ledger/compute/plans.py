@@ -60,11 +60,7 @@ def plan_hosts(
     for a VXLAN network with a host that has no tunnel address.
     """
     guest_records = _guest_records(connection, [server["uuid"] for server in instances])
-    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir, compute_host.c.facts))
-    facts: dict[str, JsonObject] = {row.name: {**row.facts, "state_dir": row.state_dir} for row in rows}
     ledger = ledger_id(connection)
-    for looked_at in compute_hosts:  # one that does not answer just now says little
-        facts[looked_at["name"]] = {**facts.get(looked_at["name"], {}), **looked_at}
     servers_by_kind = {
         kind: [server for server in not_adopted(of_kind) if server["host"]]
         for kind, of_kind in (("build", instances), ("keep", existing), ("remove", leaving))
@@ -72,8 +68,15 @@ def plan_hosts(
     servers_by_kind["build"] = [
         {**server, "guest": guest_records.get(server["uuid"], {})} for server in servers_by_kind["build"]
     ]
-    endpoints = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
     before, after = _spans(connection, servers_by_kind)
+    here = host_networks.members(connection, _STAYING, network_hosts) if network_hosts else {}
+    vxlans = sa.and_(network.c.id.in_(sorted(here)), network.c.vni.is_not(None))
+    spans = host_networks.members(connection, vxlans) if here else {}
+    moved = [] if moving else _at_other_ends(connection, leaving)
+    concerned = {server["host"] or "" for of_kind in (*servers_by_kind.values(), moved) for server in of_kind}
+    others = {host for hosts in (*after.values(), *spans.values()) for host in hosts}
+    facts = _facts(connection, {*concerned, *others, *network_hosts}, compute_hosts)
+    endpoints = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
     tunnels = {key: {host: endpoints.get(host) for host in hosts} for key, hosts in after.items()}
     if servers_by_kind["build"]:
         _check_endpoints(connection, tunnels)
@@ -93,14 +96,14 @@ def plan_hosts(
         for kind, plan in plans.items():
             _complete(connection, host, plan, servers_by_kind[kind], floating)
             server_volumes.complete(connection, plan, kind, moving=moving)
-    for host, plan in _other_ends(connection, () if moving else leaving, facts).items():
+    for host, plan in _other_ends(moved, facts).items():
         hosts.setdefault(host, {})["vacate"] = plan
     peers = _peers(connection, servers_by_kind, before, after, tunnels)
     for host, servers in _name_guests(connection, servers_by_kind, hosts).items():
         peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
     for host, plan in peers.items():
         hosts.setdefault(host, {})["peers"] = plan
-    for host, plan in _networks(connection, network_hosts, endpoints).items():
+    for host, plan in _networks(connection, network_hosts, here, spans, endpoints).items():
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, servers_by_kind)
     _keep_records(connection, hosts)
@@ -110,6 +113,19 @@ def plan_hosts(
             if "disks" in plan:
                 plan["state_dir"] = facts.get(host, {}).get("state_dir", state_dir)
     return HostPlans(hosts, any(map(_is_secret, guest_records.values())))
+
+
+def _facts(
+    connection: sa.Connection, hosts: t.Collection[str], looked_at: t.Iterable[JsonMapping]
+) -> dict[str, JsonObject]:
+    """The facts of these hosts, and what those that were `looked_at` just now say: one that does not answer says
+    little."""
+    c = compute_host.c
+    rows = connection.execute(sa.select(c.name, c.state_dir, c.facts).where(c.name.in_(sorted(hosts))))
+    facts: dict[str, JsonObject] = {row.name: {**row.facts, "state_dir": row.state_dir} for row in rows}
+    for of_host in looked_at:
+        facts[of_host["name"]] = {**facts.get(of_host["name"], {}), **of_host}
+    return facts
 
 
 def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> None:
@@ -122,18 +138,23 @@ def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str
                 disk["record"] = texts.get(disk["uuid"])
 
 
-def _other_ends(connection: sa.Connection, leaving: Instances, facts: t.Mapping[str, JsonMapping]) -> dict[str, Plan]:
-    """Return plans for the other hosts of moves of instances that leave for good: disks there, kept for a revert.
-    Networks are none of it: the host was taken out of them when the move was done."""
+def _at_other_ends(connection: sa.Connection, leaving: Instances) -> list[Instance]:
+    """The instances that leave for good, on the other hosts of their moves."""
     placed = {server["uuid"]: server for server in leaving if server["host"]}
     others: list[Instance] = []
     for uuid, move in (migrations.open_moves(connection, placed) if placed else {}).items():
         host = migrations.other_host(move, placed[uuid]["host"])
         if host is not None:
             others.append({**placed[uuid], "host": host, "nics": []})
+    return others
+
+
+def _other_ends(instances: Instances, facts: t.Mapping[str, JsonMapping]) -> dict[str, Plan]:
+    """Return plans for those hosts: disks there, kept for a revert. Networks are none of it: the host was taken out of
+    them when the move was done."""
     return {
         host: {**plan, "last_bridges": [], "last_routers": [], "last_metadata_networks": [], "staying_routers": []}
-        for host, plan in plan_by_host(others, facts, lambda _server, _of_host: "").items()
+        for host, plan in plan_by_host(instances, facts, lambda _server, _of_host: "").items()
     }
 
 
@@ -270,9 +291,12 @@ def _name_guests(
         for nic in record["nics"]
         if serves_dhcp(nic["network"])
     }
+    gone = {record["uuid"] for kind in ("build", "remove") for record in servers_by_kind[kind]}
+    # each that goes may be the last one on its host
+    most = NAMED_HOSTS + len(gone)
+    changing = {key: row for key, row in changing.items() if not host_networks.is_wide(connection, key, most)}
     if not changing:
         return {}
-    gone = {record["uuid"] for kind in ("build", "remove") for record in servers_by_kind[kind]}
     known = host_networks.guests(connection, changing)
     now: dict[int, dict[str, list[Plan]]] = {key: {} for key in changing}
     for key, of_hosts in known.items():
@@ -323,13 +347,16 @@ def _bridges(
 
 
 def _networks(
-    connection: sa.Connection, hosts: t.Sequence[str], endpoints: t.Mapping[str, str | None]
+    connection: sa.Connection,
+    hosts: t.Sequence[str],
+    here: host_networks.Members,
+    spans: host_networks.Members,
+    endpoints: t.Mapping[str, str | None],
 ) -> dict[str, Plan]:
-    """Return the plans of these hosts' networks, by the ledger alone."""
+    """Return the plans of these hosts' networks, by the ledger alone: of those that are `here`, of which `spans` are
+    VXLANs with all their hosts."""
     if not hosts:
         return {}
-    here = host_networks.members(connection, _STAYING, hosts)
-    spans = host_networks.members(connection, sa.and_(network.c.id.in_(sorted(here)), network.c.vni.is_not(None)))
     tunnels = {key: {host: endpoints.get(host) for host in members} for key, members in spans.items()}
     _check_endpoints(connection, tunnels)
     bridges = _bridges(connection, {(key, host) for key in here for host in here[key]}, tunnels)

@@ -116,15 +116,19 @@ def check_fits(name: str, flavor: Flavor, image: Image) -> None:
         raise NovaliteError(f"{pair}: its disk has {root_gb} GiB, the image's disk {needed} GiB")
 
 
+def limited(requested: Amounts, limits: Amounts) -> list[str]:
+    """The resources of which more is asked for, and that have a limit: what is used of others is not counted, which
+    would read all instances of the project."""
+    return [name for name in QUOTA_RESOURCES if requested.get(name, 0) > 0 and limits.get(name, -1) >= 0]
+
+
 def check_quota(requested: Amounts, used: Amounts, limits: Amounts) -> None:
     """Refuse what would go over a limit, in Nova's words. -1, or no limit at all, is unlimited. Something that asks for
     nothing is never refused, even when a lowered limit lies below what is used."""
     over = [
         resource
-        for resource in QUOTA_RESOURCES
-        if requested.get(resource, 0) > 0
-        and (limit := limits.get(resource, -1)) >= 0
-        and used.get(resource, 0) + requested[resource] > limit
+        for resource in limited(requested, limits)
+        if used.get(resource, 0) + requested[resource] > limits[resource]
     ]
     if over:
         names, allowed = _listed(over), _listed(limits[r] for r in over)

@@ -22,6 +22,7 @@ import functools
 import json
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._guest.image_properties import without_host_mount
@@ -31,7 +32,7 @@ from ..db import clock, tables
 from ..db.engine import HEAD
 from ..db.ledger_identity import ledger_id
 from ..db.tables import server_group, server_group_member
-from ..db.tables_addresses import OF_HOST
+from ..db.tables_addresses import HELD, host_owner
 from ..db.tables_ec2 import ec2_instance
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_networking import port, router, router_interface, subnet
@@ -132,7 +133,7 @@ class Slicer:
 
     def of_instances(self, uuids: t.Collection[str], host: str | None = None) -> dict[str, str]:
         """UUID -> the text of its slice. `host`: where they are going, if the ledger does not say so yet."""
-        rows_by_uuid = self._own(sorted(set(uuids)))
+        rows_by_uuid = self._own(sorted(set(uuids)), host)
         return {
             uuid: self._text(host or rows["instance"][0]["host"], uuid, rows) for uuid, rows in rows_by_uuid.items()
         }
@@ -153,10 +154,10 @@ class Slicer:
         self._add(rows, "volume_snapshot", self._rows(volume_snapshot, of_these))
         for table in (tables.quota, tables.keypair, server_group):
             self._add(rows, table.name, self._rows(table, table.c.project_id.in_(sorted(projects))))
-        self._shared(rows, projects, networks, {row["id"] for row in groups}, volumes)
+        self._shared(rows, host, projects, networks, {row["id"] for row in groups}, volumes)
         return self._text(host, None, rows)
 
-    def _own(self, uuids: list[str]) -> dict[str, Rows]:
+    def _own(self, uuids: list[str], host: str | None) -> dict[str, Rows]:
         """UUID -> the rows of that instance, and of what it uses."""
         i, links, action = tables.instance, tables.instance_security_group, tables.instance_action
         mine = {row["uuid"]: row for row in self._rows(i, sa.and_(i.c.uuid.in_(uuids), i.c.deleted == 0))}
@@ -181,6 +182,7 @@ class Slicer:
             self._add(rows, "volume", mounted)
             self._shared(
                 rows,
+                host or own["host"],
                 {own["project_id"]},
                 {row["network_id"] for row in rows.get("vif", ())},
                 {row["group_id"] for row in rows.get(links.name, ())},
@@ -195,7 +197,7 @@ class Slicer:
         """Add the fixed and floating IPs, and the ports, of these interfaces (id -> instance)."""
         fixed, floating = tables.fixed_ip, tables.floating_ip
         owners = {f"vif:{vif}": uuid for vif, uuid in vifs.items()}
-        for row in self._rows(fixed, fixed.c.owner.in_(sorted(owners))):
+        for row in self._rows(fixed, tables.vif.c.id.in_(sorted(vifs)), tables.vif.join(fixed, HELD)):
             self._add(rows_by_uuid[owners[row["owner"]]], fixed.name, [row])
         for row in self._rows(fixed, fixed.c.further_of.in_(sorted(vifs))):
             self._add(rows_by_uuid[vifs[row["further_of"]]], fixed.name, [row])
@@ -204,7 +206,13 @@ class Slicer:
                 self._add(rows_by_uuid[vifs[row["vif_id"]]], table.name, [row])
 
     def _shared(
-        self, rows: Rows, projects: set[str], networks: set[int], groups: set[int], volumes: t.Sequence[Row]
+        self,
+        rows: Rows,
+        host: str | None,
+        projects: set[str],
+        networks: set[int],
+        groups: set[int],
+        volumes: t.Sequence[Row],
     ) -> None:
         """Add what these ids lead to: rows that several instances have."""
         instances = rows.get("instance", [])
@@ -212,7 +220,7 @@ class Slicer:
         kept = [row[of] or {} for row in instances for of in ("image", "disk_image")]
         images = {image.get("id") for image in (*kept, *((row["image"] or {}) for row in volumes))}
         self._groups(rows, groups)
-        self._networks(rows, networks)
+        self._networks(rows, networks, host)
         owners = {row["owner"] for row in rows.get("network", ())} | {
             row["project_id"]
             for name in ("security_group", "volume", "router", "port", "floating_ip")
@@ -251,35 +259,47 @@ class Slicer:
             waiting = named - known
         self._add(rows, "security_group", self._of(tables.security_group, tables.security_group.c.id, known))
 
-    def _networks(self, rows: Rows, networks: set[int]) -> None:
-        """Add these networks with their subnets, pools, routers, and the addresses that hosts have in them."""
+    def _networks(self, rows: Rows, networks: set[int], host: str | None) -> None:
+        """Add these networks with their subnets, pools, routers, and the addresses that the host has in them."""
         fixed = tables.fixed_ip
         for number in sorted(networks):
             self._add(rows, "network", self._of(tables.network, tables.network.c.id, [number]))
             self._add(rows, subnet.name, self._of(subnet, subnet.c.network_id, [number]))
             self._add(rows, POOL, self._once(("ranges", number), functools.partial(self._ranges, number)))
-            hosted = sa.and_(fixed.c.network_id == number, fixed.c.owner.startswith(OF_HOST))
-            read = functools.partial(self._rows, fixed, hosted)
-            self._add(rows, fixed.name, self._once(("hosted", number), read))
+            if host is not None:
+                positions = {0, *(row["position"] for row in self._of(subnet, subnet.c.network_id, [number]))}
+                own = fixed.c.owner.in_([host_owner(host, position) for position in sorted(positions)])
+                read = functools.partial(self._rows, fixed, sa.and_(fixed.c.network_id == number, own))
+                self._add(rows, fixed.name, self._once((f"hosted.{host}", number), read))
             for interface in self._of(router_interface, router_interface.c.network_id, [number]):
                 self._add(rows, router_interface.name, [interface])
                 self._add(rows, "router", self._of(router, router.c.id, [interface["router_id"]]))
                 self._add(rows, "vif", self._of(tables.vif, tables.vif.c.id, [interface["vif_id"]]))
                 self._add(rows, "port", self._of(port, port.c.vif_id, [interface["vif_id"]]))
-                self._add(rows, fixed.name, self._of(fixed, fixed.c.owner, [f"vif:{interface['vif_id']}"]))
+                its = tables.vif.c.id == interface["vif_id"]
+                self._add(rows, fixed.name, self._rows(fixed, its, tables.vif.join(fixed, HELD)))
 
     def _host_name(self, number: int) -> str:
         [row] = self._of(tables.compute_host, tables.compute_host.c.id, [number])
         return str(row["name"])
 
     def _ranges(self, number: int) -> list[Row]:
-        """The addresses of a network by what they are reserved for, as [first, last, role]."""
-        fixed = tables.fixed_ip
-        by_role: dict[str | None, list[int]] = {}
-        query = sa.select(fixed.c.ip, fixed.c.reserved).where(fixed.c.network_id == number)
+        """The addresses of a network by what they are reserved for, as [first, last, role]. Those that are reserved for
+        nothing are not read: a pool has all addresses of its network's ranges."""
+        fixed, by_role = tables.fixed_ip, dict[str, list[int]]()
+        query = sa.select(fixed.c.ip, fixed.c.reserved).where(
+            fixed.c.network_id == number, fixed.c.reserved.is_not(None)
+        )
         for ip, role in self._connection.execute(query):
             by_role.setdefault(role, []).append(ip)
-        ranges = [[first, last, role] for role, ips in by_role.items() for first, last in pools.bounds(ips)]
+        ranges: list[list[Json]] = [
+            [first, last, role] for role, ips in by_role.items() for first, last in pools.bounds(ips)
+        ]
+        own = self._of(tables.network, tables.network.c.id, [number])
+        rows = (*own, *self._of(subnet, subnet.c.network_id, [number]))
+        whole = netaddr.IPSet(row["cidr"] for row in rows if row["cidr"])
+        kept = netaddr.IPSet(ip for ips in by_role.values() for ip in ips)
+        ranges += [[around.first, around.last, None] for around in (whole - kept).iter_ipranges()]
         return [{"network_id": number, "ranges": sorted(ranges, key=lambda bounds: int(bounds[0] or 0))}]
 
     def _floating_ranges(self, name: str) -> list[Row]:
@@ -300,9 +320,12 @@ class Slicer:
             self._read[key] = read()
         return self._read[key]
 
-    def _rows(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> list[Row]:
-        query = sa.select(table).where(condition).order_by(*table.primary_key.columns)
-        return [{str(key): value for key, value in row.items()} for row in self._connection.execute(query).mappings()]
+    def _rows(self, table: sa.Table, condition: sa.ColumnElement[bool], of: sa.FromClause | None = None) -> list[Row]:
+        """The rows of a table, or of a join (`of`) with it, that meet `condition`; by their keys."""
+        query = sa.select(table).select_from(table if of is None else of).where(condition)
+        rows = ({str(key): value for key, value in row.items()} for row in self._connection.execute(query).mappings())
+        # not in the database: to read them in this order, SQLite would take the key in place of the right index
+        return sorted(rows, key=lambda row: [row[column.name] for column in table.primary_key.columns])
 
     @staticmethod
     def _add(rows: Rows, name: str, more: t.Iterable[Row]) -> None:

@@ -169,6 +169,12 @@ security_group_rule = table(
     sa.CheckConstraint("direction IN ('ingress', 'egress')", name="direction"),
 )
 
+partial_index(
+    "ix_security_group_rule_remote",
+    security_group_rule.c.remote_group_id.is_not(None),
+    security_group_rule.c.remote_group_id,
+)
+
 compute_host = numbered(
     "compute_host",
     sa.Column("name", sa.String(255), nullable=False, unique=True),  # the inventory hostname
@@ -284,6 +290,9 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
 )
 # What is asked of one host reads its own rows, however many instances there are, and were
 sa.Index("ix_instance_host", instance.c.host, instance.c.deleted)
+sa.Index("ix_instance_hostname", instance.c.project_id, instance.c.hostname)  # of which each project has one
+# What is quiet is not read to find what is not
+partial_index("ix_instance_busy", sa.text("task_state IS NOT NULL"), instance.c.task_state)
 
 # what each host is busy with
 partial_index("ix_instance_building", sa.text("vm_state = 'building'"), instance.c.host)

@@ -92,6 +92,7 @@ partial_index(
     fixed_ip.c.last_owner,
 )
 
+partial_index("ix_fixed_ip_reserved", fixed_ip.c.reserved.is_not(None), fixed_ip.c.network_id, fixed_ip.c.ip)
 partial_index("ix_fixed_ip_further", fixed_ip.c.further_of.is_not(None), fixed_ip.c.further_of)
 
 vif = table(
@@ -109,6 +110,8 @@ vif = table(
     sa.UniqueConstraint("instance_uuid", "position"),
     sa.UniqueConstraint("network_id", "ipv6"),
 )
+
+partial_index("ix_vif_pairs", vif.c.allowed_address_pairs.is_not(None), vif.c.instance_uuid)
 
 floating_pool = table(
     "floating_pool",

@@ -150,4 +150,5 @@ def _check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flav
             "ram": sum(max(0, flavor["memory_mb"] - record["memory_mb"]) for record in theirs),
         }
         limits = quotas.quota_limits(connection, project_id)
-        server_requests.check_quota(more, usage(connection, project_id, ("cores", "ram")), limits)
+        used = usage(connection, project_id, server_requests.limited(more, limits))
+        server_requests.check_quota(more, used, limits)

@@ -73,7 +73,8 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     new_instances = _new_instances(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
     requested_amounts = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
-    server_requests.check_quota(requested_amounts, usage(connection, owner["id"]), limits)
+    used = usage(connection, owner["id"], server_requests.limited(requested_amounts, limits))
+    server_requests.check_quota(requested_amounts, used, limits)
 
     request_id = actions.new_request_id()
     before += instances_by(connection, uuids=[row.uuid for row in again])
@@ -103,15 +104,13 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
 def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, InstanceRow]:
     """The rows of those requested servers that are there already, by name. Raises ConflictError when another server has
     the host name of a new one: DHCP and DNS know one owner of a name."""
-    rows = instance_rows(
-        connection,
-        instance.c.project_id == project_id,
-        instance.c.deleted == 0,
-        sa.or_(
-            instance.c.name.in_([request.name for request in requests]),
-            instance.c.hostname.in_([request.hostname for request in requests]),
-        ),
+    # by two indexes: OR would read all of the project's
+    of_project = sa.select(instance.c.id).where(instance.c.project_id == project_id, instance.c.deleted == 0)
+    same = sa.union(
+        of_project.where(instance.c.name.in_([request.name for request in requests])),
+        of_project.where(instance.c.hostname.in_([request.hostname for request in requests])),
     )
+    rows = instance_rows(connection, instance.c.id.in_(same))
     owners = {row.hostname: row.name for row in rows}
     by_name = {row.name: row for row in rows}
     for request in requests:

@@ -92,7 +92,9 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "launched_at": now,
         "adopted": adopted,
     }
-    before = usage(connection, owner["id"])
+    requested_amounts = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
+    limits = quotas.quota_limits(connection, owner["id"])
+    before = usage(connection, owner["id"], server_requests.limited(requested_amounts, limits))
     try:
         connection.execute(sa.insert(instance).values(**row))
     except sa.exc.IntegrityError as error:
@@ -101,8 +103,7 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if reserved:
         changed = {**adopted, "reserved": reserved}
         connection.execute(sa.update(instance).where(instance.c.uuid == guest.uuid).values(adopted=changed))
-    requested_amounts = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
-    server_requests.check_quota(requested_amounts, before, quotas.quota_limits(connection, owner["id"]))
+    server_requests.check_quota(requested_amounts, before, limits)
     amounts = {"vcpus": guest.vcpus, "memory_mb": guest.memory_mb, "disk_gb": guest.disk_gb}
     claim_what_it_has(connection, guest.uuid, host, amounts, now)
     request_id = actions.new_request_id()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 import sqlalchemy as sa
@@ -137,7 +138,9 @@ def host_states(
     host has, which costs a row for each, and which few requests ask about.
     """
     beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
-    query = sa.select(*(table.c[name] for name in STATE_COLUMNS), *beside)
+    # what most hosts have alike is parsed once
+    alike = {name: sa.cast(table.c[name], sa.Text).label(name) for name in ("aggregates", "traits")}
+    query = sa.select(*(alike.get(name, table.c[name]) for name in STATE_COLUMNS), *beside)
     if limit_to is not None:
         query = query.where(table.c.name.in_(sorted(set(limit_to))))
     if lock:
@@ -148,7 +151,8 @@ def host_states(
     counts = _counts(connection)
     building = _building(connection)
     of_hosts = _instances(connection) if with_instances else {}
-    aggregates = memberships(connection, {row.name: row.aggregates for row in rows})
+    parsed = {text: json.loads(text) for row in rows for text in (row.aggregates, row.traits)}
+    aggregates = memberships(connection, {row.name: parsed[row.aggregates] for row in rows})
     states, versions = [], {}
     for row in rows:
         *values, failed_builds, host_id, generation, last_seen_at = row
@@ -156,7 +160,7 @@ def host_states(
         if fields["up"] and now - last_seen_at > service_down_time and fields["name"] not in seen:
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
-        name, facts = fields["name"], fields["facts"]
+        name, facts, fields["traits"] = fields["name"], fields["facts"], parsed[fields["traits"]]
         for amount in ("vcpus", "memory_mb", "disk_gb"):  # a scheduler sees no difference, only reasons name it
             fields[f"{amount}_used"] += fields[f"{amount}_others"]
         fields["zone"] = zone_of(fields["zone"], aggregates[name])

@@ -184,6 +184,13 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
     return floating_ips
 
 
+def is_wide(connection: sa.Connection, network_id: int, most: int) -> bool:
+    """Tell whether the network has guests on more than `most` hosts; reads no further than to these."""
+    hosts = sa.select(instance.c.host).join(vif, vif.c.instance_uuid == instance.c.uuid)
+    there = (vif.c.network_id == network_id, instance.c.deleted == 0, instance.c.host.is_not(None))
+    return len(connection.execute(hosts.where(*there).distinct().limit(most + 1)).all()) > most
+
+
 def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     """Network -> host -> (UUID, name as the module `dhcp` takes it) of each instance that has an address there."""
     rows = connection.execute(
