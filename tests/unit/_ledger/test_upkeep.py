@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import json
 import pathlib
 import re
 import sqlite3
@@ -20,7 +21,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import copies, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import archive, copies, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
     HEAD,
     REVISIONS,
@@ -35,7 +36,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from tests.support.patience import GENEROUS
-from tests.support.rows import DEMO, add_network, add_project, an_instance
+from tests.support.rows import DEMO, add_network, add_project, add_vif, an_instance
 
 pytestmark = pytest.mark.both_databases
 
@@ -279,3 +280,43 @@ def test_there_is_nothing_to_copy_before_there_is_a_ledger(tmp_path: pathlib.Pat
     with pytest.raises(NovaliteError, match=r"there is no ledger at"):
         keep(f"sqlite:///{tmp_path}/ledger.sqlite", tmp_path, "backup")
     assert list(tmp_path.iterdir()) == []
+
+
+# --- Archive --------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_deleted_long_ago_leaves_the_ledger_for_a_file(ledger: sa.Engine, tmp_path: pathlib.Path) -> None:
+    """With all that goes with an instance; what is there, and what was deleted lately, stays as it is."""
+    day, now = 86400, int(time.time())
+    uuids = {}
+    with transaction(ledger) as connection:
+        network = add_network(connection, cidr="10.0.0.0/30")
+        for name, deleted, age in (("old", True, 91), ("late", True, 89), ("there", False, 400)):
+            row = an_instance(name, updated_at=now - age * day)
+            number = inserted_id(connection.execute(sa.insert(tables.instance).values(**row)))
+            connection.execute(
+                sa.update(tables.instance).where(tables.instance.c.id == number).values(deleted=number * deleted)
+            )
+            uuids[name] = row["uuid"]
+            action = {"action": "create", "request_id": "req-1", "started_at": 1, "details": {}}
+            key = connection.execute(
+                sa.insert(tables.instance_action).values(instance_uuid=row["uuid"], **action)
+            ).inserted_primary_key
+            assert key is not None
+            event = {"event": "compute_build", "started_at": 1}
+            connection.execute(sa.insert(tables.instance_action_event).values(action_id=key[0], **event))
+            add_vif(connection, row["uuid"], network["id"], mac=f"fa:16:3e:00:00:{number:02x}")
+    before = dump(ledger)
+    assert archive.archive(ledger, str(tmp_path), 90, check_mode=True) == (1, None) and dump(ledger) == before
+    count, path = archive.archive(ledger, str(tmp_path), 90)
+    assert count == 1 and path is not None and stat.S_IMODE(pathlib.Path(path).stat().st_mode) == 0o600
+    rows = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
+    assert sorted(row["table"] for row in rows) == ["instance", "instance_action", "instance_action_event", "vif"]
+    assert {row["row"]["uuid"] for row in rows if row["table"] == "instance"} == {uuids["old"]}
+    after = dump(ledger)
+    assert not any(uuids["old"] in line for line in after)
+    assert [line for line in before if uuids["late"] in line or uuids["there"] in line] == [
+        line for line in after if uuids["late"] in line or uuids["there"] in line
+    ]
+    assert len(before) - len(after) == len(rows)
+    assert archive.archive(ledger, str(tmp_path), 90) == (0, None)

@@ -50,6 +50,13 @@ options:
     description: How many dated backups are kept. Older ones are removed by O(operation=backup) without O(file).
     type: int
     default: 14
+  archive_days:
+    description:
+      - With it, O(operation=backup) then moves what is recorded of instances that were deleted more than so many days
+        ago out of the ledger, to a new file C(deleted-<time>.jsonl) in C(ledger-copies) below O(home).
+      - Nothing here reads or removes such files. Neither the APIs nor a comparison with hosts know these instances any
+        more; what a host that was away for all that time still has of one is reported as unknown, and stays.
+    type: int
   revision:
     description: Where O(operation=migrate) goes. The newest by default.
     type: str
@@ -82,6 +89,14 @@ RETURN = r"""
 file:
   description: The file that was written or read.
   returned: O(operation=backup), O(operation=export) and O(operation=restore)
+  type: str
+archived:
+  description: How many instances were moved out of the ledger, or would be.
+  returned: O(operation=backup)
+  type: int
+archive:
+  description: The file that has them, or null.
+  returned: O(operation=backup)
   type: str
 revision:
   description: The revision of the ledger, or of the copy that was restored.
@@ -125,6 +140,7 @@ ARGUMENT_SPEC = {
     "file": {"type": "path"},
     "force": {"type": "bool", "default": False},
     "keep": {"type": "int", "default": 14},
+    "archive_days": {"type": "int"},
     "revision": {"type": "str"},
 }
 SPEC_RULES: dict = {"required_if": [("operation", "restore", ["file"])]}

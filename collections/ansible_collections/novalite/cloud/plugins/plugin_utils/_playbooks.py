@@ -226,6 +226,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         {
             "ledger_file": Variable("file that the ledger is copied to", aliases=("file",)),
             "keep_backups": Variable("how many dated backups are kept", "int"),
+            "archive_days": Variable("after how many days deleted servers leave the ledger, for a file", "int"),
         },
         hosts=False,
         changes=False,

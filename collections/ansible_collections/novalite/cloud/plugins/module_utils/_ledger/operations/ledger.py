@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
-from ..db import copies, known
+from ..db import archive, copies, known
 from ..db.engine import (
     DEFERRED,
     HEAD,
@@ -76,7 +76,13 @@ def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bo
         _written(path, copies.write_copy, engine)
     else:
         path = copies.keep_copy(engine, place.home, copies.BACKUP, params["keep"])
-    return {"changed": True, "file": path, "revision": revision}
+    result: JsonObject = {"changed": True, "file": path, "revision": revision, "archived": 0, "archive": None}
+    if params.get("archive_days") is not None:
+        if revision != HEAD:
+            raise NovaliteError(f"archive_days: the ledger is at revision {revision}: migrate it first, to {HEAD}")
+        done = archive.archive(engine, place.home, params["archive_days"], check_mode)
+        result["archived"], result["archive"] = done
+    return result
 
 
 def _export(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:

@@ -16,7 +16,7 @@ from ..._host import write_atomically
 from ..._json import JsonMapping, JsonObject
 from ..._ssh.config import console_command, render
 from ..._ssh.way_in import WayIn
-from ..queries.views import instances_by
+from ..queries.views import instances_with_ways_in
 
 
 def ssh_config(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -30,11 +30,7 @@ def ssh_config(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         for host, way in (params.get("ways") or {}).items()
     }
     text = render(
-        [
-            instance
-            for instance in instances_by(connection)
-            if instance["launched_at"] is not None and instance["host"] is not None
-        ],
+        instances_with_ways_in(connection),
         ways,
         known_hosts=known_hosts,
         identity_file=params["identity_file"],

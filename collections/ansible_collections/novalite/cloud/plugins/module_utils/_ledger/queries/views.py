@@ -41,7 +41,7 @@ from ..db.tables import (
     security_group_rule,
     vif,
 )
-from ..db.tables_addresses import OF_HOST
+from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_networking import port
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from . import host_networks
@@ -96,6 +96,40 @@ def instances_by(
     hints = _hints(connection, conditions)
     volumes = _volumes(connection, conditions)
     return [_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {}), volumes[row.uuid]) for row in rows]
+
+
+def instances_with_ways_in(connection: sa.Connection) -> list[Instance]:
+    """Of each instance that was launched and is on a host, what an ssh_config says, and no more: this is read of all at
+    every launch."""
+    image = instance.c.image
+    rows = connection.execute(
+        sa.select(
+            *(instance.c[name] for name in ("id", "uuid", "name", "host")),
+            *(image[name].label(f"image_{name}") for name in ("id", "name", "properties")),
+            project.c.name.label("project_name"),
+            *(network.c[name] for name in ("bridge", "isolated")),
+            fixed_ip.c.ip,
+        )
+        .select_from(
+            instance.join(project, project.c.id == instance.c.project_id)
+            .join(vif, vif.c.instance_uuid == instance.c.uuid)
+            .join(network, network.c.id == vif.c.network_id)
+            .outerjoin(fixed_ip, HELD)
+        )
+        .where(instance.c.deleted == 0, instance.c.launched_at.is_not(None), instance.c.host.is_not(None))
+        .order_by(instance.c.id, vif.c.position)
+    )
+    first: dict[str, JsonObject] = {}
+    for row in rows:
+        if row.uuid not in first:
+            of_network = {"bridge": row.bridge, "isolated": row.isolated}
+            first[row.uuid] = {
+                **{"id": row.id, "uuid": row.uuid, "name": row.name, "host": row.host},
+                "project": {"name": row.project_name},
+                "image": {"id": row.image_id, "name": row.image_name, "properties": row.image_properties or {}},
+                "nics": [{"ip": _ipv4(row.ip), "network": of_network}],
+            }
+    return [t.cast(Instance, record) for record in first.values()]
 
 
 def domain_name(number: int, adopted: JsonMapping | None) -> str:
