@@ -7,7 +7,7 @@ Processor time of the operations (`_cpu`, the quickest of several rounds) and by
 ratio is that of the two clouds: 1.0 where the size of the cloud is no matter.
 
 * `launch_one`: a launch of one guest, recorded, scheduled, addressed and planned, and the report that it runs
-* `list`: what `novalite list` asks of all servers
+* `list`: all servers, as `novalite list` reads them
 * `ports_page`: a page of 100 ports of the Network API
 * `drift_one`: the comparison of one host of 20 guests with the ledger
 * `group_member`: the plan for a guest that leaves a group with a tenth of all guests; the bytes are those for each of
@@ -24,8 +24,7 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import plain
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 from tests.support.cloud import Cloud, sqlite
 from tests.support.grown import Call, Grown, compare, grow, size_of
 
@@ -35,7 +34,9 @@ Case = t.Callable[[Call], t.Any]
 
 CASES: dict[str, Case] = {
     "growth.launch_one": lambda call: call.launched("sg0"),
-    "growth.list": lambda call: call.task("server_info", all_projects=True),
+    "growth.list": lambda call: server_listing.load(
+        call.connection, server_listing.find(call.connection, server_listing.Query())
+    ),
     "growth.ports_page": lambda call: [
         vars(port)
         for port in network_records.ports_chosen(
@@ -71,9 +72,10 @@ def _cost(cloud: Cloud, grown: Grown, case: Case) -> tuple[float, int]:
         with transaction(cloud.engine, check_mode=True) as connection:
             gc.collect()
             began = time.process_time()
-            answer = plain({"answer": case(Call(connection, grown))})
+            answer = case(Call(connection, grown))
             seconds.append(time.process_time() - began)
         size = size_of(answer)
+        del answer
     return min(seconds[1:]), size
 
 

@@ -11,6 +11,8 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_status
 from tests.api import seeds
 from tests.api.compute.test_servers_shown import SERVERS, ClientAs, at, nic
@@ -178,6 +180,17 @@ def test_a_foreign_marker_is_none(crowd: dict[str, str], client_as: ClientAs) ->
     answer = client_as("demo").get(f"{SERVERS}?marker={crowd['theirs']}")
     assert answer.status_code == 400
     assert answer.get_json()["badRequest"]["message"] == f"marker [{crowd['theirs']}] not found"
+
+
+def test_a_list_is_read_in_batches(api: seeds.Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(7):
+        api.instance("demo", f"b{number}", host="hv1")
+    with reading(api.engine) as connection:
+        numbers = server_listing.find(connection, server_listing.Query())
+        whole = server_listing.load(connection, numbers)
+        monkeypatch.setattr(server_listing, "BATCH", 3)
+        assert server_listing.load(connection, numbers) == whole
+    assert [record["id"] for record in whole] == numbers and len(numbers) >= 7
 
 
 def test_lists_take_the_same_queries_for_one_and_for_many(api: seeds.Api, client_as: ClientAs) -> None:

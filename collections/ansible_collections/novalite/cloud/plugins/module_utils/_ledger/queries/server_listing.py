@@ -72,6 +72,9 @@ EQUALS = frozenset(
 )
 
 
+BATCH = 1000
+
+
 @dataclasses.dataclass
 class Query:
     """Conditions on the instances of a list; None is no condition."""
@@ -126,12 +129,16 @@ def find(connection: sa.Connection, query: Query) -> list[int]:
 
 
 def load(connection: sa.Connection, ids: t.Sequence[int], user_data: bool = False) -> list[Record]:
-    """The records of these instances, in this order, in a few queries whatever their number.
+    """The records of these instances, in this order, in a few queries for each BATCH of them: SQLite takes 32766 values
+    in one, and what SQLAlchemy does for each value grows with their number.
 
     With `user_data` they have that, too: base64, up to 64 KiB each.
     """
-    if not ids:
-        return []
+    batches = (ids[begin : begin + BATCH] for begin in range(0, len(ids), BATCH))
+    return [record for batch in batches for record in _load(connection, batch, user_data)]
+
+
+def _load(connection: sa.Connection, ids: t.Sequence[int], user_data: bool) -> list[Record]:
     query = _LOAD.add_columns(instance.c.user_data) if user_data else _LOAD
     rows = {row["id"]: row for row in connection.execute(query, {"ids": list(ids)}).mappings()}
     uuids = [row["uuid"] for row in rows.values()]
