@@ -223,7 +223,7 @@ class Call:
         lists: Result = dict.fromkeys(("instances", "existing", "leaving", "compute_hosts"), ())
         return self.operate("server_plan", state_dir=STATE_DIR, **{**lists, **of})
 
-    def told(self, leaving: list[Result]) -> Result:
+    def change_of_members(self, leaving: list[Result]) -> Result:
         """What the hosts whose rules name the groups are told of these members that leave, of one host."""
         of_hosts = [parts["groups"] for parts in self.plan(leaving=leaving)["hosts"].values() if "groups" in parts]
         assert len(of_hosts) == 5

@@ -124,15 +124,15 @@ def test_who_joins_and_leaves(cloud: t.Any) -> None:
     assert sorted(joined["hosts"]) == ["hv1", "hv3"]  # hv2 has a member, but nobody there asks who the others are
     (alone,) = joined["hosts"]["hv3"]["instances"]
     assert sorted(alone["security_groups"]) == sorted([number["alone"], number["web"]])
-    both = sorted([*addresses(made["web"]), *addresses(made["alone"])])
+    there = [{"bridge": "", "addresses": addresses(made["alone"])}]
     assert joined["hosts"]["hv1"] == {
         **NOTHING,
-        "security_groups": [{"id": number["web"], "members": both}],
+        "security_groups": [{"id": number["web"], "joining": there, "leaving": []}],
         "ledger": joined["hosts"]["hv3"]["ledger"],
     }
     assert not call(cloud, "server_security_groups", servers=web)["changed"]
     left = call(cloud, "server_security_groups", servers=web, state="absent")
-    assert left["hosts"]["hv1"]["security_groups"] == [{"id": number["web"], "members": addresses(made["web"])}]
+    assert left["hosts"]["hv1"]["security_groups"] == [{"id": number["web"], "joining": [], "leaving": there}]
     assert left["servers"] == [{"name": "alone", "security_groups": ["alone"]}]
 
 

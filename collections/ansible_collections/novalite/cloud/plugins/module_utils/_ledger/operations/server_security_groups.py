@@ -16,7 +16,7 @@ from ..compute.named_servers import servers_named
 from ..db.tables import instance_security_group
 from ..queries import adopted, lookups
 from ..queries.views import instances_by
-from ..security.firewalls import plan_for_instances
+from ..security.firewalls import plan_for_members
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
 
 
@@ -60,7 +60,7 @@ def server_security_groups(connection: sa.Connection, params: JsonMapping) -> Js
         **changes.result(
             "servers", [{"name": name, "security_groups": sorted(after[name])} for name in groups_by_server]
         ),
-        "hosts": plan_for_instances(connection, uuids, touched),
+        "hosts": plan_for_members(connection, uuids, touched),
     }
 
 

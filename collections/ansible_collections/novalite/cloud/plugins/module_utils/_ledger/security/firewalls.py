@@ -35,9 +35,21 @@ def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dic
 
 
 def plan_for_instances(connection: sa.Connection, uuids: t.Iterable[str], groups: t.Collection[int]) -> dict[str, Plan]:
-    """Return the plans of hosts after these instances joined or left `groups`."""
+    """Return the plans of hosts after a change of the addresses of these instances, which are in `groups`."""
     placed = [server for server in not_adopted(instances_by(connection, uuids=uuids)) if server["host"]]
     return _plan(connection, placed, groups, facts_of_hosts(connection))
+
+
+def plan_for_members(connection: sa.Connection, uuids: t.Iterable[str], groups: t.Collection[int]) -> dict[str, Plan]:
+    """Return the plans of hosts after these instances joined or left `groups`: other hosts are told of them alone."""
+    placed = [server for server in not_adopted(instances_by(connection, uuids=uuids)) if server["host"]]
+    own = {server["uuid"]: {group["id"] for group in server["security_groups"]} for server in placed}
+    left = [
+        {**server, "security_groups": [{"id": group} for group in sorted(set(groups) - own[server["uuid"]])]}
+        for server in placed
+    ]
+    changes = group_members.differences(connection, groups, placed, left)
+    return _plan(connection, placed, groups, facts_of_hosts(connection), changes)
 
 
 def _plan(
@@ -45,18 +57,29 @@ def _plan(
     instances: t.Iterable[Instance],
     groups: t.Collection[int],
     facts: t.Mapping[str, JsonMapping],
+    changes: t.Mapping[int, Plan] | None = None,
 ) -> dict[str, Plan]:
+    """`changes`: what hosts of no such instance are told of a group, in place of all its members."""
     by_host: dict[str, list[Instance]] = {}
     for server in instances:
         by_host.setdefault(str(server["host"]), []).append(server)
     plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
     naming = group_members.hosts_naming(connection, groups)
+    plans_of_others: dict[str, Plan] = {}
     for host in sorted(naming):
+        if changes is not None and host not in by_host:
+            named = [changes[group] for group in sorted(naming[host])]
+            plans_of_others[host] = {
+                **host_plan.firewall_plan([], {}),
+                "security_groups": named,
+                "ledger": ledger_id(connection),
+            }
+            continue
         there = plans.setdefault(host, host_plan.firewall_plan([], {}))
         known = {group["id"] for group in there["security_groups"]}
         there["security_groups"] += [{"id": group} for group in sorted(naming[host] - known)]
     complete(connection, plans)
-    return plans
+    return dict(sorted({**plans, **plans_of_others}.items()))
 
 
 def complete(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None:
