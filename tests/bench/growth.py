@@ -33,7 +33,7 @@ from tests.support.grown import Call, Grown, compare, grow, size_of
 
 LIST = "growth.list"
 SIZES = (100, 1000)  # hosts
-ROUNDS = 3
+ROUNDS, LISTS = 9, 3
 Case = t.Callable[[Call], t.Any]
 
 CASES: dict[str, Case] = {
@@ -62,7 +62,9 @@ def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
             clouds.append((cloud, grow(cloud.engine, hosts), home))
         for name in names:
             measured: list[list[tuple[float, int]]] = [[], []]
-            for _round in range(ROUNDS + 1):  # in turn, for the machine may be busy meanwhile
+            for _round in range(
+                1 + (LISTS if name == LIST else ROUNDS)
+            ):  # in turn, for the machine may be busy meanwhile
                 for rounds, (cloud, grown, home) in zip(measured, clouds):
                     rounds.append(_listed(home) if name == LIST else _cost(cloud, grown, CASES[name]))
             # the first compiles the statements

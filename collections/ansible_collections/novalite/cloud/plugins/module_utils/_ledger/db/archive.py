@@ -21,7 +21,6 @@ from .tables_volumes import volume_attachment
 
 _BATCH = 500  # instances: others write in between
 _DAY = 86400
-Column = sa.Column[t.Any]
 
 
 def archive(engine: sa.Engine, home: str, days: int, check_mode: bool = False) -> tuple[int, str | None]:
