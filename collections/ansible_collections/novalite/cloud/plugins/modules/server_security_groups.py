@@ -70,7 +70,11 @@ hosts:
     RV(ignore:zones) of M(novalite.cloud.firewall).
   returned: success
   type: dict
-  sample: {"hv1": {"instances": [], "security_groups": [{"id": 1, "members": ["10.20.0.5"]}], "zones": []}}
+  sample:
+    hv1:
+      instances: []
+      security_groups: [{"id": 1, "joining": [{"bridge": "", "addresses": ["10.20.0.5"]}], "leaving": []}]
+      zones: []
 """
 
 from ..module_utils._ledger_module import run_module
