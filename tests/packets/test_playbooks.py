@@ -31,7 +31,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 HOSTS = ("hv1", "hv2")
 INTERPRETER = """#!/bin/sh
 # This host's Python: in its network namespace, with locks, notes and an identity of its own.
-exec ip netns exec {namespace} sh -c 'mount --bind {own}/lock /run/lock && mount --bind {own}/run /run/novalite \\
+exec ip netns exec {namespace} sh -c 'mount --bind {own}/lock /run/novalite-locks \\
+  && mount --bind {own}/run /run/novalite \\
   && for id in /etc/machine-id /sys/class/dmi/id/product_uuid; do [ ! -e $id ] || mount --bind {own}/id $id; done \\
   && exec /usr/bin/python3 "$@"' sh "$@"
 """
@@ -44,7 +45,8 @@ class Site:
         self.path = path
         self.namespaces = {host: f"nvp{os.getpid()}-{host}" for host in HOSTS}
         hosts = {}
-        os.makedirs("/run/novalite", exist_ok=True)
+        for place in ("/run/novalite", "/run/novalite-locks"):
+            os.makedirs(place, exist_ok=True)
         for host, namespace in self.namespaces.items():
             run("ip", "netns", "add", namespace)
             for name in ("lock", "run", "state"):

@@ -120,7 +120,7 @@ def nothing_left(tmp_path: pathlib.Path) -> t.Iterator[None]:
 
 @pytest.fixture
 def state(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A state directory for tests that are not root: with locks of its own, /run/lock is root's."""
+    """A state directory for tests that are not root: with locks of its own, /run is root's."""
     own = functools.partial(_host.locked, directory=str(tmp_path / "locks"))
     for room in (blank, cache, evict, overlay, snapshot):
         monkeypatch.setattr(room, "locked", own)

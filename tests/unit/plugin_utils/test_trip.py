@@ -120,6 +120,11 @@ def test_a_directory_that_others_may_write_is_not_believed(visited: Host) -> Non
     assert visited.answers(visited.tail()) == "none"
 
 
+def test_a_directory_that_others_may_replace_is_not_believed(visited: Host) -> None:
+    visited.directory.parent.chmod(0o777)
+    assert visited.answers(visited.tail()) == "none"
+
+
 def test_a_link_is_not_believed(visited: Host) -> None:
     (kept,) = visited.kept()
     kept.rename(visited.directory.parent / "elsewhere")
@@ -239,9 +244,8 @@ def test_a_trip_begins_once(tmp_path: pathlib.Path) -> None:
     assert not host_trip.may_begin("second", False, directory)
 
 
-def test_a_trip_is_not_begun_again_where_nobody_can_say(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "file").touch()
-    nowhere = str(tmp_path / "file/trips")
+def test_a_trip_is_not_begun_again_where_nobody_can_say() -> None:
+    nowhere = "/proc/novalite/trips"
     assert host_trip.may_begin("first", False, nowhere)
     assert not host_trip.may_begin("first", True, nowhere)
 

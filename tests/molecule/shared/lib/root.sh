@@ -77,6 +77,7 @@ own_directories() {
   mkdir -p "$ROOT"/var/lib/libvirt/{boot,dnsmasq,images,network,qemu} "$ROOT"/var/log/libvirt/qemu \
     "$ROOT"/etc/libvirt/qemu/networks "$ROOT"/run/{lock,sshd,user,hypervisor}
   touch "$ROOT"/var/log/lastlog
+  chmod 1777 "$ROOT/run/lock" # as Debian's: what root keeps there, others can have put there
   chmod 711 "$ROOT"/var/lib/libvirt/{boot,images}
   chmod 700 "$ROOT"/var/log/libvirt
   chown --reference="$SYSTEM/var/lib/libvirt/qemu" "$ROOT/var/lib/libvirt/qemu"

@@ -27,6 +27,7 @@ from ._json import JsonObject
 from ._kvm import kvm_fault
 from ._libvirt import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
 from ._network import additions, ownership
+from ._own_directory import make_own
 
 # What the modules of this collection run on a hypervisor, beside one injection back end. Any one of a group will do.
 _EACH = "conntrack dnsmasq ebtables haproxy ip ip6tables-restore ipset iptables-restore mke2fs qemu-img sfdisk virsh"
@@ -119,7 +120,7 @@ def choose_domain_type(
             return ("qemu" if before["fault"] else "kvm"), before["fault"]
     fault = kvm_fault(capabilities.arch, capabilities.qemu_user)
     if remember:
-        os.makedirs(os.path.dirname(known), mode=0o711, exist_ok=True)
+        make_own(os.path.dirname(known), 0o711, links=True)
         write_atomically(known, json.dumps({"kvm": {"key": key, "fault": fault}}) + "\n")
     return ("qemu" if fault else "kvm"), fault
 

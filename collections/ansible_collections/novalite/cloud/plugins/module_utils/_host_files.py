@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -15,6 +16,7 @@ from ._errors import NovaliteError
 from ._host import read_text, write_atomically
 from ._host_module import Result, compared_each
 from ._json import JsonMapping, JsonObject
+from ._own_directory import make_own
 
 MODE = re.compile(r"0[0-7]{3}")
 STATES = ("file", "directory", "link", "absent")
@@ -122,7 +124,9 @@ def _write(path: str, state: JsonObject) -> None:
     elif state["state"] == "file":
         write_atomically(path, state["content"], int(state["mode"], 8))
     elif state["state"] == "directory":
-        os.makedirs(path, exist_ok=True)
+        make_own(os.path.dirname(path), 0o755, links=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)
         os.chown(path, state["owner"], os.getegid())
         os.chmod(path, int(state["mode"], 8))
     else:

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import fcntl
 import json
 import os
 import re
-import stat
 import typing as t
 
 from ._errors import NovaliteError
-from ._host import closing
 from ._json import JsonMapping, JsonObject
+from ._own_directory import NotOwnError, opened_own, own_entry
 from ._records import has_guests
 
 Identity = dict[str, str]  # machine_id, product_uuid; what cannot be read is left out
@@ -144,7 +142,7 @@ def meet(expected: Expected, state_dir: str, check_mode: bool = False, root: str
             if refused is not None or leave is None:
                 return Seen(identity, mark, refused)
             return Seen(identity, mark, left=_write(directory, expected.ledger, Mark(expected.host, leave)))
-    except _OpenToOthersError:
+    except NotOwnError:
         return Seen(identity, None, NOT_PRIVATE)
     except OSError:  # no such directory, no room for it, or a file system that is read-only
         return Seen(identity, None, _refusal(expected, identity, None))
@@ -153,10 +151,10 @@ def meet(expected: Expected, state_dir: str, check_mode: bool = False, root: str
 def marks_here(state_dir: str) -> dict[str, JsonObject]:
     """The marks on this host by their ledgers' UUIDs, without those that are not root's alone."""
     marks: dict[str, JsonObject] = {}
-    with contextlib.suppress(OSError, _OpenToOthersError), _directory(state_dir, make=False) as directory:
+    with contextlib.suppress(OSError, NotOwnError), _directory(state_dir, make=False) as directory:
         for name in sorted(os.listdir(directory)):
             ledger, ending = os.path.splitext(name)
-            with contextlib.suppress(OSError, _OpenToOthersError):
+            with contextlib.suppress(OSError, NotOwnError):
                 mark = _read(directory, ledger) if ending == ".json" else None
                 if mark is not None:
                     marks[ledger] = dataclasses.asdict(mark)
@@ -173,12 +171,8 @@ def forget(ledger: str, state_dir: str, check_mode: bool = False) -> bool:
             return True
     except FileNotFoundError:
         return False
-    except (OSError, _OpenToOthersError) as error:
+    except (OSError, NotOwnError) as error:
         raise NovaliteError(f"{state_dir}/{DIRECTORY}: the ledger's mark cannot be removed: {error}") from error
-
-
-class _OpenToOthersError(Exception):
-    """What is to be root's alone is not."""
 
 
 def _refusal(expected: Expected, identity: Identity, mark: Mark | None) -> str | None:
@@ -194,34 +188,14 @@ def _refusal(expected: Expected, identity: Identity, mark: Mark | None) -> str |
 
 @contextlib.contextmanager
 def _directory(state_dir: str, make: bool) -> t.Iterator[int]:
-    """Open the directory of marks; yields its descriptor. Raises OSError, _OpenToOthersError. Where the state directory
-    leads to is the operator's choice; from there on no link is followed."""
-    if make:
-        os.makedirs(state_dir, mode=0o711, exist_ok=True)
-    with closing(os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as parent:
+    """Open the directory of marks; yields its descriptor. Raises OSError, NotOwnError. Where the state directory leads
+    to is the operator's choice; from there on no link is followed."""
+    with opened_own(state_dir, make, 0o711, links=True) as parent:
         if make:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(DIRECTORY, 0o700, dir_fd=parent)
-        with _ours(DIRECTORY, os.O_RDONLY | os.O_DIRECTORY, parent) as fd:
+        with own_entry(DIRECTORY, os.O_RDONLY | os.O_DIRECTORY, parent) as fd:
             yield fd
-
-
-@contextlib.contextmanager
-def _ours(name: str, flags: int, directory: int) -> t.Iterator[int]:
-    """Open `name`, a file, or a directory with O_DIRECTORY. Raises OSError, and _OpenToOthersError for what others may
-    write to, or what is of another kind."""
-    try:
-        fd = os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=directory)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise _OpenToOthersError(f"{name} is a link, or no directory") from error
-        raise
-    with closing(fd):
-        status = os.fstat(fd)
-        kind = stat.S_IFDIR if flags & os.O_DIRECTORY else stat.S_IFREG
-        if stat.S_IFMT(status.st_mode) != kind or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise _OpenToOthersError(f"{name} is open to others")
-        yield fd
 
 
 def _name(ledger: str) -> str:
@@ -229,9 +203,9 @@ def _name(ledger: str) -> str:
 
 
 def _read(directory: int, ledger: str) -> Mark | None:
-    """The mark of `ledger`; None where there is none, or a damaged file. Raises as _ours()."""
+    """The mark of `ledger`; None where there is none, or a damaged file. Raises as own_entry()."""
     try:
-        with _ours(_name(ledger), os.O_RDONLY, directory) as fd:
+        with own_entry(_name(ledger), os.O_RDONLY, directory) as fd:
             content = json.loads(os.read(fd, LARGEST))
         return Mark(str(content["host"]), str(content["mark"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -243,12 +217,12 @@ def _remove(directory: int, ledger: str) -> None:
 
 
 def _write(directory: int, ledger: str, mark: Mark) -> bool:
-    """Have the mark of `ledger` on the disk; return whether that went well. Raises _OpenToOthersError.
+    """Have the mark of `ledger` on the disk; return whether that went well. Raises NotOwnError.
 
     In its place: that takes no room on a full file system, and one flush of the disk, which a new file takes several
     of. What a power cut leaves in between is no mark, and goes for none."""
     try:
-        with _ours(_name(ledger), os.O_RDWR | os.O_CREAT, directory) as fd:
+        with own_entry(_name(ledger), os.O_RDWR | os.O_CREAT, directory) as fd:
             size = os.pwrite(fd, (json.dumps(dataclasses.asdict(mark)) + "\n").encode(), 0)
             os.ftruncate(fd, size)
             os.fdatasync(fd)

@@ -15,6 +15,7 @@ import typing as t
 from . import _deadlines
 from ._errors import NovaliteError
 from ._json import Json, JsonMapping, JsonObject
+from ._own_directory import check_own
 
 Result = JsonObject
 Run = t.Callable[["HostCall"], Result]
@@ -68,6 +69,8 @@ def call_module(run: Run, call: HostCall, seconds: float) -> Result:
     late = f"not done within {seconds:.0f} s, and stopped: find out what holds it up on this host, and run again"
     try:
         with _deadlines.limited(seconds, late):
+            if state_dir := call.params.get("state_dir"):
+                check_own(state_dir)  # all that is below it was made by root, if nobody else could
             result = {"changed": False, **run(call)}
     except _deadlines.OverdueError as error:
         result = {"changed": False, "failed": True, "msg": str(error)}

@@ -19,6 +19,7 @@ from ._disk import layout
 from ._errors import NovaliteError
 from ._host import write_atomically
 from ._json import JsonObject
+from ._own_directory import make_own
 
 RECORD = "record.json"  # in an instance's directory
 HOST_RECORD = "host-record.json"  # in the state directory
@@ -44,7 +45,7 @@ def write_records(
     try:
         for directory, elsewhere in ((ADOPTED, adopted), (SHELVED, shelved)):
             if elsewhere and os.path.isdir(state_dir):
-                os.makedirs(os.path.join(state_dir, directory), mode=0o700, exist_ok=True)
+                make_own(os.path.join(state_dir, directory), links=True)
                 paths = {uuid: _path(state_dir, directory, uuid) for uuid in sorted(elsewhere)}
                 changed += [uuid for uuid, path in paths.items() if _replace(path, elsewhere[uuid])]
         if shelved is not None and host_record is not None:

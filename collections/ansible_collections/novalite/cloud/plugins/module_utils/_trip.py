@@ -23,6 +23,7 @@ from ._host import LOCK_DIR
 from ._host_mark import Expected, meet
 from ._host_module import HostCall, Result, call_module
 from ._json import JsonMapping, JsonObject
+from ._own_directory import NotOwnError, opened_own, own_entry
 
 MODULES = f"{__package__.rpartition('.')[0]}.modules"
 MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
@@ -114,33 +115,44 @@ def _on_this_host(args: JsonMapping, paths: t.Sequence[str]) -> JsonObject:
 
 
 def may_begin(token: str, again: bool, directory: str = TOKENS) -> bool:
-    """Tell whether this process is the one that takes the trip `token`, the first that asks.
+    """Tell whether this process is the one that takes the trip `token`, the first that asks. Raises NotOwnError.
 
     ssh can be lost before the host has read a request, or after it (ansible/ansible#81777: pipelining while a shared
     connection expires). The controller cannot tell, and sends the trip again: only one of the two may change the host.
     """
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        os.close(os.open(os.path.join(directory, token), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        with opened_own(directory, make=True) as fd:
+            with own_entry(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, fd):
+                pass
+            old = time.time() - TOKENS_KEPT
+            for name in os.listdir(fd):
+                with contextlib.suppress(OSError):
+                    if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mtime < old:
+                        os.unlink(name, dir_fd=fd)
     except FileExistsError:
         return False
     except OSError:  # not root: nobody can say whether the first one has begun
         return not again
-    old = time.time() - TOKENS_KEPT
-    for entry in os.scandir(directory):
-        with contextlib.suppress(FileNotFoundError):
-            if entry.stat(follow_symlinks=False).st_mtime < old:
-                os.unlink(entry)
     return True
 
 
 def answer(text: str) -> None:
     """Take the trip that `text`, JSON, asks for, and print its answer; what modules print goes to stderr."""
     request: Request = json.loads(text)
-    if request["token"] and not may_begin(request["token"], request["again"]):
-        reply = BEGUN
+    try:
+        begins = not request["token"] or may_begin(request["token"], request["again"])
+    except NotOwnError as error:
+        refusal: Result = {"changed": False, "failed": True, "msg": str(error)}
+        steps = [
+            Done(name=step["name"], module=step["module"], seconds=0.0, result=refusal) for step in request["steps"]
+        ]
+        reply = json.dumps(Reply(host=None, steps=steps[:1]))
     else:
-        with contextlib.redirect_stdout(sys.stderr):
-            reply = json.dumps(take(request))
+        reply = _reply(request) if begins else BEGUN
     sys.stdout.write(f"{MARK}{reply}\n")
     sys.stdout.flush()
+
+
+def _reply(request: Request) -> str:
+    with contextlib.redirect_stdout(sys.stderr):
+        return json.dumps(take(request))

@@ -81,8 +81,13 @@ def good(p):
  with open(p,'rb') as f:return hashlib.sha256(f.read()).hexdigest()==p.split('.')[-2]
 def there():
  try:
-  s=os.lstat(d)
-  if not stat.S_ISDIR(s.st_mode) or s.st_uid!=os.geteuid() or s.st_mode&0o22:return []
+  r=p=os.path.realpath(d)
+  while p:
+   s=os.lstat(p)
+   if not stat.S_ISDIR(s.st_mode) or s.st_uid not in(0,os.geteuid()):return []
+   if s.st_mode&0o22 and(p==r or not s.st_mode&stat.S_ISVTX):return []
+   p=p!='/'and os.path.dirname(p)
+  if os.path.islink(d):return []
   e=h+'.'+sys.implementation.cache_tag+'.'
   return [p for p in [d+'/'+n for n in os.listdir(d) if n.startswith(e)] if good(p)]
  except OSError:return []

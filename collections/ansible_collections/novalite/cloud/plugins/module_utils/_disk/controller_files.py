@@ -11,7 +11,7 @@ import typing as t
 
 from .._confined import ANY_SIZE, Limits, run_confined
 from .._errors import NovaliteError
-from .._host import locked, make_private, remove_file, sync
+from .._host import locked_file, make_private, remove_file, sync
 from .._json import JsonObject
 from . import layout
 from .cache import Image, Rules, checksum_of, fetch_verified
@@ -27,8 +27,8 @@ def downloaded(image: Image, directory: str, rules: Rules) -> str:
     path = os.path.join(directory, key)
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        # Locks of its own: this may be another user than root.
-        with locked(f"{key}.lock", timeout=rules.timeout, directory=directory):
+        # A lock of its own: this may be another user than root.
+        with locked_file(f"{path}.lock", rules.timeout):
             if not os.path.exists(path):
                 fetch_verified(image, f"{path}.part", rules)
                 os.rename(f"{path}.part", path)

@@ -13,6 +13,7 @@ import uuid as uuids
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
+from .._own_directory import make_own
 
 BASE = "_base"
 INSTANCES = "instances"
@@ -101,21 +102,12 @@ def is_uuid(text: str) -> bool:
 
 def make_searchable(*directories: str) -> list[str]:
     """Create the `directories` that are missing, in order, with mode 0711; return those that were created."""
-    created = []
-    for directory in directories:
-        try:
-            os.mkdir(directory)
-        except FileExistsError:
-            continue
-        os.chmod(directory, SEARCHABLE)  # mkdir's own mode is cut by the umask
-        created.append(directory)
-    return created
+    return [directory for directory in directories if make_own(directory, SEARCHABLE, links=True)]
 
 
 def prepare_state_dir(state_dir: str) -> None:
     """Create the state directory and its two children if they are missing; give files of the cache their names."""
-    os.makedirs(state_dir, mode=0o755, exist_ok=True)
-    make_searchable(base_dir(state_dir), os.path.join(state_dir, INSTANCES))
+    make_searchable(state_dir, base_dir(state_dir), os.path.join(state_dir, INSTANCES))
     carry_over(state_dir)
 
 

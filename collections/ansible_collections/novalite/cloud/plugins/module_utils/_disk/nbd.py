@@ -65,8 +65,15 @@ def is_free(name: str, paths: Paths) -> bool:
         os.path.isdir(block)
         and not os.path.exists(os.path.join(block, "pid"))
         # Another qemu-nbd is about to connect, or did and was killed: Nova leaves such a device alone, too.
-        and not os.path.lexists(os.path.join(paths.qemu_locks, f"qemu-nbd-{name}"))
+        and not _is_roots(os.path.join(paths.qemu_locks, f"qemu-nbd-{name}"))
     )
+
+
+def _is_roots(path: str) -> bool:
+    """Tell whether a file is there that is ours: anybody may make some in /var/lock, for all devices."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.lstat(path).st_uid == os.geteuid()
+    return False
 
 
 @contextlib.contextmanager

@@ -16,17 +16,15 @@ import itertools
 import os
 import re
 import shutil
-import stat
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import closing
+from .._own_directory import NotOwnError, opened_own, own_entry
 from . import layout
 from .sparse import wipe_files
 
 REMOVED = "removed"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PERCENT = 100
 
 
@@ -63,14 +61,14 @@ def put(state_dir: str, uuid: str, names: t.Collection[str] | None = None) -> No
     today = datetime.date.today().isoformat()
     with contextlib.ExitStack() as stack:
         root = stack.enter_context(_opened(state_dir))
-        source = stack.enter_context(_directory(root, layout.INSTANCES, ours=False))
+        source = stack.enter_context(_directory(root, layout.INSTANCES))
         bin_fd = stack.enter_context(_directory(root, REMOVED, make=True))
         day = stack.enter_context(_directory(bin_fd, today, make=True))
         try:
             if names is None:
                 os.rename(uuid, _free(day, uuid), src_dir_fd=source, dst_dir_fd=day)
                 return
-            source = stack.enter_context(_directory(source, uuid, ours=False))
+            source = stack.enter_context(_directory(source, uuid))
             target = stack.enter_context(_directory(day, uuid, make=True))
             for name in sorted(names):
                 with contextlib.suppress(FileNotFoundError):
@@ -122,20 +120,17 @@ def expired(names: t.Iterable[str], now: float, keep_days: int) -> list[str]:
     return [name for name in sorted(names) if name < last.isoformat()]
 
 
-def _opened(path: str) -> t.ContextManager[int]:
-    return closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+def _opened(state_dir: str) -> t.ContextManager[int]:
+    return opened_own(state_dir, links=True)
 
 
 @contextlib.contextmanager
-def _directory(parent: int, name: str, make: bool = False, ours: bool = True) -> t.Iterator[int]:
-    """Open the directory `name` in `parent`; `ours` is nobody else's to write to."""
+def _directory(parent: int, name: str, make: bool = False) -> t.Iterator[int]:
+    """Open the directory `name` in `parent`, which is nobody else's to write to."""
     if make:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=parent)
-    with closing(os.open(name, _FLAGS, dir_fd=parent)) as fd:
-        status = os.fstat(fd)
-        if ours and (status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
-            raise NovaliteError(f"the directory {name} of removed disks is not root's alone: look at who made it")
+    with own_entry(name, os.O_RDONLY | os.O_DIRECTORY, parent) as fd:
         yield fd
 
 
@@ -147,6 +142,6 @@ def _free(directory: int, name: str) -> str:
 
 def _size(directory: int, name: str) -> int:
     """Bytes that the instance's files take on the disk."""
-    with contextlib.suppress(OSError), _directory(directory, name, ours=False) as fd:
+    with contextlib.suppress(OSError, NotOwnError), _directory(directory, name) as fd:
         return sum(os.stat(file, dir_fd=fd, follow_symlinks=False).st_blocks * 512 for file in os.listdir(fd))
     return 0

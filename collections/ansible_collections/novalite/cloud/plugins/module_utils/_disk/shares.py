@@ -40,9 +40,8 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
         after[path] = f"{line} (mounted)"
         if check_mode:
             continue
-        os.makedirs(state_dir, mode=0o755, exist_ok=True)
-        layout.make_searchable(os.path.join(state_dir, layout.SHARES), path)
         if not mounted:
+            layout.make_searchable(state_dir, os.path.join(state_dir, layout.SHARES), path)
             options = ["-o", share["options"]] if share["options"] else []
             run(["mount", "-t", share["fstype"], *options, "--", share["source"], path], timeout=MOUNT_TIMEOUT)
         kept = [entry for entry in lines if entry != known]

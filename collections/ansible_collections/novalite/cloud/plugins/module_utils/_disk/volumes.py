@@ -102,8 +102,7 @@ def _work(done: Done, spec: Spec, state: str, state_dir: str, guests: Guests, ch
 def _prepare(spec: Spec, path: str) -> None:
     directory = os.path.dirname(path)
     if spec["backend"] == "file":
-        os.makedirs(os.path.dirname(directory), mode=0o755, exist_ok=True)
-        layout.make_searchable(directory)
+        layout.make_searchable(os.path.dirname(directory), directory)
     elif spec["backend"] == "nfs" and not os.path.isdir(directory):
         # made here, it would be a file of this host alone
         raise NovaliteError(

@@ -22,6 +22,7 @@ import os
 import typing as t
 
 from .._json import JsonMapping, JsonObject
+from .._own_directory import make_own
 from .devices import OPEN, SIDES, TARGETS
 from .fingerprint import Fingerprint
 from .policy import INSTANCE, NEW, OUT_OF
@@ -164,7 +165,7 @@ class Update:
 
     def commit(self, fingerprint: Fingerprint, facts: JsonMapping) -> None:
         for family in FAMILIES:
-            os.makedirs(os.path.join(self.directory, family), mode=0o700, exist_ok=True)
+            make_own(os.path.join(self.directory, family))
         head = json.dumps({"version": _VERSION, "fingerprint": fingerprint, "facts": facts})
         families = ", ".join(f"{json.dumps(family)}: {text}" for family, text in self.families.items())
         for path, text in self.files.items():

@@ -18,6 +18,7 @@ from .._errors import ConflictError
 from .._host import read_text, write_atomically
 from .._network import ownership
 from .._network.ownership import Mark, Owner
+from .._own_directory import make_own
 
 FILE = "/var/lib/novalite/firewall/owner"  # beside the chains that are kept for the next boot
 _CHAINS = (":nova-inst-", ":nova-sg-")
@@ -42,7 +43,7 @@ def take(mark: Mark) -> None:
             "one ledger at a time; take another host, or move that ledger's guests away first"
         )
     if _read() != mark.text:
-        os.makedirs(os.path.dirname(FILE), mode=0o700, exist_ok=True)
+        make_own(os.path.dirname(FILE), links=True)
         write_atomically(FILE, f"{mark.line}\n")
 
 

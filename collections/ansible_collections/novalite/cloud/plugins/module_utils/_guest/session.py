@@ -23,6 +23,7 @@ from .._disk.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOU
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked_directory, opened
 from .._json import JsonObject
+from .._own_directory import make_own
 from .guest_root import GuestRoot
 from .inject import Request, Step, apply, describe, expected_paths, plan
 
@@ -208,7 +209,7 @@ def _make_writable(device: str, root: str, file_system: FileSystem) -> None:
 @contextlib.contextmanager
 def _work_dir() -> t.Iterator[str]:
     """A directory in memory that only this thread's mount namespace has: nothing of it can be left behind."""
-    os.makedirs(WORK_DIR, mode=0o700, exist_ok=True)
+    make_own(WORK_DIR)
     mount("novalite", WORK_DIR, "tmpfs", MS_NOSUID | MS_NOEXEC, WORK_SIZE)
     try:
         yield WORK_DIR

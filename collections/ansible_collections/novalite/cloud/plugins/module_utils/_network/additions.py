@@ -18,6 +18,7 @@ import typing as t
 
 from .._host import locked, read_text, write_atomically
 from .._json import JsonObject
+from .._own_directory import make_own
 from . import sysctl
 from .ownership import Mark
 
@@ -79,7 +80,7 @@ def write(bridge: str, mark: Mark, additions: Additions) -> None:
             os.unlink(path)
             os.rmdir(os.path.dirname(path))
         return
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    make_own(os.path.dirname(path), 0o755)
     write_atomically(path, json.dumps({"mark": mark.text, **dataclasses.asdict(additions)}, sort_keys=True) + "\n")
 
 
@@ -173,7 +174,7 @@ def _keep(known: t.Mapping[str, Setting]) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return
-    os.makedirs(DIRECTORY, mode=0o755, exist_ok=True)
+    make_own(DIRECTORY, 0o755)
     text = json.dumps({name: dataclasses.asdict(setting) for name, setting in known.items()}, sort_keys=True)
     write_atomically(path, text + "\n")
 

@@ -23,6 +23,7 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
 from .._host_module import compared_each
 from .._json import JsonObject
+from .._own_directory import make_own
 from . import dhcp_hosts, dhcp_ranges, dnsmasq, ownership
 from .dhcp_hosts import Host
 from .dnsmasq import Network
@@ -162,7 +163,7 @@ class Server:
 
     def _write(self, texts: t.Mapping[str, str | None]) -> None:
         # dnsmasq reads hosts and names again as its own user.
-        os.makedirs(self.directory, mode=0o755, exist_ok=True)
+        make_own(self.directory, 0o755, links=True)
         for name, text in texts.items():
             if text is not None and text != self._old[name]:
                 write_atomically(os.path.join(self.directory, name), text)

@@ -19,6 +19,7 @@ from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
 from .._host_module import compared_each
 from .._json import JsonObject
 from .._libvirt import DEFAULT_URI
+from .._own_directory import make_own
 from . import haproxy, ownership, users
 from .haproxy import ADDRESS, Proxy, Upstream
 from .links import ip
@@ -134,7 +135,7 @@ class _Place:
         return before, {}
 
     def _write(self, text: str) -> None:
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        make_own(self.directory, links=True)
         write_atomically(self.server.conf, text, 0o600)
 
     def _start(self, pid: int | None) -> None:

@@ -34,6 +34,7 @@ from .._guest import authorized_keys
 from .._host import remove_file, wait_until, write_atomically
 from .._host_places import ssh_session
 from .._json import JsonMapping, JsonObject
+from .._own_directory import make_own
 from .._relay import TO_PATH
 from . import gate
 
@@ -138,7 +139,7 @@ def accept(
         lines[mark] = f"{_options(move, purpose, state_dir)} {key} {mark}"
         if purpose == FILES:
             staging = staging_of(state_dir, move["uuid"])
-            os.makedirs(os.path.dirname(staging), mode=0o700, exist_ok=True)
+            make_own(os.path.dirname(staging), links=True)
             shutil.rmtree(staging, ignore_errors=True)
             os.mkdir(staging, 0o700)
         else:
@@ -307,8 +308,8 @@ def _options(move: Move, purpose: str, state_dir: str) -> str:
 
 
 def _make_run_dir() -> None:
-    os.makedirs(RUN_DIR, exist_ok=True)
-    os.chmod(RUN_DIR, layout.SEARCHABLE)  # whatever the umask; QEMU passes through
+    # libvirt may give its own directory on the way to QEMU, which passes through ours.
+    make_own(RUN_DIR, layout.SEARCHABLE, via=[user.pw_uid for user in _qemu_users()])
 
 
 def _qemus_own(directory: str) -> None:
@@ -322,12 +323,16 @@ def _qemus_own(directory: str) -> None:
 
 def _give_to_qemu(path: str, group: bool = False) -> bool:
     """Make QEMU's user the owner of `path`, and its `group`; returns whether there is such a user."""
+    for user in _qemu_users():
+        os.chown(path, user.pw_uid, user.pw_gid if group else -1)
+        return True
+    return False
+
+
+def _qemu_users() -> t.Iterator[pwd.struct_passwd]:
     for name in QEMU_USERS:
         with contextlib.suppress(KeyError):
-            user = pwd.getpwnam(name)
-            os.chown(path, user.pw_uid, user.pw_gid if group else -1)
-            return True
-    return False
+            yield pwd.getpwnam(name)
 
 
 def move_of(line: str) -> str | None:
