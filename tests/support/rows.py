@@ -15,6 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import dns_names
 
 GIB = 1024**3
 DEMO, OTHER = "d" * 32, "e" * 32  # ids of the projects `demo` and `other`
@@ -96,7 +97,9 @@ def add_vif(connection: sa.Connection, instance_uuid: str, network_id: int, **co
     """An interface, the first of its instance unless `columns` say so. Returns its id."""
     number = str(uuid.uuid4())
     row = {"id": number, "position": 0, "mac": "fa:16:3e:" + ":".join(number[i : i + 2] for i in (0, 2, 4)), **columns}
-    return str(insert(connection, tables.vif, instance_uuid=instance_uuid, network_id=network_id, **row))
+    made = str(insert(connection, tables.vif, instance_uuid=instance_uuid, network_id=network_id, **row))
+    dns_names.claim(connection, [instance_uuid])
+    return made
 
 
 def add_network(

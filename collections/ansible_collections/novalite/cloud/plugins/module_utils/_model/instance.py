@@ -146,6 +146,17 @@ class Nic(_Nic, total=False):
     port_security_enabled: bool  # left out: it is
     more_ips: list[str]  # IPv4 addresses besides `ip`, where it has some
     extra_dhcp_opts: list[DhcpOption]
+    dns_name: str | None  # of the instance on the network; None: it has none. Left out: its host name
+
+
+def name_on_network(nic: Nic, hostname: str) -> str:
+    """The name of an instance in the DNS of the interface's network: its own one, or that of its address there."""
+    return nic.get("dns_name", hostname) or name_by_address(nic["ip"] or nic["ipv6"])
+
+
+def name_by_address(address: str | None) -> str:
+    """The name, as Neutron makes it, of an instance that has none on its network: another has it, or nobody may."""
+    return "host-" + (address or "").replace(".", "-").replace(":", "-")
 
 
 def is_secured(nic: Nic) -> bool:

@@ -13,7 +13,7 @@ from .._addressing.ipv6 import host_ipv6
 from .._addressing.macs import router_link_local
 from .._guest import image_properties
 from .._json import JsonObject
-from .._model.instance import Instance, Network, Nic, Range, host_address, serves_dhcp
+from .._model.instance import Instance, Network, Nic, Range, host_address, name_on_network, serves_dhcp
 from .._network.namespaces import namespace_of
 from . import reach
 
@@ -102,7 +102,7 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
         server = servers.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
         if network["dhcp"]:
             guest: Plan = {key: nic[key] for key in ("mac", "ip", "ipv6")}
-            guest |= {"hostname": instance["hostname"], "uuid": instance["uuid"]}
+            guest |= {"hostname": name_on_network(nic, instance["hostname"]), "uuid": instance["uuid"]}
             if options := nic.get("extra_dhcp_opts"):
                 guest["options"] = [
                     {"name": option["opt_name"], "value": option["opt_value"], "version": option["ip_version"]}

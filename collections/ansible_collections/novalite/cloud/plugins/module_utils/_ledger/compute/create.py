@@ -28,7 +28,9 @@ from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import instance, instance_action, instance_security_group, network, vif
 from ..db.tables_addresses import OF_VIF
+from ..network import dns_names
 from ..network.addresses import release_addresses
+from ..network.dns_names import Unnamed
 from ..network.pool_claims import claim_free, claim_one
 from ..network.preexisting_ports import give, interfaces_to_release
 from ..network.vifs import insert_vifs
@@ -114,16 +116,17 @@ def record_servers(
     mac_prefix: str = MAC_PREFIX,
     user_id: str | None = None,
     open_default_group: bool = False,
-) -> None:
+) -> list[Unnamed]:
     """Insert what `plans` say, in a handful of statements whatever their number. With `open_default_group`, a default
-    group that is made for them lets its own members in.
+    group that is made for them lets its own members in. Returns those that have no name on one of their networks.
 
-    Raises ConflictError when a name, or an address that was asked for, is taken, NovaliteError for an address that the
-    network does not have, and QuotaError. The project's quotas are looked at after the writes: what was counted before
-    may have grown since, where the database lets two transactions read at once.
+    Raises ConflictError when a name, a host name that the user chose, or an address that was asked for, is taken,
+    NovaliteError for an address that the network does not have, and QuotaError. The project's quotas are looked at
+    after the writes: what was counted before may have grown since, where the database lets two transactions read at
+    once.
     """
     if not plans:
-        return
+        return []
     calls: list[launch_calls.Call] = []
     for plan in plans:
         check_own_quota(plan.request, limits)
@@ -131,6 +134,8 @@ def record_servers(
     with launch_calls.timed(calls, "server"):
         _insert_rows(connection, project_id, plans, now, open_default_group)
         fixed = _give_interfaces(connection, plans, mac_prefix)
+        chosen = {plan.uuid for plan in plans if plan.request.chose_hostname}
+        unnamed = dns_names.claim(connection, [plan.uuid for plan in plans], chosen)
     for plan in plans:
         if plan.volumes:
             server_volumes.give(
@@ -150,6 +155,7 @@ def record_servers(
     requested_amounts = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))
     used = usage(connection, project_id, limited(requested_amounts, limits))
     check_quota(requested_amounts, {what: used[what] - requested_amounts[what] for what in used}, limits)
+    return unnamed
 
 
 def _insert_rows(

@@ -22,7 +22,7 @@ from ..db import clock
 from ..db.tables import instance, instance_security_group, network, vif
 from ..db.tables_networking import port
 from ..identity import quotas
-from ..network import ports
+from ..network import dns_names, ports
 from ..network.addresses import give_addresses, release_host_address
 from ..network.preexisting_ports import give
 from ..network.vifs import insert_vifs
@@ -86,6 +86,7 @@ def begin_attach(
         insert_vifs(
             connection, [{"id": number, "instance_uuid": row.uuid, "network_id": of_network.id, "position": position}]
         )
+    dns_names.claim(connection, [row.uuid])
     connection.execute(sa.update(vif).where(vif.c.id == number).values(status=ATTACHING))
     (whole,) = instances_by(connection, uuids=[row.uuid])
     for nic in whole["nics"]:

@@ -125,7 +125,13 @@ def create(
         NewInstance(
             uuid=uuid,
             request=replace(
-                request, name=handle, hostname=hostname, flavor=flavor["name"], image=image["id"], hints=hinted
+                request,
+                name=handle,
+                hostname=hostname,
+                chose_hostname=bool(request.hostname),
+                flavor=flavor["name"],
+                image=image["id"],
+                hints=hinted,
             ),
             flavor=flavor,
             image=image,
@@ -172,7 +178,7 @@ def handles(
     connection: sa.Connection, project_id: str, names: t.Sequence[str], made: t.Sequence[str], hostname: str = ""
 ) -> list[tuple[str, str]]:
     """(handle, host name) for each new server of a shown name and a UUID; no other server of the project has either,
-    and both are in lower case: DHCP and DNS know one owner of a name. `hostname` is what the user wants it to be
+    and both are in lower case. `hostname` is what the user wants it to be
     instead; with several servers it is numbered."""
     labels = [label(name) or f"server-{uuid[:8]}" for name, uuid in zip(names, made)]
     taken = set(connection.execute(_TAKEN, {"project_id": project_id, "names": sorted(set(labels))}).scalars())

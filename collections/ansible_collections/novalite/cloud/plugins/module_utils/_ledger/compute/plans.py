@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import GuestRecord, Instance, serves_dhcp
+from ..._model.instance import GuestRecord, Instance, name_on_network, serves_dhcp
 from ..._plan.host_plan import Plan, plan_by_host
 from ..._plan.networks import TunnelMap, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
@@ -311,7 +311,7 @@ def _name_guests(
         for nic in record["nics"]:
             key = nic["network"]["id"]
             if key in changing:
-                name = host_networks.named(record["hostname"], nic["ip"], nic["ipv6"])
+                name = host_networks.named(name_on_network(nic, record["hostname"]), nic["ip"], nic["ipv6"])
                 now[key].setdefault(host, []).append(name)
                 building.add((key, host))
     named = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}

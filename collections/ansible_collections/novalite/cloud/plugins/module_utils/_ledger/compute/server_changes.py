@@ -16,6 +16,7 @@ from ..db import clock
 from ..db.tables import instance, instance_security_group, security_group, server_group_member
 from ..db.tables_jobs import job, job_instance
 from ..identity import quotas
+from ..network import dns_names
 from ..queries.instance_rows import swap
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
 
@@ -31,9 +32,12 @@ def refuse_locked(row: InstanceRow, is_admin: bool) -> None:
 
 
 def change(connection: sa.Connection, row: InstanceRow, values: JsonMapping) -> None:
-    """Write `values` (columns of `instance`) to the instance. Raises NotFoundError if it was deleted meanwhile."""
+    """Write `values` (columns of `instance`) to the instance. Raises NotFoundError if it was deleted meanwhile, and
+    ConflictError for a host name that is another's on one of its networks."""
     if not swap(connection, row.uuid, {**values, "updated_at": clock.seconds(connection)}):
         raise NotFoundError(f"Instance {row.uuid} could not be found.")
+    if values.get("hostname", row.hostname) != row.hostname:
+        dns_names.claim(connection, [row.uuid], chosen=[row.uuid])
 
 
 def change_metadata(

@@ -49,6 +49,7 @@ class ServerRequest:
     flavor: str | None
     image: str | None
     hostname: str = ""
+    chose_hostname: bool = False  # the user did, beside the name
     key: str | None = None
     networks: tuple[NetworkRequest, ...] | None = None
     security_groups: tuple[str, ...] = ()
@@ -194,6 +195,7 @@ def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerR
         yield ServerRequest(
             name=check_label(server_name, "server name"),
             hostname=server_hostname.lower(),
+            chose_hostname=hostname is not None,
             **texts,
             networks=networks,
             security_groups=group_names,

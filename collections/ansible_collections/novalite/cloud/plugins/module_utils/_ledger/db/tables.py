@@ -22,10 +22,11 @@ from . import (
     tables_volumes,
 )
 from .schema import BigId, metadata, numbered, partial_index, table
-from .tables_addresses import fixed_ip, floating_ip, floating_pool, network, vif
+from .tables_addresses import dns_name, fixed_ip, floating_ip, floating_pool, network, vif
 
 __all__ = [  # the rest is read as tables.<name>
     "BigId",
+    "dns_name",
     "fixed_ip",
     "floating_ip",
     "floating_pool",
@@ -364,4 +365,11 @@ ledger_identity = table(  # one row, written when the ledger is made
     sa.Column("behind", sa.Text),
     sa.Column("behind_since", sa.BigInteger),
     sa.CheckConstraint("id = 1", name="single"),
+)
+
+# in a join of interfaces and instances: the instance is known by its host name on the interface's network
+NAMED = sa.and_(
+    dns_name.c.network_id == vif.c.network_id,
+    dns_name.c.name == instance.c.hostname,
+    dns_name.c.instance_uuid == instance.c.uuid,
 )

@@ -113,6 +113,13 @@ vif = table(
 
 partial_index("ix_vif_pairs", vif.c.allowed_address_pairs.is_not(None), vif.c.instance_uuid)
 
+dns_name = table(  # a name on a network leads to one instance, the first that came: network/dns_names.py
+    "dns_name",
+    sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.String(63), primary_key=True),
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), nullable=False, index=True),
+)
+
 floating_pool = table(
     "floating_pool",
     sa.Column("name", sa.String(64), primary_key=True),

@@ -27,6 +27,7 @@ from ..drift.addresses_of_hosts import Addresses, raise_numbers
 from ..drift.own_rows import OwnRows
 from ..drift.shared_rows import Report, SharedRows
 from ..drift.slices_on_hosts import Slice, SlicesOnHosts, judge
+from ..network import dns_names
 from ..placement.compute_hosts import POLICY
 from ..placement.machines import adopt_marks
 from .ledger_heal import wrong_sums
@@ -62,6 +63,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     slices = own.newer(findings.slices, findings.disputed)
     shared.add(slices)
     own.write(slices)
+    dns_names.claim(connection)  # no host knows who was first: the one with the lower number
     addresses.keep_back(hosts, ledger_id(connection), complete=not silent)
     raise_numbers(connection, hosts, findings.slices, report)
     corrected = wrong_sums(connection)

@@ -81,7 +81,7 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     passwords = {request.name: request.guest.password_hash for request in requests if request.guest.password_hash}
     begin_again(connection, again, passwords, request_id, now)
     mac_prefix = params.get("mac_prefix") or MAC_PREFIX
-    record_servers(connection, owner["id"], new_instances, limits, request_id, now, mac_prefix=mac_prefix)
+    unnamed = record_servers(connection, owner["id"], new_instances, limits, request_id, now, mac_prefix=mac_prefix)
 
     to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in new_instances])
     result: JsonObject = {
@@ -95,6 +95,12 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
             for difference in server_requests.differences(request, row.flavor, row.image, row.key_name)
         ],
     }
+    if unnamed:
+        result["warnings"] = [
+            f"server '{row.hostname}' has no name in the DNS of network '{row.network}', where that name is another "
+            "server's, or nobody's: it is known there by its address, as host-192-0-2-1 would be"
+            for row in unnamed
+        ]
     if to_build:
         result["request_id"] = request_id
         result["diff"] = {"before": _summaries(before), "after": _summaries(to_build)}

@@ -27,6 +27,7 @@ from ..db import clock
 from ..db.ledger_identity import ledger_id
 from ..db.tables import flavor, instance
 from ..identity import quotas
+from ..network import dns_names
 from ..placement.claims import claim_what_it_has, release_claims
 from ..queries import actions, lookups
 from ..queries.instance_rows import instance_rows
@@ -100,6 +101,7 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     except sa.exc.IntegrityError as error:
         raise ConflictError(f"project '{owner['name']}' has a server '{name}' already: give another name") from error
     reserved = take(connection, guest.uuid, chosen)
+    dns_names.claim(connection, [guest.uuid])
     if reserved:
         changed = {**adopted, "reserved": reserved}
         connection.execute(sa.update(instance).where(instance.c.uuid == guest.uuid).values(adopted=changed))

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from ..._addressing import texts
 from ..._addressing.pools import to_text
 from ..._json import JsonObject
-from ..._model.instance import Network, Route
+from ..._model.instance import Network, Route, name_by_address
 from ..._model.instance import Range as RangeOnHost
-from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
+from ..db.tables import NAMED, dns_name, fixed_ip, floating_ip, floating_pool, instance, network, vif
 from ..db.tables_addresses import HELD, LED_TO, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
 from ..db.tables_networking import subnet
@@ -194,15 +194,17 @@ def is_wide(connection: sa.Connection, network_id: int, most: int) -> bool:
 def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     """Network -> host -> (UUID, name as the module `dhcp` takes it) of each instance that has an address there."""
     rows = connection.execute(
-        sa.select(vif.c.network_id, vif.c.ipv6, instance.c.host, instance.c.uuid, instance.c.hostname, fixed_ip.c.ip)
+        sa.select(vif.c.network_id, vif.c.ipv6, instance.c.host, instance.c.uuid, dns_name.c.name, fixed_ip.c.ip)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .outerjoin(dns_name, NAMED)
         .join(fixed_ip, HELD)
         .where(instance.c.deleted == 0, instance.c.host.is_not(None), vif.c.network_id.in_(sorted(ids)))
         .order_by(fixed_ip.c.ip)
     )
     guests_by_network: Guests = {}
     for row in rows:
-        name = named(row.hostname, to_text(row.ip), row.ipv6)
+        ip = to_text(row.ip)
+        name = named(row.name or name_by_address(ip), ip, row.ipv6)
         guests_by_network.setdefault(row.network_id, {}).setdefault(row.host, []).append((row.uuid, name))
     return guests_by_network
 

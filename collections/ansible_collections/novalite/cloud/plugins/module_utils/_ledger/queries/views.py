@@ -29,6 +29,8 @@ from ..._model.instance import (
     SecurityGroup,
 )
 from ..db.tables import (
+    NAMED,
+    dns_name,
     fixed_ip,
     floating_ip,
     floating_pool,
@@ -184,6 +186,7 @@ def _nics(
             vif.c.allowed_address_pairs,
             vif.c.port_security_enabled,
             port.c.extra_dhcp_opts,
+            dns_name.c.name.label("dns_name"),
             instance.c.project_id,
             instance.c.host,
             own.c.ip.label("own_ip"),
@@ -194,6 +197,7 @@ def _nics(
             vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
             .join(network, network.c.id == vif.c.network_id)
             .outerjoin(port, port.c.vif_id == vif.c.id)
+            .outerjoin(dns_name, NAMED)
             .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
             .outerjoin(dhcp, sa.and_(dhcp.c.network_id == vif.c.network_id, dhcp.c.owner == OF_HOST + instance.c.host))
         )
@@ -225,6 +229,7 @@ def _nics(
                 "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
                 "port_security_enabled": row.port_security_enabled,
                 "extra_dhcp_opts": row.extra_dhcp_opts or [],
+                "dns_name": row.dns_name,
                 "network": of_network,
             }
         )
