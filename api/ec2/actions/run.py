@@ -172,9 +172,8 @@ def _create_request(
     name = tags.get("Name", "").strip()
     user_data = parameters.get("UserData")
     with as_codes({}):
-        guest = guest_requests.checked(
-            "instance", {"user_data": base64.b64encode(user_data).decode() if user_data else None}
-        )
+        packed = base64.b64encode(user_data).decode() if user_data else None
+        guest = guest_requests.checked("instance", {"user_data": packed, "user_data_encoding": guest_requests.BASE64})
     return new_servers.CreateRequest(
         name=name if name and is_plain(name) else f"ec2-{secrets.token_hex(4)}",
         min_count=parameters["MinCount"],

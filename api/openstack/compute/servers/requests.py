@@ -278,6 +278,7 @@ def _guest(name: str, server: Record, password: str, generated: bool) -> guest_r
             name[:70],
             {
                 "user_data": server.get("user_data"),
+                "user_data_encoding": guest_requests.BASE64,
                 "config_drive": None if config_drive in (None, "") else config_drive in TRUE,
                 "files": files(server.get("personality") or ()) or None,
                 "password_hash": guest_requests.hashed(name[:70], password, generated),

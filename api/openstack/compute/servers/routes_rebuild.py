@@ -122,7 +122,7 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
         key = value["key_name"]
         rebuild_request["key"] = None if key is None else lookups.keypair_by_name(connection, key, row.project_id)
     if "user_data" in value:
-        rebuild_request["user_data"] = value["user_data"] or ""
+        rebuild_request |= {"user_data": value["user_data"] or "", "user_data_encoding": "base64"}
         server_requests.check_base64(rebuild_request["user_data"])
     if value.get("personality"):
         rebuild_request["files"] = server_requests.files(value["personality"])

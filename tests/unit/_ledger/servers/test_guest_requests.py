@@ -15,8 +15,6 @@ import unittest.mock
 import pytest
 import sqlalchemy as sa
 from ansible.errors import AnsibleActionFail
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.action.server import ActionModule as ServerAction
 from ansible_collections.novalite.cloud.plugins.action.server_plan import ActionModule as PlanAction
@@ -197,10 +195,16 @@ def test_novas_quotas_hold(cloud: t.Any, files: list[dict[str, str]], message: s
     assert cloud.info() == []
 
 
-@given(st.text(min_size=1, max_size=50))
-def test_user_data_is_base64_or_becomes_it(text: str) -> None:
-    (entry,) = guest_requests.with_hashes([{"name": "web", "user_data": b64(text)}])
-    assert base64.b64decode(guest_requests.checked("web", entry).user_data or "").decode() == text
-    for start in ("#!", "#cloud-config\n", "Content-Type: "):
-        packed = guest_requests.checked("web", {"user_data": start + text}).user_data
-        assert base64.b64decode(packed or "").decode() == start + text
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"user_data": "#!", "user_data_encoding": "base64"}, "user_data of 'web' is not base64"),
+        ({"user_data": "x", "user_data_encoding": "gzip"}, "user_data_encoding is not text or base64"),
+        ({"user_data": "\ud800"}, "no text has: give it in base64 .filter b64encode., with user_data_encoding"),
+        ({"files": [{"path": "/x", "content": "\udfff"}]}, "the content of /x has characters .*, with encoding base64"),
+        ({"files": [{"path": "/x", "content": "x", "encoding": "Base64"}]}, "encoding is not text or base64"),
+    ],
+)
+def test_what_has_no_bytes_is_refused_with_the_way_to_give_them(change: dict[str, t.Any], message: str) -> None:
+    with pytest.raises(NovaliteError, match=message):
+        guest_requests.checked("web", {"name": "web", **change})

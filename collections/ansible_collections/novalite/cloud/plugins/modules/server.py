@@ -80,10 +80,17 @@ options:
         type: str
       user_data:
         description:
-          - What cloud-init and the like in the guest shall read and do, as text or as base64, which is told by itself.
+          - What cloud-init and the like in the guest shall read and do, as O(servers[].user_data_encoding) says.
+          - The guest gets the bytes of the text, those of a file that is not UTF-8, too, as the lookup plug-in
+            P(ansible.builtin.file#lookup) reads it. That cuts off white space at the end unless it is told
+            C(rstrip=false).
           - At most 65535 bytes in base64. The guest finds it at the metadata service and on its config drive. It is
             shown to nobody else.
         type: str
+      user_data_encoding:
+        description: Whether O(servers[].user_data) is the text itself, the default, or V(base64).
+        type: str
+        choices: [text, base64]
       config_drive:
         description:
           - Whether the server gets a config drive, a small CD with its metadata and user data.

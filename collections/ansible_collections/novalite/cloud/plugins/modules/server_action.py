@@ -85,6 +85,10 @@ options:
       user_data:
         description: User data after V(rebuild).
         type: str
+      user_data_encoding:
+        description: Whether O(request.user_data) is the text itself, the default, or V(base64).
+        type: str
+        choices: [text, base64]
       files:
         description: Files that V(rebuild) injects, as M(novalite.cloud.server) takes them.
         type: list
@@ -290,6 +294,7 @@ ARGUMENT_SPEC = {
             "key": {"type": "str", "no_log": False},
             "metadata": {"type": "dict"},
             "user_data": {"type": "str", "no_log": True},
+            "user_data_encoding": {"type": "str", "choices": ["text", "base64"]},
             "files": {"type": "list", "elements": "dict", "no_log": True},
             "image_name": {"type": "str"},
             "properties": {"type": "dict"},

@@ -293,7 +293,9 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
     ),
     "rebuild": _of_servers(
-        SHUTDOWN, WAIT, _options("image", "key", "metadata", "user_data", "files", "admin_password")
+        SHUTDOWN,
+        WAIT,
+        _options("image", "key", "metadata", "user_data", "user_data_encoding", "files", "admin_password"),
     ),
     "reconcile": Playbook(
         {

@@ -26,6 +26,7 @@ from .._model.plain_text import is_plain
 from .._model.rows import InstanceRow
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
+TEXT, BASE64 = ENCODINGS = ("text", "base64")  # how a request has the bytes for a guest
 MAX_FILES = 100  # in one request, whatever the quotas say
 MAX_PASSWORD = 512  # bytes; crypt(5) implementations refuse more
 CRYPT_DATA = 256 * 1024  # bytes of crypt_r's working memory: libxcrypt takes 32 KiB of it, glibc took 128
@@ -57,7 +58,7 @@ def checked(name: str, entry: JsonMapping) -> GuestRequest:
     if config_drive is not None and not isinstance(config_drive, bool):
         raise NovaliteError(f"config_drive of '{name}': say true or false")
     return GuestRequest(
-        user_data=_user_data(name, entry.get("user_data")),
+        user_data=_user_data(name, entry.get("user_data"), entry.get("user_data_encoding")),
         config_drive=config_drive,
         files=_files(name, entry.get("files")),
         password_hash=entry.get("password_hash"),
@@ -118,21 +119,36 @@ def differs_from(guest: GuestRequest, row: InstanceRow) -> bool:
     return any(value is not None and value != old for value, old in zip(requested_values, stored))
 
 
-def _user_data(name: str, value: Json) -> str | None:
-    """Encode user data as base64. What is base64 already stays: nothing that cloud-init reads ("#!", "#cloud-config",
-    "Content-Type:") is made of base64's characters alone. Raises NovaliteError."""
+def _user_data(name: str, value: Json, encoding: Json) -> str | None:
     if value is None or value == "":
         return None
-    if not isinstance(value, str):
-        raise NovaliteError(f"user_data of '{name}': give a text")
-    packed = "".join(value.split())
-    try:
-        base64.b64decode(packed.encode(), validate=True)
-    except (binascii.Error, ValueError):
-        packed = base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
+    packed = _packed(f"user_data of '{name}'", value, encoding, "user_data_encoding")
     if len(packed) > MAX_USER_DATA:
         raise NovaliteError(f"user_data of '{name}' has {len(packed)} bytes in base64: at most {MAX_USER_DATA} fit")
     return packed
+
+
+def _packed(what: str, value: Json, encoding: Json, word: str) -> str:
+    """`value`, a text in this `encoding` (text or base64, as the option `word` says), in base64. Nothing is guessed: a
+    text of base64's characters may be meant as it is. Raises NovaliteError."""
+    if not isinstance(value, str):
+        raise NovaliteError(f"{what}: give a text")
+    if encoding not in (None, *ENCODINGS):
+        raise NovaliteError(f"{what}: {word} is not {' or '.join(ENCODINGS)}")
+    if encoding == BASE64:
+        try:
+            raw = base64.b64decode("".join(value.split()).encode(), validate=True)
+        except (binascii.Error, ValueError):
+            raise NovaliteError(f"{what} is not base64") from None
+    else:
+        try:
+            # Ansible reads a file that is not UTF-8 (gzip, Latin-1) with its bytes as surrogates: here they are again
+            raw = value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise NovaliteError(
+                f"{what} has characters that no text has: give it in base64 (filter b64encode), with {word} {BASE64}"
+            ) from None
+    return base64.b64encode(raw).decode()
 
 
 def _files(name: str, value: Json) -> tuple[tuple[str, str], ...] | None:
@@ -153,14 +169,7 @@ def _file(name: str, item: Json) -> tuple[str, str]:
     # CVE-2012-3360; the host resolves the path inside of the guest once more
     if not path.startswith("/") or not is_plain(path) or ".." in path.split("/") or not path.strip("/"):
         raise NovaliteError(f"files of '{name}': a path must be absolute, without '..' and control characters")
-    if item.get("encoding") == "base64":
-        try:
-            raw = base64.b64decode("".join(content.split()).encode(), validate=True)
-        except (binascii.Error, ValueError):
-            raise NovaliteError(f"files of '{name}': the content of {path[:70]} is not base64") from None
-    else:
-        raw = content.encode("utf-8", "surrogatepass")
-    return path, base64.b64encode(raw).decode()
+    return path, _packed(f"files of '{name}': the content of {path[:70]}", content, item.get("encoding"), "encoding")
 
 
 def hashed(name: str, password: Json, generated: bool = False) -> str:

@@ -144,6 +144,7 @@ SERVER = (
     Option("metadata", "dict", (None, MAX_TEXT), "Keys that are not named stay as they are; changed while it runs."),
     Option("hostname", limits=LABEL),
     Option("user_data", no_log=True),
+    Option("user_data_encoding", choices=("text", "base64"), description="How user_data is given: text by default."),
     Option("config_drive", "bool"),
     Option("files", "list", elements="dict", suboptions=FILE),
     Option("admin_password", description="Counts when the server is made.", no_log=True),
@@ -159,6 +160,12 @@ def v1_schema() -> Schema:
     return closed([option for option in SERVER if not option.secret], site=False)
 
 
+def _or_null(schema: Schema) -> Schema:
+    if "enum" in schema:
+        return {"enum": [*schema["enum"], None]}
+    return {**schema, "type": [schema["type"], "null"]}
+
+
 def stack_schemas() -> dict[str, Schema]:
     """`profile` and `server` of a site's document. null takes away what a profile said."""
     profile = {
@@ -167,7 +174,7 @@ def stack_schemas() -> dict[str, Schema]:
     }
     options = closed(SERVER, site=True)["properties"]
     own = {"name": options.pop("name"), "count": {**options.pop("count"), "minimum": 0}}
-    shared = {name: {**schema, "type": [schema["type"], "null"]} for name, schema in options.items()}
+    shared = {name: _or_null(schema) for name, schema in options.items()}
     of_profile = {"profile": profile, **shared}
     return {
         "profile": {"type": ["object", "null"], "additionalProperties": False, "properties": of_profile},

@@ -28,6 +28,7 @@ from ..volumes import volumes
 from . import server_changes, server_requests
 
 RUNNING, SHUTDOWN = 1, 4  # Nova's power states
+GUEST_FIELDS = ("user_data", "user_data_encoding", "files")
 HASH = "password_hash"  # beside the image in the row, as long as a rescue lasts
 
 
@@ -35,9 +36,9 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
     """Write to the instance what of `request` only concerns what it is told, and return the details for begin().
 
     `image` (a record; None for the one that it has), `key` (a key pair's record, or None for none), `metadata`,
-    `display_name`, `description`, `hostname`, `access_ip_v4`, `access_ip_v6`, `disk_config`, `user_data`, `files`,
-    `password_hash`, `password_optional`: what is not in it stays as it is. With `reimage`, the volume that the instance
-    starts from is made anew, too. Raises NovaliteError, QuotaError.
+    `display_name`, `description`, `hostname`, `access_ip_v4`, `access_ip_v6`, `disk_config`, `user_data`,
+    `user_data_encoding`, `files`, `password_hash`, `password_optional`: what is not in it stays as it is. With
+    `reimage`, the volume that the instance starts from is made anew, too. Raises NovaliteError, QuotaError.
     """
     row = instance_row(connection, uuid)
     image = row.image if request.get("image") is None else image_of(request["image"])
@@ -48,7 +49,7 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
         _check_reimage(row, root, image)
     image_properties.check(image)
     guest = guest_requests.checked(
-        row.name, {field: request[field] for field in ("user_data", "files") if request.get(field) is not None}
+        row.name, {field: request[field] for field in GUEST_FIELDS if request.get(field) is not None}
     )
     guest_requests.check_quota(row.name, guest, quotas.quota_limits(connection, row.project_id))
     plain = ("display_name", "description", "hostname", "access_ip_v4", "access_ip_v6", "disk_config")
