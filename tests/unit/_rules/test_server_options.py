@@ -66,7 +66,8 @@ ALL, OPERATORS, NOBODY = (True, True, True), (True, False, True), (False, False,
         ({"security_groups": ["web"]}, ALL),
         ({"security_groups": []}, ALL),
         ({"security_groups": ["web"] * 11}, NOBODY),
-        ({"metadata": {"tier": "web", "rank": 1}}, ALL),
+        ({"metadata": {"tier": "web", "rank": "1"}}, ALL),
+        ({"metadata": {"rank": 1}}, NOBODY),  # it may have been 01, 1_0 or 0:1
         ({"metadata": {"tier": None}}, (False, False, True)),  # takes back what a profile said
         ({"metadata": {"tier": "x" * 256}}, NOBODY),
         ({"config_drive": True}, ALL),

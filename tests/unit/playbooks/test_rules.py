@@ -34,6 +34,8 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables
         ("launch", {"scheduler": "luck"}, "scheduler='luck' is none of filter_scheduler, simple"),
         ("terminate", {"takeover": "true"}, "there is no variable 'takeover'"),
         ("reboot", {"reboot_type": "warm"}, "reboot_type='warm' is none of soft, hard"),
+        ("launch", {"server": 5}, "server is 5, a number: a text is meant, so quote it"),
+        ("launch", {"flavor": False}, "flavor is false, a boolean: a text is meant"),
         ("adopt", {"groups": ["web"]}, "groups: no security group can be applied to an adopted server"),
         ("reachability", {"port": "ssh"}, "port='ssh' is not a whole number"),
     ],
@@ -52,7 +54,7 @@ def test_everything_wrong_is_said_at_once() -> None:
 def test_a_secret_is_in_no_message() -> None:
     with pytest.raises(NovaliteError) as caught:
         meant("rebuild", {"admin_password": ["hunter2"], "files": "hunter3"}, {"rebuild"}, False, [])
-    assert "admin_password is no text" in str(caught.value) and "hunter" not in str(caught.value)
+    assert "admin_password is a list: give a text" in str(caught.value) and "hunter" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

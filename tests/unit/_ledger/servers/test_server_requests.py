@@ -135,7 +135,7 @@ def test_hostnames_are_numbered_like_names() -> None:
 
 
 def test_defaults() -> None:
-    (request,) = expand([{"name": "web", "metadata": {"tier": 1}}])
+    (request,) = expand([{"name": "web", "metadata": {"tier": "1"}}])
     assert request.networks is None
     assert request.security_groups == ("default",)
     assert request.metadata == {"tier": "1"}

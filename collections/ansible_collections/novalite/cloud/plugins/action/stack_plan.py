@@ -9,8 +9,10 @@ import os
 from ansible import context
 from ansible.template import trust_as_template
 
-from ..module_utils._json import Json, JsonObject
+from ..module_utils._errors import NovaliteError
+from ..module_utils._json import Json, JsonMapping, JsonObject
 from ..module_utils._ledger_module import plain
+from ..module_utils._model import yaml_types
 from ..module_utils._stack import source
 from ..modules import stack_plan
 from ..plugin_utils._ledger_action import LedgerAction
@@ -19,13 +21,26 @@ from ..plugin_utils._ledger_action import LedgerAction
 class ActionModule(LedgerAction):
     module = stack_plan
 
+    def refuse_converted(self, spec: JsonMapping) -> None:
+        _refuse_converted(source.unwrapped(self._task.args.get("document")), _extra_vars_file())
+        super().refuse_converted(spec)
+
     def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         """Add the document of a file, its templates resolved, or the file that a document came from."""
         if params["document"] is not None:
             return {**params, "path": _extra_vars_file()}
         path = os.path.abspath(os.path.expanduser(params["path"]))
-        document = self._templar.template(_trusted(source.unwrapped(source.read(path))))
+        written = source.unwrapped(source.read(path))
+        _refuse_converted(written, path)
+        document = self._templar.template(_trusted(written))
         return {**params, "path": path, "document": plain({"": document})[""]}
+
+
+def _refuse_converted(document: Json, path: str | None) -> None:
+    """Raise NovaliteError, with its place, for what JSON, and so the document's schema, has no word for."""
+    if isinstance(document, dict) and (found := yaml_types.first(None, document)) is not None:
+        what = yaml_types.described(found.where, document)
+        raise NovaliteError(f"{source.place(path, found.where)}{yaml_types.complaint(what, found.value)}")
 
 
 def _trusted(value: Json) -> Json:

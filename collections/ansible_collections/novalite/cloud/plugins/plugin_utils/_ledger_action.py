@@ -18,6 +18,7 @@ from ansible.plugins.action import ActionBase
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger_module import LEDGER_ARGUMENTS, Judge, operation_of, plain, run_operation
+from ..module_utils._model import yaml_types
 from . import _decision_log, _home, _reach
 
 
@@ -65,6 +66,10 @@ class LedgerAction(ActionBase):
         super().run(tmp, task_vars)
         spec = {**self.module.ARGUMENT_SPEC, **LEDGER_ARGUMENTS}
         rules = getattr(self.module, "SPEC_RULES", {})
+        try:
+            self.refuse_converted(spec)
+        except NovaliteError as error:
+            raise AnsibleActionFail(str(error)) from error
         validated = ArgumentSpecValidator(spec, **rules).validate(plain(self._task.args))
         if validated.error_messages:
             raise AnsibleActionFail(remove_values("; ".join(validated.error_messages), validated._no_log_values))
@@ -98,6 +103,10 @@ class LedgerAction(ActionBase):
         warnings: list[str] = []
         result = self.operate(params, lambda result: warnings.extend(_reach.warnings(self.name(), result, reach)))
         return {**result, "warnings": warnings} if warnings else result
+
+    def refuse_converted(self, spec: JsonMapping) -> None:
+        """Raise NovaliteError for what YAML converted among the task's arguments: Ansible would make texts of it."""
+        yaml_types.refuse(spec, self._task.args)
 
     def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         """`params` with what only the controller's process knows; a subclass may add some."""

@@ -17,6 +17,7 @@ from ansible.module_utils.common.validation import check_type_bool, check_type_d
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import Json, JsonMapping, JsonObject
+from ..module_utils._model.yaml_types import complaint
 from ._playbooks import JOBS, PLAYBOOKS, WORDS, Playbook
 from ._settings import INVENTORY, Variable
 from ._texts import as_list
@@ -160,8 +161,8 @@ def _converted(word: str, value: Json, variable: Variable) -> Json:
     if variable.kind == "list":
         return _list(shown, word, value, variable)
     if variable.kind == "str":
-        if isinstance(value, (dict, list)):
-            raise NovaliteError(f"{shown} is no text: {variable.help}")
+        if not isinstance(value, str):
+            raise NovaliteError(f"{complaint(word, value, variable.secret)}: {variable.help}")
         if variable.choices and value not in variable.choices:
             raise NovaliteError(f"{shown} is none of {', '.join(variable.choices)}: {variable.help}")
         return value

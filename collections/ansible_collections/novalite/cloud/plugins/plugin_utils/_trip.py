@@ -40,6 +40,7 @@ from ..module_utils._host import STATE_DIR
 from ..module_utils._host_mark import Seen
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
+from ..module_utils._model import yaml_types
 from ..module_utils._trip import BEGUN, MARK
 from . import _home, _patience
 from ._handshake import Errand, Handshake, HostRefusedError
@@ -360,6 +361,10 @@ def _checked(step: JsonMapping, state_dir: str) -> JsonObject:
     host's."""
     module = importlib.import_module(f"{NAME}.modules.{step['module']}")
     spec = module.ARGUMENT_SPEC
+    try:
+        yaml_types.refuse(None, step["args"])
+    except NovaliteError as error:
+        raise AnsibleActionFail(f"{step['name']}: {error}") from error
     step_args = json.loads(json.dumps(step["args"]))
     if "state_dir" in spec:
         step_args.setdefault("state_dir", state_dir)

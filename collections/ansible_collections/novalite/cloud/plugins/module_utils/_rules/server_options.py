@@ -80,7 +80,7 @@ class Option:
             name, item = _NAME.schema(site), closed(self.suboptions, site)
             schema["items"] = {"str": name, "dict": item, "raw": {"anyOf": [name, item]}}[self.elements]
         elif self.kind == "dict" and not self.suboptions:
-            types = ["string", "number", *(["null"] if site else [])]
+            types = ["string", *(["null"] if site else [])]
             schema["additionalProperties"] = {"type": types, "maxLength": self.limits[1]}
         elif self.suboptions and not site:
             schema = closed(self.suboptions, site)

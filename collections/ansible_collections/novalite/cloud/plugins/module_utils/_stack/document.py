@@ -17,6 +17,7 @@ import typing as t
 import jsonschema
 
 from .._errors import NovaliteError
+from .._model.yaml_types import complaint, described
 from . import source
 from .source import Where
 
@@ -35,6 +36,7 @@ SECTIONS = {
     "volume": "volumes",
 }
 SHARED = ("image", "network")  # kinds that are a project's own or public
+SECRET = frozenset({"admin_password", "files", "user_data"})  # options of a server that no screen shall show
 META = ("name", "state", "public")  # what is said about a record, and is no field of it
 
 Item = dict[str, t.Any]
@@ -130,7 +132,7 @@ def _check(data: t.Any, path: str | None) -> None:
 
 def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
     """Return the error in plain words, and the key that is wrong, if it is one."""
-    what = _described(tuple(error.absolute_path), data)
+    what = described(tuple(error.absolute_path), data) or "the document"
     rule, constraint = error.validator, error.validator_value
     if rule == "additionalProperties":
         known = sorted(error.schema.get("properties", {}))
@@ -144,7 +146,10 @@ def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
         missing = next(name for name in constraint if name not in error.instance)
         return f"{what}: {missing!r} is missing", None
     if rule == "type":
-        kinds = " or ".join([constraint] if isinstance(constraint, str) else constraint)
+        types = [constraint] if isinstance(constraint, str) else constraint
+        if "string" in types and not {"array", "object"}.intersection(types):
+            return complaint(what, error.instance, bool(SECRET.intersection(error.absolute_path))), None
+        kinds = " or ".join(types)
         return f"{what} is {shown}: give {kinds.replace('object', 'a mapping').replace('array', 'a list')}", None
     if rule == "enum":
         return f"{what} is {shown}: give {' or '.join(str(choice) for choice in constraint)}", None
@@ -153,20 +158,6 @@ def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
     if rule == "pattern":
         return f"{what} is {shown}: it must match {constraint}", None
     return f"{what} is {shown}: {error.message.split(' ', 1)[-1]}", None
-
-
-def _described(where: Where, data: t.Any) -> str:
-    """`servers 'web': flavor` instead of servers[3].flavor."""
-    words: list[str] = []
-    value = data
-    for step in where:
-        value = value[step]
-        if isinstance(step, int):
-            name = value.get("name") if isinstance(value, dict) else None
-            words[-1:] = [f"{words[-1]} {name!r}" if isinstance(name, str) else f"{words[-1]}[{step}]"]
-        else:
-            words.append(str(step))
-    return ": ".join(words) or "the document"
 
 
 def _records(data: Item) -> list[Record]:

@@ -14,6 +14,7 @@ from ..._errors import NovaliteError, QuotaError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import Flavor, Image, Instance
 from ..._model.plain_text import is_plain
+from ..._model.yaml_types import complaint
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.server_options import MAX_GROUPS, MAX_NICS, MAX_SERVERS, MAX_TEXT
@@ -270,14 +271,14 @@ def _metadata_of(name: str, value: Json) -> dict[str, str]:
         raise NovaliteError(f"metadata of '{name}': give a dictionary of texts")
     items: dict[str, str] = {}
     for key, item in value.items():
-        # YAML makes numbers of `tier: 1`; a list or a dictionary would be a mistake that nobody notices
-        text = str(item) if isinstance(item, (str, int, float)) and not isinstance(item, bool) else None
-        if not isinstance(key, str) or not 1 <= len(key) <= MAX_TEXT or text is None or len(text) > MAX_TEXT:
+        if not isinstance(item, str):
+            raise NovaliteError(complaint(f"metadata {_shown(key)} of '{name}'", item))
+        if not isinstance(key, str) or not 1 <= len(key) <= MAX_TEXT or len(item) > MAX_TEXT:
             raise NovaliteError(
                 f"metadata {_shown(key)} of '{name}': give a key of 1 to {MAX_TEXT} and a text of up to {MAX_TEXT} "
                 "characters"
             )
-        items[key] = text
+        items[key] = item
     return items
 
 

@@ -52,7 +52,6 @@ OPERATIONS: dict[str, t.Callable[[sa.Connection, JsonMapping], JsonObject]] = {
     "server_group": server_group,
     "volume": volume,
 }
-SECRET = ("admin_password", "files", "user_data")  # options of a server that no screen shall show
 REPORTED = ("stack", "project", "pending", "summary", "plan", "refused", "unnamed")
 
 
@@ -154,7 +153,7 @@ def _result(
             "join": servers.join,
             "leave": servers.leave,
         },
-        "has_secrets": any(entry.get(key) is not None for entry in servers.launch for key in SECRET),
+        "has_secrets": any(entry.get(key) is not None for entry in servers.launch for key in document.SECRET),
     }
     result["report"] = {key: result[key] for key in REPORTED}
     if items:
