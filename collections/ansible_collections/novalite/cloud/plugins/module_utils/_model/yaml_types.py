@@ -46,7 +46,7 @@ def kind_of(value: object) -> str:
         (dict, "a mapping"),
         ((list, tuple), "a list"),
     ):
-        if isinstance(value, kinds):  # type: ignore[arg-type]  # a type or several
+        if isinstance(value, kinds):
             return word
     return "not a text"
 
