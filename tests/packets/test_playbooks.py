@@ -32,7 +32,7 @@ HOSTS = ("hv1", "hv2")
 INTERPRETER = """#!/bin/sh
 # This host's Python: in its network namespace, with locks, notes and an identity of its own.
 exec ip netns exec {namespace} sh -c 'mount --bind {own}/lock /run/novalite-locks \\
-  && mount --bind {own}/run /run/novalite \\
+  && mount --bind {own}/trips /run/novalite-trips && mount --bind {own}/run /run/novalite \\
   && for id in /etc/machine-id /sys/class/dmi/id/product_uuid; do [ ! -e $id ] || mount --bind {own}/id $id; done \\
   && exec /usr/bin/python3 "$@"' sh "$@"
 """
@@ -45,11 +45,11 @@ class Site:
         self.path = path
         self.namespaces = {host: f"nvp{os.getpid()}-{host}" for host in HOSTS}
         hosts = {}
-        for place in ("/run/novalite", "/run/novalite-locks"):
+        for place in ("/run/novalite", "/run/novalite-locks", "/run/novalite-trips"):
             os.makedirs(place, exist_ok=True)
         for host, namespace in self.namespaces.items():
             run("ip", "netns", "add", namespace)
-            for name in ("lock", "run", "state"):
+            for name in ("lock", "trips", "run", "state"):
                 (path / host / name).mkdir(parents=True)
             (path / host / "id").write_text(f"{uuid.uuid4().hex}\n")
             interpreter = path / host / "python"

@@ -88,7 +88,7 @@ def keep_code(place: str) -> None:
 # the module does in it. Of what is in the state directory, that is given.
 WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
     "_host": {"LOCK_DIR": ("locks", hold_lock), "STATE_DIR": ("state/_base", layout.prepare_state_dir)},
-    "_trip": {"": ("locks/trips", lambda place: _trip.may_begin("token", False, place))},
+    "_trip": {"TOKENS": ("trips", lambda place: _trip.may_begin("token", False, place))},
     "_trip_code": {"": ("state/code", lambda state: keep_code(f"{state}/code"))},
     "_host_module": {"": ("state", call_module)},
     "_host_mark": {"": ("state/ledgers", meet)},

@@ -100,7 +100,7 @@ def test_a_bin_that_others_write_to_is_not_used(tmp_path: pathlib.Path, disk: pa
     day.mkdir(parents=True, mode=0o700)
     day.chmod(0o770) if change == "mode" else os.chown(day, 12345, 12345)
     for use in (lambda: removed.put(str(tmp_path), UUID), lambda: removed.empty(str(tmp_path), [TODAY])):
-        with pytest.raises(NovaliteError, match="only root may write to"):
+        with pytest.raises(NovaliteError, match="only root may write where"):
             use()
     assert disk.is_dir()
 

@@ -13,7 +13,7 @@ import stat
 import typing as t
 
 from ._errors import NovaliteError
-from ._host import read_text, write_atomically
+from ._host import opened, read_text, write_atomically
 from ._host_module import Result, compared_each
 from ._json import JsonMapping, JsonObject
 from ._own_directory import make_own
@@ -127,8 +127,9 @@ def _write(path: str, state: JsonObject) -> None:
         make_own(os.path.dirname(path), 0o755, links=True)
         with contextlib.suppress(FileExistsError):
             os.mkdir(path)
-        os.chown(path, state["owner"], os.getegid())
-        os.chmod(path, int(state["mode"], 8))
+        with opened(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as fd:
+            os.fchown(fd, state["owner"], os.getegid())
+            os.fchmod(fd, int(state["mode"], 8))
     else:
         temporary = f"{path}.new"
         if os.path.islink(temporary):  # a run that was cut off left it

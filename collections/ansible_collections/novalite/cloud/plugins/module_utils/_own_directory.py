@@ -142,8 +142,8 @@ def _refused(path: str, status: os.stat_result) -> NotOwnError:
     user, owner = _name_of(os.geteuid()), _name_of(status.st_uid)
     mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISDIR(status.st_mode):
-        remedy = f"a directory that only {user} may write to is needed: look at who made it, then chown {user} and "
-        return NotOwnError(f"{path} belongs to {owner} and has mode {mode:04o}: {remedy}chmod go-w it, or remove it")
+        remedy = f"only {user} may write where {user} works: look at who made it, then chown {user} and chmod go-w it"
+        return NotOwnError(f"{path} belongs to {owner} and has mode {mode:04o}: {remedy}")
     kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no directory")
     if stat.S_ISREG(status.st_mode):
         kind = f"a file (mode {mode:04o})"

@@ -19,7 +19,6 @@ import time
 import typing as t
 
 from . import _deadlines
-from ._host import LOCK_DIR
 from ._host_mark import Expected, meet
 from ._host_module import HostCall, Result, call_module
 from ._json import JsonMapping, JsonObject
@@ -28,7 +27,7 @@ from ._own_directory import NotOwnError, opened_own, own_entry
 MODULES = f"{__package__.rpartition('.')[0]}.modules"
 MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
 BEGUN = "begun"  # the answer to a trip that is sent again, and has begun before
-TOKENS = f"{LOCK_DIR}/trips"
+TOKENS = "/run/novalite-trips"
 TOKENS_KEPT = 3600  # seconds; a trip is sent again at once, or never
 
 

@@ -162,6 +162,8 @@ def close(moves: t.Sequence[Move], state_dir: str, login: str = ROOT) -> bool:
     """On either host: let nobody in any more, and leave nothing. Of a move whose `id`, or `uuid`, nobody knows (empty)
     that goes which the other one tells. Returns whether there was anything."""
     going = {move["id"] for move in moves if move["id"]}
+    if os.path.lexists(RUN_DIR):
+        _make_run_dir()  # or refuse one that leads elsewhere: much is removed below
     changed = False
     for user in dict.fromkeys((*logins(), login)):  # the login may have been another one when the move began
         changed |= authorized_keys.change(user, lambda kept: [line for line in kept if move_of(line) not in going])
