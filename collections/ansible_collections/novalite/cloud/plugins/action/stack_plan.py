@@ -38,9 +38,9 @@ class ActionModule(LedgerAction):
 
 def _refuse_converted(document: Json, path: str | None) -> None:
     """Raise NovaliteError, with its place, for what JSON, and so the document's schema, has no word for."""
-    if isinstance(document, dict) and (found := yaml_types.first(None, document)) is not None:
-        what = yaml_types.described(found.where, document)
-        raise NovaliteError(f"{source.place(path, found.where)}{yaml_types.complaint(what, found.value)}")
+    if isinstance(document, dict) and (converted := yaml_types.first(None, document)) is not None:
+        what = yaml_types.described(converted.where, document)
+        raise NovaliteError(f"{source.place(path, converted.where)}{yaml_types.complaint(what, converted.value)}")
 
 
 def _trusted(value: Json) -> Json:

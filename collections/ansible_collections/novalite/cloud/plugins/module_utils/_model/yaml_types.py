@@ -76,8 +76,8 @@ def first(spec: JsonMapping | None, values: JsonMapping) -> Converted | None:
 
 def refuse(spec: JsonMapping | None, values: JsonMapping) -> None:
     """Raise NovaliteError with the place of the first one, if there is one."""
-    if (found := first(spec, values)) is not None:
-        raise NovaliteError(complaint(described(found.where, values), found.value, found.secret))
+    if (converted := first(spec, values)) is not None:
+        raise NovaliteError(complaint(described(converted.where, values), converted.value, converted.secret))
 
 
 def _converted(option: JsonMapping, value: t.Any, where: Where, secret: bool) -> t.Iterator[Converted]:
