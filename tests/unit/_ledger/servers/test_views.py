@@ -31,7 +31,7 @@ NETWORK = {
 }
 NIC = {
     *("id", "mac", "ip", "ipv6", "dhcp_server", "floating_ips", "allowed_address_pairs", "network"),
-    *("port_security_enabled", "extra_dhcp_opts"),
+    *("port_security_enabled", "extra_dhcp_opts", "dns_name"),
 }
 
 
