@@ -67,8 +67,8 @@ class Suspects:
 
 
 def prepare_ledger_heal(engine: sa.Engine, params: JsonMapping) -> JsonObject:
-    """Look whether the ledger's file is whole, and read all of it, before the transaction: that takes seconds in a large
-    cloud, in which nobody else could write on SQLite. What goes wrong meanwhile is for the next run."""
+    """Look whether the ledger's file is whole, and read all of it, before the transaction: that takes seconds in a
+    large cloud, in which nobody else could write on SQLite. What goes wrong meanwhile is for the next run."""
     check_whole(engine)
     with reading(engine) as connection:
         return {**params, "suspects": dataclasses.asdict(_survey(connection))}
