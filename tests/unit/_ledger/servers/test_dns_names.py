@@ -191,7 +191,7 @@ def test_the_first_one_has_it_in_a_ledger_from_before(cloud: Cloud) -> None:
     before = cloud.rows(sa.select(tables.dns_name))
     assert [row.instance_uuid for row in before] == [first] and second != proxy
     with cloud.engine.begin() as connection:
-        move_to_revision(connection, "0034")
+        move_to_revision(connection, "0036")
     with cloud.engine.begin() as connection:
-        move_to_revision(connection, "0035")
+        move_to_revision(connection, "0037")
     assert cloud.rows(sa.select(tables.dns_name)) == before
