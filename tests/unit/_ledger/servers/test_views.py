@@ -27,7 +27,7 @@ IMAGE = {
 NETWORK = {
     *("id", "uuid", "name", "cidr", "cidr_v6", "gateway", "gateway_v6", "bridge", "bridge_interface", "vlan"),
     *("dhcp", "dns", "domain", "mtu", "lease_seconds", "manager", "vni", "isolated", "snat", "ntp"),
-    *("ipv6_mode", "routes", "allow_project_net_traffic"),
+    *("ipv6_mode", "routes", "allow_project_net_traffic", "admin_state_up"),
 }
 NIC = {
     *("id", "mac", "ip", "ipv6", "dhcp_server", "floating_ips", "allowed_address_pairs", "network"),

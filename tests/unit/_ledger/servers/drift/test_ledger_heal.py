@@ -148,7 +148,8 @@ def nothing_concluded(cloud: t.Any) -> t.Iterator[None]:
 )
 def test_a_claim_without_an_owner_is_released(cloud: t.Any, damage: dict[str, t.Any], reason: str) -> None:
     instance, other = launched(cloud, "one"), launched(cloud, "other")
-    cloud.write(sa.delete(tables.vif).where(tables.vif.c.instance_uuid == instance["uuid"]))
+    for table in (tables.vif, tables.dns_name):
+        cloud.write(sa.delete(table).where(table.c.instance_uuid == instance["uuid"]))
     cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(**damage))
     result = repair(cloud)
     assert kinds(result) == ["allocation", "compute_host", "fixed_ip"]

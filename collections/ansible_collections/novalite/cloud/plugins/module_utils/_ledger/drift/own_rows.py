@@ -252,9 +252,9 @@ class OwnRows:
             sa.select(table.c.id, table.c.uuid).where(*same, table.c.uuid != row["uuid"])
         ).first()
         if other is not None and other.uuid in self._ghosts:
-            self._connection.execute(
-                sa.update(table).where(table.c.id == other.id).values(name=f"{row['name']}-gone-{other.id}")
-            )
+            # its name in the DNS, too
+            gone = {"name": f"{row['name']}-gone-{other.id}", "hostname": f"gone-{other.id}"}
+            self._connection.execute(sa.update(table).where(table.c.id == other.id).values(gone))
             self._report.gone.append(f"the name {row['name']!r} of {other.uuid}, which is {row['uuid']}'s by now")
         elif other is not None:
             self._report.disputed.append(f"the name {row['name']!r}: {other.uuid} has it, and {row['uuid']} on a host")

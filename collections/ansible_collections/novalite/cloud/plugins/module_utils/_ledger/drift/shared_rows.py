@@ -126,6 +126,8 @@ class SharedRows:
         """A new row with what no host may say."""
         if table is tables.image:
             return self.files.of_record(row)
+        if table is tables.network:
+            return {**row, "made_by": row["owner"] if row.get("tenant") else ""}
         if table is volume_type and row["backend"] != DEFAULT_BACKEND and row.get("is_public", True):
             self._report.dropped.append(
                 f"who may use the volume type {row['name']!r}: nobody, until an administrator says so, since its "
