@@ -108,8 +108,7 @@ def _ports(connection: Connection, number: str | None) -> list[Record]:
         values = (listing.values(name) for name in PORT_FILTERS)
         choice = network_records.PortChoice(*values)
         rows = network_records.ports_chosen(connection, caller.reach, choice, listing.page(PORT_FILTERS))
-        if listing.is_paged():
-            rows.sort(key=lambda row: row.id)
+        rows.sort(key=lambda row: row.id)  # Neutron's order where none is asked for, of pages and of the whole
     return [views.port(row, caller.is_admin) for row in rows]
 
 

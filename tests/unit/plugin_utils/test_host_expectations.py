@@ -11,13 +11,15 @@ import typing as t
 import pytest
 
 pytest.importorskip("ansible")
+from ansible._internal._templating import _jinja_bits
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import filter_loader
 from ansible.template import Templar
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 
-from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_expectations
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_expectations, _texts
 
 INVENTORY = """
 compute:
@@ -47,6 +49,14 @@ def expectations(directory: pathlib.Path, names: t.Sequence[str]) -> dict[str, t
     variables = VariableManager(loader, inventory)
     task_vars = {"hostvars": HostVars(inventory, variables, loader)}
     return _host_expectations.of_hosts(names, task_vars, Templar(loader), loader)
+
+
+@pytest.fixture(autouse=True)
+def _filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collection's filters: outside of ansible-playbook there is no collection to find them in."""
+    for function in (_texts.as_bool, _texts.as_list):
+        name = f"novalite.cloud.{function.__name__}"
+        monkeypatch.setitem(_jinja_bits._BUILTIN_FILTERS, name, filter_loader._wrap_func(name, name, function))
 
 
 def test_expectations_are_the_role_s_defaults_and_the_inventory_s_variables(tmp_path: pathlib.Path) -> None:

@@ -36,7 +36,7 @@ def change(connection: sa.Connection, row: InstanceRow, values: JsonMapping) -> 
     ConflictError for a host name that is another's on one of its networks."""
     if not swap(connection, row.uuid, {**values, "updated_at": clock.seconds(connection)}):
         raise NotFoundError(f"Instance {row.uuid} could not be found.")
-    if values.get("hostname", row.hostname) != row.hostname:
+    if "hostname" in values and values["hostname"] != row.hostname:
         dns_names.claim(connection, [row.uuid], chosen=[row.uuid])
 
 
