@@ -44,7 +44,7 @@ def write_records(
     changed = []
     try:
         for directory, elsewhere in ((ADOPTED, adopted), (SHELVED, shelved)):
-            if elsewhere and os.path.isdir(state_dir):
+            if elsewhere and os.path.lexists(state_dir):
                 make_own(os.path.join(state_dir, directory), links=True)
                 paths = {uuid: _path(state_dir, directory, uuid) for uuid in sorted(elsewhere)}
                 changed += [uuid for uuid, path in paths.items() if _replace(path, elsewhere[uuid])]
@@ -55,7 +55,7 @@ def write_records(
             if os.path.isdir(os.path.dirname(path)) and _replace(path, text):
                 changed.append(uuid)
         own = os.path.join(state_dir, HOST_RECORD)
-        if host_record is not None and os.path.isdir(state_dir) and _replace(own, host_record):
+        if host_record is not None and os.path.lexists(state_dir) and _replace(own, host_record):
             changed.append(HOST_RECORD)
     except OSError as error:
         raise NovaliteError(f"{error.filename}: what the ledger says cannot be kept here: {error.strerror}") from error
