@@ -12,7 +12,8 @@ from flask import Blueprint, Flask, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, is_of_this_version
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.made import is_of_this_version
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.worker_rows import last_seen
 
 from ..settings import Settings

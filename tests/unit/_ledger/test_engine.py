@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pathlib
-import shutil
 import signal
 import sqlite3
 import stat
@@ -19,10 +19,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import BusyError, ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import made, tables, text
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from tests.support.former import make_former
 from tests.support.patience import GENEROUS
-from tests.support.rows import add_image, add_instance
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
 pytestmark = pytest.mark.both_databases
@@ -69,44 +69,6 @@ def test_a_new_ledger_is_private_durable_and_strict(tmp_path: pathlib.Path) -> N
     assert "ledger.sqlite-wal" in modes
     assert set(modes.values()) == {0o600}
     assert pragmas == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 30000}
-
-
-def test_the_migrations_make_the_tables_that_the_code_uses(ledger: sa.Engine) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    with ledger.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, tables.metadata) == []
-
-
-@on_sqlite
-def test_the_migrations_make_the_same_constraints_and_defaults(ledger: sa.Engine) -> None:
-    # Alembic's comparison sees neither check constraints nor AUTOINCREMENT
-    def definitions(engine: sa.Engine) -> dict[str, list[str]]:
-        query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'alembic%'"
-        with engine.connect() as connection:
-            rows = connection.exec_driver_sql(query).all()
-        # a table that was made anew and renamed is in quotes
-        return {name: clauses(sql.replace(f'TABLE "{name}" (', f"TABLE {name} (")) for name, sql in rows}
-
-    def clauses(sql: str) -> list[str]:
-        # at the commas of the outermost parentheses: ALTER TABLE writes its column behind the last line
-        depth, parts = 0, [""]
-        for letter in sql:
-            depth += {"(": 1, ")": -1}.get(letter, 0)
-            if (depth, letter) in ((1, "("), (1, ","), (0, ")")):
-                parts.append("")
-            else:
-                parts[-1] += letter
-        return sorted(" ".join(part.split()) for part in parts)
-
-    fresh = sa.create_engine("sqlite://")
-    tables.metadata.create_all(fresh)
-    expected = definitions(fresh)
-    fresh.dispose()
-    assert len(expected) > len(tables.metadata.tables)
-    assert definitions(ledger) == expected
 
 
 def test_the_revisions_are_those_of_the_migrations() -> None:
@@ -242,23 +204,44 @@ def test_check_mode_migrates_a_copy_of_an_older_ledger(tmp_path: pathlib.Path) -
     assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.sqlite"]
 
 
-def test_a_migration_that_fails_leaves_nothing_and_can_be_repeated(
+def test_a_ledger_whose_making_fails_is_not_there_and_can_be_made_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migrations = tmp_path / "migrations"
-    shutil.copytree(rooms.MIGRATIONS, migrations, ignore=shutil.ignore_patterns("__pycache__"))
-    first = next((migrations / "versions").glob("*.py"))
-    broken = '\n    raise RuntimeError("power cut")\n\n\ndef downgrade'
-    first.write_text(first.read_text().replace("\n\ndef downgrade", broken))
+    def make_some(connection: sa.Connection) -> None:
+        made.make(connection)
+        raise RuntimeError("power cut")
+
     with monkeypatch.context() as patch:
-        patch.setattr(rooms, "MIGRATIONS", migrations)
+        patch.setattr(rooms, "make", make_some)
         with pytest.raises(RuntimeError, match=r"power cut"):
             open_ledger(str(tmp_path))
-    with sqlite3.connect(tmp_path / "ledger.sqlite") as raw:
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as raw:
         assert raw.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-    raw.close()
     engine = open_ledger(str(tmp_path))
     assert projects(engine) == set()
+    engine.dispose()
+
+
+def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
+    ledger: sa.Engine, ledger_url: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_and_fail(connection: sa.Connection) -> None:
+        made.make(connection)
+        raise RuntimeError("power cut")
+
+    monkeypatch.setenv("NOVALITE_HOME", str(tmp_path))
+    with transaction(ledger) as connection:
+        add_project(connection, "one")
+        make_former(connection, "0031")
+    ledger.dispose()
+    with monkeypatch.context() as patch:
+        patch.setattr(text, "make", make_and_fail)
+        with pytest.raises(RuntimeError, match=r"power cut"):
+            open_ledger(url=ledger_url)
+    with ledger.connect() as connection:
+        assert made.revision_of(connection) == "0031"
+    engine = open_ledger(url=ledger_url)
+    assert projects(engine) == {"one", *projects(ledger)}
     engine.dispose()
 
 
@@ -372,24 +355,3 @@ def test_a_reader_does_not_wait_for_a_writer(
         with reading(other) as reader:
             assert reader.execute(sa.select(tables.project.c.name)).scalars().all() == ["demo"]
     other.dispose()
-
-
-def test_images_of_the_operator_say_that_hosts_may_mount_them_after_an_upgrade(ledger: sa.Engine) -> None:
-    """Others do not: what was a tenant's before is no more to be trusted than what is one's now."""
-    with transaction(ledger) as connection:
-        project = connection.execute(sa.select(tables.project.c.id)).scalars().first()
-        for owner, properties in (("", {"os_partition": "1"}), (project, {})):
-            add_image(connection, "x", id=f"i{owner}"[:36], owner=owner, properties=properties)
-        for number, image in enumerate(("i", f"i{project}"[:36])):
-            kept = {"id": image, "properties": {}}
-            add_instance(connection, image, uuid=f"u{number}", project_id=project, image=kept)
-        rooms.move_to_revision(connection, "0016")
-        rooms.move_to_revision(connection, "0017")
-        images = dict(connection.execute(sa.select(tables.image.c.owner, tables.image.c.properties)).all())
-        servers = dict(connection.execute(sa.select(tables.instance.c.uuid, tables.instance.c.image)).all())
-        assert images == {"": {"os_partition": "1", "os_host_mount": "yes"}, project: {}}
-        assert [servers[uuid]["properties"] for uuid in ("u0", "u1")] == [{"os_host_mount": "yes"}, {}]
-        rooms.move_to_revision(connection, "0016")
-        assert connection.execute(sa.select(tables.image.c.properties).where(tables.image.c.owner == "")).scalar() == {
-            "os_partition": "1"
-        }

@@ -10,6 +10,7 @@ import contextlib
 import json
 import pathlib
 import re
+import shutil
 import sqlite3
 import stat
 import threading
@@ -21,26 +22,26 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import archive, copies, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import archive, copies, engine, made, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
     HEAD,
-    REVISIONS,
     inserted_id,
     move_to_revision,
     open_ledger,
     reading,
-    revision_of,
     transaction,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.made import revision_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import FORMER
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
+from tests.support.former import make_former
 from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO, add_network, add_project, add_vif, an_instance
 
 pytestmark = pytest.mark.both_databases
 
-OLDER = REVISIONS[-2]
+OLDER = FORMER[0]
 
 
 def fill(engine: sa.Engine, name: str = "web") -> None:
@@ -233,32 +234,69 @@ def test_backups_are_dated_and_the_newest_are_kept(ledger: sa.Engine, ledger_url
     assert (kept / copies.DIRECTORY / "ledger-of-mine.sqlite").exists()
 
 
-def test_a_ledger_goes_back_and_forth(ledger: sa.Engine, ledger_url: str, kept: pathlib.Path) -> None:
+@pytest.mark.parametrize("revision", FORMER)
+def test_a_ledger_of_before_the_first_release_comes_over(
+    revision: str, ledger: sa.Engine, ledger_url: str, kept: pathlib.Path
+) -> None:
     fill(ledger)
-    before = dump(ledger)
-    assert keep(ledger_url, kept, "migrate", check_mode=True, revision=OLDER)["changed"] is True
-    before_it = keep(ledger_url, kept, "info")
-    assert (before_it["revision"], before_it["servers"]) == (HEAD, 1) and before_it["ledger"]
-    went = keep(ledger_url, kept, "migrate", revision=OLDER)
-    assert (went["before"], went["revision"], went["changed"]) == (HEAD, OLDER, True)
-    assert keep(ledger_url, kept, "migrate", revision=OLDER)["changed"] is False
+    before, text = dump(ledger), str(kept / "text")
+    with transaction(ledger) as connection:
+        make_former(connection, revision)
+    keep(ledger_url, kept, "export", file=text)
+    assert keep(ledger_url, kept, "migrate", check_mode=True)["changed"] is True
     info = keep(ledger_url, kept, "info")
-    assert (info["revision"], info["newest"], len(info["copies"])) == (OLDER, HEAD, 1)
+    assert (info["revision"], info["newest"], info["copies"]) == (revision, HEAD, [])
+    went = keep(ledger_url, kept, "migrate")
+    assert (went["before"], went["revision"], went["changed"]) == (revision, HEAD, True)
+    assert dump(ledger) == before
+    assert keep(ledger_url, kept, "migrate")["changed"] is False
+    for file in (text, went["copy"]):
+        with transaction(ledger) as connection:
+            connection.execute(sa.delete(tables.instance))
+        assert keep(ledger_url, kept, "restore", file=file, force=True)["revision"] == revision
+        assert dump(ledger) == before
     with pytest.raises(NovaliteError, match=r"'12' is no revision"):
         keep(ledger_url, kept, "migrate", revision="12")
-    # a copy of an older ledger is migrated when it is restored
-    older = str(kept / "older")
-    keep(ledger_url, kept, "export", file=older)
-    assert keep(ledger_url, kept, "restore", file=older, force=True)["revision"] == OLDER
-    with ledger.connect() as connection:
-        assert revision_of(connection) == HEAD
-    # one that is older than the identity of the ledger: what hosts carry stays its own
-    with reading(ledger) as connection:
-        identity = ledger_id(connection)
-    keep(ledger_url, kept, "restore", file=older, force=True)
-    with reading(ledger) as connection:
-        assert ledger_id(connection) == identity
-    keep(ledger_url, kept, "restore", file=went["copy"], force=True)
+
+
+def test_a_ledger_of_long_before_is_refused_with_the_remedy(
+    ledger: sa.Engine, ledger_url: str, kept: pathlib.Path
+) -> None:
+    with transaction(ledger) as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0012'"))
+    ledger.dispose()
+    with pytest.raises(NovaliteError, match=rf"revision 0012, .*open it once with the novalite of revision {OLDER}"):
+        open_ledger(url=ledger_url)
+    (kept / "text").write_text('{"novalite_ledger": 1, "revision": "0012", "numbers": {}}\n')
+    with transaction(ledger) as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :head"), {"head": HEAD})
+    with pytest.raises(NovaliteError, match=rf"this file holds .* 0012, .*with the novalite of revision {OLDER}"):
+        keep(ledger_url, kept, "restore", file=str(kept / "text"), force=True)
+
+
+def test_a_ledger_goes_forth_and_back(
+    ledger: sa.Engine, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a revision of a later release, which there is none of yet."""
+    fill(ledger)
+    before, later = dump(ledger), f"{int(HEAD) + 1:04}"
+    shutil.copytree(engine.MIGRATIONS, tmp_path / "migrations")
+    (tmp_path / f"migrations/versions/rev_{later}.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\n"
+        f"revision, down_revision, branch_labels, depends_on = {later!r}, {HEAD!r}, None, None\n"
+        "upgrade = lambda: op.add_column('network', sa.Column('later', sa.Text))\n"
+        "downgrade = lambda: op.drop_column('network', 'later')\n"
+    )
+    monkeypatch.setattr(engine, "MIGRATIONS", tmp_path / "migrations")
+    for module in (engine, made):
+        monkeypatch.setattr(module, "REVISIONS", (HEAD, later))
+    for revision, expected in ((later, True), (HEAD, False)):
+        with transaction(ledger) as connection:
+            move_to_revision(connection, revision)
+        with reading(ledger) as connection:
+            assert revision_of(connection) == revision
+            columns = {column["name"] for column in sa.inspect(connection).get_columns("network")}
+            assert ("later" in columns) is expected
     assert dump(ledger) == before
 
 
@@ -267,7 +305,7 @@ def test_a_copy_is_kept_before_a_migration_that_nobody_asked_for(
 ) -> None:
     fill(ledger)
     with transaction(ledger) as connection:
-        move_to_revision(connection, OLDER)
+        make_former(connection, OLDER)
     ledger.dispose()
     monkeypatch.setenv("NOVALITE_HOME", str(kept))
     open_ledger(url=ledger_url).dispose()

@@ -12,12 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import copies, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
-    HEAD,
-    REVISIONS,
-    open_ledger,
-    transaction,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import HEAD, open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import FORMER
+from tests.support.former import make_former
 from tests.unit._ledger.test_upkeep import dump
 from tests.unit.playbooks.controller import CATALOGUE, Controller
 
@@ -72,10 +69,12 @@ def test_a_ledger_is_copied_brought_back_moved_and_migrated(controller: Controll
     assert f"RESTORED file=ledger.jsonl revision={HEAD} before=nothing" in said
     assert records(empty) == before
 
-    older = REVISIONS[-2]
-    said = done_by(controller, "ledger_migrate.yml", "-e", f"revision={older}")
-    assert f"MIGRATED from={HEAD} to={older} copy={controller.home}/{copies.DIRECTORY}/" in said
-    assert f"MIGRATED from={older} to={HEAD} copy=" in done_by(controller, "ledger_migrate.yml")
+    engine = open_ledger(str(controller.home))
+    with transaction(engine) as connection:
+        make_former(connection, FORMER[0])
+    engine.dispose()
+    said = done_by(controller, "ledger_migrate.yml")
+    assert f"MIGRATED from={FORMER[0]} to={HEAD} copy={controller.home}/{copies.DIRECTORY}/" in said
     assert f"MIGRATED from={HEAD} to={HEAD} copy=none" in done_by(controller, "ledger_migrate.yml")
     assert records(controller.home) == before
     assert not controller.hosts_asked()

@@ -19,12 +19,17 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import move_to_revision, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
+    HEAD,
+    move_to_revision,
+    transaction,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import dns_names
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import host_networks, server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.networks import dhcp_networks
 from tests.support.cloud import Cloud, sqlite
+from tests.support.former import make_former
 from tests.support.rows import DEMO, OTHER
 
 PROJECTS = {"demo": DEMO, "other": OTHER}
@@ -191,7 +196,7 @@ def test_the_first_one_has_it_in_a_ledger_from_before(cloud: Cloud) -> None:
     before = cloud.rows(sa.select(tables.dns_name))
     assert [row.instance_uuid for row in before] == [first] and second != proxy
     with cloud.engine.begin() as connection:
-        move_to_revision(connection, "0036")
+        make_former(connection, "0036")
     with cloud.engine.begin() as connection:
-        move_to_revision(connection, "0037")
+        move_to_revision(connection, HEAD)
     assert cloud.rows(sa.select(tables.dns_name)) == before

@@ -16,14 +16,39 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_n
     router_interface,
     subnet,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers, subnets, tenant_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import give_addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from tests.support.cloud import Cloud
+from tests.support.rows import DEMO
 from tests.unit._ledger.servers.actions.test_rebuild import empty, kept, rebuild
-from tests.unit._ledger.test_subnet_migration import make_network, route
 
 TABLES = ("subnet", "router_interface", "fixed_ip", "network", "vif")
 NEW = {"subnet": ("id", "position", "cidr", "dns", "routes"), "router_interface": ("subnet_id",)}  # columns of 0031
+
+
+def make_network(connection: sa.Connection, *cidrs: str) -> Network:
+    attributes = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
+    number = tenant_networks.create_network(connection, DEMO, attributes, tenant_networks.Carrier())
+    row = network_of(connection, number)
+    for cidr in cidrs:
+        subnets.create_subnet(connection, row, {"version": 6 if ":" in cidr else 4, "cidr": cidr, "name": cidr})
+    return network_of(connection, number)
+
+
+def network_of(connection: sa.Connection, number: str) -> Network:
+    (row,) = (row for row in network_records.networks_seen(connection, DEMO, bare=True) if row.uuid == number)
+    return row
+
+
+def route(connection: sa.Connection, row: Network) -> None:
+    """Have a router with an interface in each subnet."""
+    number = routers.create_router(connection, DEMO, {})
+    (router,) = routers.routers_of(connection, DEMO, number)
+    for each in subnet_records.subnets_of_network(connection, row):
+        routers.add_interface(connection, router, each, each.gateway, None)
 
 
 def known(cloud: Cloud) -> dict[str, list[str]]:

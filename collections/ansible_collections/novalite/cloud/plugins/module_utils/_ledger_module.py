@@ -120,7 +120,8 @@ def check_changeable(home: str | None, url: str | None) -> None:
     """Raise NovaliteError where the ledger is gone, or behind its hosts, so that nothing is to be begun with it. One
     that is not there yet, or is older than the code, is made or migrated by whoever uses it first."""
     from ._ledger.db import behind, known
-    from ._ledger.db.engine import HEAD, open_as_it_is, place_of, reading, revision_of
+    from ._ledger.db.engine import HEAD, open_as_it_is, place_of, reading
+    from ._ledger.db.made import revision_of
 
     place = place_of(home, url)
     if place.url is None and not os.path.exists(place.path):

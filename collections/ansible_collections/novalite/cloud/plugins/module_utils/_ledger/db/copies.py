@@ -20,10 +20,11 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from . import behind, clock, text
-from .engine import BUSY_TIMEOUT, DEFERRED, FILE_NAME, HEAD, make_home, move_to_revision, revision_of, transaction
-from .known import FIRST_WITH_IDENTITY
+from .engine import DEFERRED, make_home, transaction
 from .ledger_identity import ledger_id
-from .tables import compute_host, ledger_identity
+from .made import revision_of
+from .revisions import BUSY_TIMEOUT, FILE_NAME
+from .tables import compute_host
 
 DIRECTORY = "ledger-copies"
 BACKUP = "backup"  # why a copy was asked for by name; others were made before something
@@ -120,11 +121,7 @@ def load_file(engine: sa.Engine, path: str, home: str, force: bool = False, chec
             )
         copy = keep_copy(engine, home, "before-restore") if kept and not check_mode else None
         with transaction(engine, check_mode, while_behind=True) as connection:
-            identity = ledger_id(connection)
             text.load(connection, itertools.chain([first], lines))
-            move_to_revision(connection, HEAD)
-            if head.revision < FIRST_WITH_IDENTITY:  # a copy of the same ledger, from before it had one
-                connection.execute(sa.update(ledger_identity).values(uuid=identity))
             behind.end(connection)
             if connection.execute(sa.select(compute_host.c.id).limit(1)).first() is not None:
                 made = behind.moment(os.stat(path).st_mtime)

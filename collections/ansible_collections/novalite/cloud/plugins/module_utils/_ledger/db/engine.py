@@ -19,8 +19,9 @@ from sqlalchemy.pool import StaticPool
 
 from ..._errors import BehindError, BusyError, ConflictError, NovaliteError, UndoneError
 from ..._host import STATE_DIR, locked
-from . import behind, clock, known
-from .revisions import BUSY_TIMEOUT, FILE_NAME, HEAD, REVISIONS
+from . import behind, clock, known, text
+from .made import make, revision_of
+from .revisions import BUSY_TIMEOUT, FILE_NAME, FORMER, HEAD, REVISIONS
 from .sqlite_engine import DEFERRED, file_of, of_file, prepared
 from .sqlite_files import damage, trouble
 from .tables import ledger_identity
@@ -285,31 +286,14 @@ def _server_engine(url: sa.URL, verify: known.Verifier) -> sa.Engine:
 
 
 def _is_current(engine: sa.Engine, shown: str) -> bool:
-    """Tell whether the ledger is at the newest revision, not older or empty. Raises NovaliteError if it is newer."""
-    with engine.connect().execution_options(**DEFERRED) as connection:
-        return revision_of(connection, shown) == HEAD
-
-
-def revision_of(connection: sa.Connection, shown: str = "here") -> str | None:
-    """Return the ledger's revision, None for an empty database. Raises NovaliteError when it is newer than the code."""
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    revision = _recorded_revision(connection)
-    if revision is not None and revision not in REVISIONS:
-        raise NovaliteError(
-            f"the ledger {shown} is at revision {revision}, which this novalite (up to {HEAD}) does not know: "
-            "it was written by a newer one, so upgrade novalite here"
-        )
-    return revision
-
-
-def is_of_this_version(connection: Connection) -> bool:
-    """Return whether the ledger is at the newest revision; one that never was opened is an error of the database."""
-    return _recorded_revision(connection) == HEAD
-
-
-def _recorded_revision(connection: Connection) -> str | None:
-    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    """Tell whether the ledger is at the newest revision, not older or empty. Raises NovaliteError, and closes the
+    engine, for a revision that this code does not know."""
+    try:
+        with engine.connect().execution_options(**DEFERRED) as connection:
+            return revision_of(connection, shown) == HEAD
+    except NovaliteError:
+        engine.dispose()
+        raise
 
 
 def _keep_copy(engine: sa.Engine, home: str) -> None:
@@ -338,22 +322,32 @@ def move_to_revision(connection: sa.Connection, revision: str) -> None:
 
     On PostgreSQL it waits for others that migrate. Raises NovaliteError for what is no revision.
     """
+    if revision not in REVISIONS:
+        raise NovaliteError(f"{revision!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
+    take_turns(connection, MIGRATION_LOCK)
+    before = revision_of(connection)
+    if before is None:
+        make(connection)
+    elif before in FORMER:
+        text.renew(connection)
+    reached = before if before in REVISIONS else HEAD
+    if reached != revision:
+        _run_migrations(connection, revision, back=reached > revision)
+
+
+def _run_migrations(connection: sa.Connection, revision: str, back: bool) -> None:
     try:
         import alembic.command
         import alembic.config
     except ModuleNotFoundError as error:
         raise NovaliteError(
-            f"making or migrating the ledger needs the Python package {error.name}: pip install alembic"
+            f"migrating the ledger needs the Python package {error.name}: pip install alembic"
         ) from None
     if not MIGRATIONS.is_dir():  # inside a zip file, as a module that was shipped to some host
-        raise NovaliteError("the ledger is to be made or migrated first, and that is done on the controller only")
-    if revision not in REVISIONS:
-        raise NovaliteError(f"{revision!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
+        raise NovaliteError("the ledger is to be migrated first, and that is done on the controller only")
     config = alembic.config.Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    take_turns(connection, MIGRATION_LOCK)
     config.attributes["connection"] = connection
-    back = (revision_of(connection) or "") > revision
     (alembic.command.downgrade if back else alembic.command.upgrade)(config, revision)
 
 

@@ -18,7 +18,6 @@ import typing as t
 from ..._errors import NovaliteError
 from ..._host import read_text, write_atomically
 
-FIRST_WITH_IDENTITY = "0013"  # revision
 _NAME = "ledger.known"
 _SQLITE = "SELECT name FROM sqlite_master WHERE name IN ('alembic_version', 'ledger_identity')"
 _SERVER = (

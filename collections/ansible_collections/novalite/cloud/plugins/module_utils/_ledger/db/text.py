@@ -26,11 +26,29 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonObject
 from . import tables
-from .engine import HEAD, REVISIONS, move_to_revision, revision_of
+from .made import REVISION_TABLE, check_known, make, revision_of
+from .revisions import HEAD
 
 VERSION = 1
 BATCH = 500  # rows of one INSERT
-_REVISION_TABLE = "alembic_version"
+# What an older text lacks, by the revision that brought it. Columns and tables that it does not have are as empty as in
+# a new ledger
+_COMPLETIONS = {
+    "0035": "UPDATE network SET made_by = owner WHERE tenant",
+    # as _ledger/network/dns_names.py gives them: the first one of a name has it
+    "0037": """
+        INSERT INTO dns_name (network_id, name, instance_uuid)
+        SELECT vif.network_id, instance.hostname, min(instance.uuid)
+        FROM instance JOIN vif ON vif.instance_uuid = instance.uuid
+        WHERE instance.deleted = 0
+        AND instance.hostname NOT IN ('gateway', 'isatap', 'localhost', 'metadata', 'wpad')
+        AND instance.id = (
+            SELECT min(other.id) FROM instance AS other JOIN vif AS its ON its.instance_uuid = other.uuid
+            WHERE other.deleted = 0 AND other.hostname = instance.hostname AND its.network_id = vif.network_id
+        )
+        GROUP BY vif.network_id, instance.hostname
+    """,
+}
 _SEQUENCES = (
     "SELECT c.relname AS name, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(c.relname), 'id')::regclass) "
     "AS last FROM pg_class c WHERE c.relkind = 'r' AND c.relname = :name"
@@ -69,18 +87,18 @@ def lines_of(connection: sa.Connection) -> t.Iterator[str]:
 
 
 def load(connection: sa.Connection, lines: t.Iterable[str]) -> Head:
-    """Replace the ledger by the one that `lines` tell, at its revision; the caller migrates it.
+    """Replace the ledger by the one that `lines` tell, at the newest revision.
 
     All in the transaction of `connection`. Raises NovaliteError, and then nothing must be committed, for a text that
     is no ledger's, is cut off, or was written by a newer novalite.
     """
     reader = iter(lines)
     head = read_head(next(reader, ""))
-    if revision_of(connection) != head.revision:
+    if revision_of(connection) != HEAD:
         _drop(connection)
-        move_to_revision(connection, head.revision)
+        make(connection)
     there = {table.name: table for table in _tables(connection)}
-    for replaced in reversed(there.values()):  # also what a migration writes of its own accord
+    for replaced in reversed(there.values()):  # also what a new ledger has
         connection.execute(sa.delete(replaced))
     rows = 0
     table: sa.Table | None = None
@@ -99,6 +117,9 @@ def load(connection: sa.Connection, lines: t.Iterable[str]) -> Head:
             connection.execute(sa.insert(table), batch)
             batch = []
         if value == {"rows": rows}:
+            for revision, completion in _COMPLETIONS.items():
+                if head.revision < revision:
+                    connection.execute(sa.text(completion))
             _set_numbers(connection, there, head.numbers)
             return head
         try:
@@ -111,6 +132,11 @@ def load(connection: sa.Connection, lines: t.Iterable[str]) -> Head:
     raise NovaliteError("the ledger's text is cut off: its last line, which says how many rows there are, is missing")
 
 
+def renew(connection: sa.Connection) -> None:
+    """Write a ledger of an older revision anew, at the newest one, in the transaction of `connection`."""
+    load(connection, list(lines_of(connection)))
+
+
 def read_head(line: str) -> Head:
     """Return what a text's first line says. Raises NovaliteError for another file, or a newer ledger."""
     try:
@@ -118,10 +144,11 @@ def read_head(line: str) -> Head:
         version, revision, numbers = head["novalite_ledger"], head["revision"], head["numbers"]
     except (ValueError, KeyError, TypeError):
         raise NovaliteError("this file is no ledger: neither the text of one, nor an SQLite file of one") from None
-    if version != VERSION or revision not in REVISIONS:
+    if version != VERSION:
         raise NovaliteError(
-            f"this file holds a ledger of revision {revision}, written by a newer novalite: upgrade novalite here"
+            f"this file holds a ledger as text of version {version}, written by a newer novalite: upgrade novalite here"
         )
+    check_known(str(revision), "this file holds a ledger of")
     return Head(revision, numbers)
 
 
@@ -144,13 +171,13 @@ def _tables(connection: sa.Connection) -> list[sa.Table]:
         for column in table.columns:
             if isinstance(column.type, sa.JSON):
                 column.type = sa.JSON(none_as_null=bool(column.nullable))
-    return [table for table in metadata.sorted_tables if table.name != _REVISION_TABLE]
+    return [table for table in metadata.sorted_tables if table.name != REVISION_TABLE]
 
 
 def _drop(connection: sa.Connection) -> None:
     for table in reversed(_tables(connection)):
         table.drop(connection)
-    connection.execute(sa.text(f"DROP TABLE IF EXISTS {_REVISION_TABLE}"))
+    connection.execute(sa.text(f"DROP TABLE IF EXISTS {REVISION_TABLE}"))
 
 
 def _is_numbered(table: sa.Table) -> bool:

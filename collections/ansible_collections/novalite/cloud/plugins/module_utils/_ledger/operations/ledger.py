@@ -27,9 +27,9 @@ from ..db.engine import (
     open_as_it_is,
     open_ledger,
     place_of,
-    revision_of,
     transaction,
 )
+from ..db.made import revision_of
 from ..db.sqlite_engine import check_whole
 from ..db.tables import instance, ledger_identity
 

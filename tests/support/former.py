@@ -1,0 +1,32 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A ledger of a revision from before the first release, as the novalite of that time left it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+# What later revisions brought, taken away again; the revision that brought it
+_TAKEN = (
+    ("0037", "DROP TABLE dns_name"),
+    ("0035", "ALTER TABLE network DROP COLUMN made_by"),
+    ("0035", "ALTER TABLE network DROP COLUMN admin_state_up"),
+    ("0034", "DROP INDEX ix_instance_host"),
+    ("0034", "DROP INDEX ix_instance_adopted"),
+    ("0033", "ALTER TABLE floating_ip DROP COLUMN last_project_id"),
+    ("0032", "DROP TABLE departure"),
+    ("0032", "ALTER TABLE ledger_identity DROP COLUMN behind_since"),
+    ("0032", "ALTER TABLE ledger_identity DROP COLUMN behind"),
+    ("0032", "ALTER TABLE compute_host DROP COLUMN marks_sent"),
+    ("0032", "ALTER TABLE compute_host DROP COLUMN mark"),
+    ("0032", "ALTER TABLE compute_host DROP COLUMN identity"),
+)
+
+
+def make_former(connection: sa.Connection, revision: str) -> None:
+    """Take from a ledger what is newer than `revision`."""
+    for brought, statement in _TAKEN:
+        if brought > revision:
+            connection.execute(sa.text(statement))
+    connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
