@@ -32,7 +32,7 @@ def values_of(
         text = environ.get(name, "")
         if text and field.type == "int":
             if not text.isascii() or not text.isdigit() or int(text) < (field.name not in may_be_0):
-                raise NovaliteError(f"{name}={text!r} is no positive number")
+                raise NovaliteError(f"{name}={text!r} is not a positive number")
             values[field.name] = int(text)
         elif text:
             values[field.name] = text

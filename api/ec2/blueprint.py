@@ -110,7 +110,7 @@ def call() -> Response:
         raise Ec2Error("InvalidAction", f"The action {name[:60]} is not valid for this web service.")
     version = g.ec2_parameters.get("Version", "")
     if version and VERSION.fullmatch(version) is None:
-        raise Ec2Error("InvalidParameterValue", f"'{version[:60]}' is no version of this web service")
+        raise Ec2Error("InvalidParameterValue", f"'{version[:60]}' is not a version of this web service")
     policy.check(requested_action.operation)
     parameters = requested_action.shape.parse(nested(raw_parameters))
     g.ec2_dry_run = parameters.pop("DryRun", False)

@@ -99,7 +99,7 @@ class Number(Shape):
     def parse(self, raw: Raw, name: str) -> int:
         value = self._value(raw, name)
         if re.fullmatch(r"-?[0-9]{1,12}", value, re.ASCII) is None:
-            raise invalid(name, value, "it is no number")
+            raise invalid(name, value, "it is not a number")
         if not self._least <= int(value) <= self._most:
             raise invalid(name, value, self._why or f"it must lie between {self._least} and {self._most}")
         return int(value)

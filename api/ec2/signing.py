@@ -245,7 +245,7 @@ def _seconds(text: str, form: str) -> float:
     try:
         return datetime.datetime.strptime(text, form).replace(tzinfo=datetime.timezone.utc).timestamp()
     except ValueError:
-        raise Unsigned(f"{text} is no time") from None
+        raise Unsigned(f"{text} is not a time") from None
 
 
 def _quoted(text: str) -> str:

@@ -31,7 +31,7 @@ def networks(text: str | None, name: str) -> list[netaddr.IPNetwork]:
         try:
             ip_networks.append(parse_network(part.strip()))
         except ValueError as error:
-            raise NovaliteError(f"{name}: {part.strip()!r} is no address or network ({error})") from None
+            raise NovaliteError(f"{name}: {part.strip()!r} is not an address or network ({error})") from None
     return ip_networks
 
 

@@ -87,4 +87,4 @@ def _validator(text: str) -> jsonschema.Draft202012Validator:
 
 
 def _no_constant(name: str) -> t.NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -83,7 +83,7 @@ def passes(policy: Policy, probe: Probe) -> bool:
 def why(policy: Policy, probe: Probe) -> tuple[bool, str]:
     """The verdict and its reason."""
     if probe.style == "lone fragment":
-        return False, "a piece without its beginning is no packet"
+        return False, "a piece without its beginning is not a packet"
     leaves, reason = _leaves(policy, probe)
     if not leaves:
         return False, f"may not be sent: {reason}"

@@ -76,7 +76,7 @@ def test_what_guests_send_passes(bed: Bed, drop: t.Callable[[Bed], None], before
     problems = mismatches(bed, desired_policy, probes(bed, desired_policy))
     assert not problems, "\n".join(map(str, problems[:20]))
     strangers = ("outside", "bystander", STRANGER[4], bed.places["bystander"].ip, 17, 53, next(PORTS))
-    assert not comes(bed, *strangers), "what nobody accepts is no guest's"
+    assert not comes(bed, *strangers), "what nobody accepts is not a guest's"
     assert not bed.enforce(**desired_policy, exclusive=True)["changed"]
     assert not bed.enforce(**desired_policy)["changed"]
 

@@ -78,7 +78,7 @@ def unassign_private_ip_addresses(connection: Connection, caller: Caller, parame
     for address in going:
         if address not in port.more_ips:
             raise invalid(
-                "PrivateIpAddress", address, f"it is no secondary address of {parameters['NetworkInterfaceId']}"
+                "PrivateIpAddress", address, f"it is not a secondary address of {parameters['NetworkInterfaceId']}"
             )
     _change(connection, port, going=going)
 

@@ -253,7 +253,7 @@ def _request(place: VpcSubnet, text: str | None) -> NetworkRequest:
         return NetworkRequest(place.network.uuid, subnet=place.subnet.id)
     address = _address(text)
     if address not in place.subnet:
-        raise invalid("PrivateIpAddress", text, f"it is no address of the subnet's range {place.subnet.cidr}")
+        raise invalid("PrivateIpAddress", text, f"it is not an address of the subnet's range {place.subnet.cidr}")
     return NetworkRequest(place.network.uuid, address, subnet=place.subnet.id)
 
 
@@ -261,7 +261,7 @@ def _address(text: str) -> str:
     try:
         return str(parse_address(text, 4))
     except ValueError:
-        raise invalid("PrivateIpAddress", text, "it is no IPv4 address") from None
+        raise invalid("PrivateIpAddress", text, "it is not an IPv4 address") from None
 
 
 def _tag_volumes(connection: Connection, instances: t.Sequence[str], tags: Tags) -> None:

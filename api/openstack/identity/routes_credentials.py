@@ -121,7 +121,7 @@ def end_of(text: str | None) -> float | None:
     try:
         end = parse(text).timestamp()
     except (ValueError, OverflowError):
-        raise BadRequestError(f"expires_at {text!r} is no time: write 2030-01-31T12:00:00Z") from None
+        raise BadRequestError(f"expires_at {text!r} is not a time: write 2030-01-31T12:00:00Z") from None
     if end <= time.time():
         raise BadRequestError(f"expires_at {text!r} has passed already")
     return end

@@ -124,4 +124,4 @@ def _options(body: Record, before: t.Mapping[str, t.Any]) -> Record:
 def _check_project(connection: Connection, values: Record) -> None:
     project_id = values.get("default_project_id")
     if project_id is not None and projects.project_name(connection, project_id) is None:
-        raise BadRequestError(f"default_project_id {project_id!r} is no project's")
+        raise BadRequestError(f"default_project_id {project_id!r} is not a project's")

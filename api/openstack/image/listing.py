@@ -139,4 +139,4 @@ def _time(text: str) -> datetime:
     try:
         return times.parse(text.replace("Z", "+00:00"))
     except ValueError:
-        raise BadRequestError(f"'{text[:60]}' is no time: write it as 2026-01-31T12:00:00Z") from None
+        raise BadRequestError(f"'{text[:60]}' is not a time: write it as 2026-01-31T12:00:00Z") from None

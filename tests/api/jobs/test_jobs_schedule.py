@@ -59,7 +59,7 @@ def test_a_job_for_one_host_counts_for_nothing(jobs: JobCloud, housekeeping: typ
 def test_it_is_off_unless_asked_for() -> None:
     assert Options.from_environment({}).reconcile_seconds == 0
     assert Options.from_environment({"NOVALITE_API_RECONCILE_SECONDS": "600"}).reconcile_seconds == 600
-    with pytest.raises(NovaliteError, match="NOVALITE_API_RECONCILE_SECONDS='often' is no positive number"):
+    with pytest.raises(NovaliteError, match="NOVALITE_API_RECONCILE_SECONDS='often' is not a positive number"):
         Options.from_environment({"NOVALITE_API_RECONCILE_SECONDS": "often"})
 
 

@@ -113,12 +113,12 @@ def test_a_failure_leaves_the_old_drive(state: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", "a//b", "a/", "a\nb", "."])
 def test_no_path_leaves_the_drive(path: str) -> None:
-    with pytest.raises(NovaliteError, match="is no path on a config drive"):
+    with pytest.raises(NovaliteError, match="is not a path on a config drive"):
         ConfigDrive(UUIDS[0], "config-2", {path: b""})
 
 
 def test_other_bounds() -> None:
-    with pytest.raises(NovaliteError, match="'vfat' is no format"):
+    with pytest.raises(NovaliteError, match="'vfat' is not a config drive format"):
         ConfigDrive(UUIDS[0], "vfat", {})
     with pytest.raises(NovaliteError, match="do not go on a config drive"):
         ConfigDrive(UUIDS[0], "config-2", {"a": bytes(config_drive.MAX_SIZE + 1)})

@@ -79,7 +79,7 @@ def test_a_disk_whose_content_is_another_file_is_refused(state: str, base: str) 
     with open(os.path.join(channel.staging_of(state, UUID), "disk"), "r+b") as handle:
         handle.seek(72)  # its incompatible features
         handle.write(struct.pack(">Q", 1 << 2))
-    with pytest.raises(NovaliteError, match="disk is no qcow2 file of ours"):
+    with pytest.raises(NovaliteError, match="disk is not a qcow2 file of ours"):
         receive(state, disk)
 
 

@@ -109,7 +109,7 @@ def test_a_link_in_the_place_of_a_volume_is_not_followed(tmp_path: pathlib.Path)
     os.rename(path, other)
     os.symlink(other, path)
     for state in ("present", "absent"):
-        assert "is no file" in str(do(tmp_path, spec(size=2), state=state)[0].error)
+        assert "is not a file" in str(do(tmp_path, spec(size=2), state=state)[0].error)
     assert other.exists()
 
 

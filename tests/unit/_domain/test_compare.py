@@ -388,5 +388,5 @@ def test_what_is_no_domain_is_refused(xml: str) -> None:
 
 
 def test_memory_without_an_amount_is_refused() -> None:
-    with pytest.raises(NovaliteError, match="domain x: 'much' KiB is no amount of memory"):
+    with pytest.raises(NovaliteError, match="domain x: 'much' KiB is not an amount of memory"):
         compare.parse("<domain><name>x</name><memory>much</memory></domain>")

@@ -55,7 +55,7 @@ def test_no_log_and_what_is_none(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "console.log"
     assert tail(str(path)) == ""
     os.mkfifo(path)
-    with pytest.raises(NovaliteError, match="is no plain file"):
+    with pytest.raises(NovaliteError, match="is not a plain file"):
         tail(str(path))
     path.unlink()
     path.symlink_to("/etc/shadow")

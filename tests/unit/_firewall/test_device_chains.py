@@ -82,7 +82,7 @@ def test_what_comes_and_goes_one_by_one_leaves_the_chains_that_all_at_once_have(
 
 @pytest.mark.parametrize("name", ["", "tap0 -j ACCEPT", "tap+", "a" * 16, "!tap", 'tap"'])
 def test_what_is_no_device_is_refused(name: str) -> None:
-    with pytest.raises(NovaliteError, match=r"instance 7: .* no name of a network device"):
+    with pytest.raises(NovaliteError, match=r"instance 7: .* not a name of a network device"):
         arguments.parse_instances([{"id": 7, "devices": [name]}])
 
 

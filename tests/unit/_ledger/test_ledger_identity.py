@@ -57,7 +57,7 @@ def test_an_empty_ledger_takes_the_identity_that_hosts_carry(ledger: sa.Engine) 
         set_ledger_id(connection, OTHER.upper())
         assert ledger_id(connection) == OTHER
         set_ledger_id(connection, before)
-        with pytest.raises(NovaliteError, match="'hv1' is no identity of a ledger"):
+        with pytest.raises(NovaliteError, match="'hv1' is not an identity of a ledger"):
             set_ledger_id(connection, "hv1")
         add_host(connection)
         with pytest.raises(ConflictError, match="only an empty ledger can become"):

@@ -98,7 +98,7 @@ def test_check_mode_tells_the_same_and_writes_nothing(run: Run, ledger: sa.Engin
         ({**TINY, "name": " x"}, "begins or ends with a space"),
         ({**TINY, "name": "a\nb"}, "control character"),
         ({**TINY, "name": "x" * 256}, "has 256 characters: 255 is the limit"),
-        ({**TINY, "extra_specs": {"a$": "b"}}, r"'a\$' is no valid key"),
+        ({**TINY, "extra_specs": {"a$": "b"}}, r"'a\$' is not a valid key"),
         ({**TINY, "extra_specs": {"novalite:disk_backend": "lvm"}}, "is 'lvm': use qcow2 or raw"),
         ({**TINY, "extra_specs": {"a": ["b"]}}, "give it a string"),
         ({**TINY, "extra_specs": {"a": "x" * 256}}, "255 is the limit"),
@@ -138,7 +138,7 @@ def test_a_project_has_novas_quotas_until_it_says_otherwise(run: Run, ledger: sa
 
 @pytest.mark.parametrize("limit", [-2, 2**31, "many", 1.5, None])
 def test_a_limit_that_is_none_is_refused(run: Run, limit: object) -> None:
-    with pytest.raises(NovaliteError, match=r"quota cores: .* is no limit"):
+    with pytest.raises(NovaliteError, match=r"quota cores: .* is not a limit"):
         run("project", projects=[{"name": "ci", "quotas": {"cores": limit}}])
 
 

@@ -352,4 +352,4 @@ def test_the_playbook_plans_and_answers_by_its_exit_code(tmp_path: pathlib.Path)
     path.write_text("stack:\n  flavours: []\n")
     done = played("-e", f"@{path}")
     assert done.returncode == 4
-    assert f"{path}:2:3: the document: 'flavours' is no option here" in done.stderr
+    assert f"{path}:2:3: the document: 'flavours' is not an option here" in done.stderr

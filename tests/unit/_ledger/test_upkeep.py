@@ -198,8 +198,8 @@ def test_a_ledger_that_holds_something_is_replaced_on_request_only(
     [
         (lambda text: text.replace(f'"{HEAD}"', '"9999"', 1), r"revision 9999.*upgrade novalite"),
         (lambda text: text[: len(text) // 2].rpartition("\n")[0] + "\n", r"cut off"),
-        (lambda text: "# something else\n" + text, r"no ledger"),
-        (lambda text: text.replace('{"rows"', '{"sows"'), r"line \d+ is no line of a ledger"),
+        (lambda text: "# something else\n" + text, r"is not a ledger"),
+        (lambda text: text.replace('{"rows"', '{"sows"'), r"line \d+ is not a line of a ledger"),
     ],
 )
 def test_a_copy_that_is_spoilt_changes_nothing(
@@ -255,7 +255,7 @@ def test_a_ledger_of_before_the_first_release_comes_over(
             connection.execute(sa.delete(tables.instance))
         assert keep(ledger_url, kept, "restore", file=file, force=True)["revision"] == revision
         assert dump(ledger) == before
-    with pytest.raises(NovaliteError, match=r"'12' is no revision"):
+    with pytest.raises(NovaliteError, match=r"'12' is not a revision"):
         keep(ledger_url, kept, "migrate", revision="12")
 
 

@@ -127,7 +127,7 @@ def test_our_address_comes_first() -> None:
         ([ETH1], {"ssh": frozenset({"eth1"})}, ConflictError, "ssh session"),
         ([ETH1], {"routed": frozenset({"eth1"})}, ConflictError, "routes"),
         ([dataclasses.replace(ETH1, master="br7")], {}, ConflictError, "br7"),
-        ([ETH1, Link("br100", "02::", 1500, True)], {}, ConflictError, "no bridge"),
+        ([ETH1, Link("br100", "02::", 1500, True)], {}, ConflictError, "is not a bridge"),
         ([ETH1, Link("eth2", "02::", 1500, True, addresses=("10.20.0.2/16",))], {}, ConflictError, "eth2"),
     ],
 )

@@ -85,7 +85,7 @@ def test_clocks_and_metadata() -> None:
     routes = [{"destination": "192.0.2.0/24", "nexthop": "10.20.0.9"}]
     routes_option = "dhcp-option=option:classless-static-route,192.0.2.0/24,10.20.0.9,0.0.0.0/0,10.20.0.2"
     assert routes_option in conf(gateway="10.20.0.2", routes=routes)
-    with pytest.raises(NovaliteError, match="no IPv4 network to route to"):
+    with pytest.raises(NovaliteError, match="not an IPv4 network to route to"):
         conf(routes=[{"destination": "10.0.0.0/8\nport=1", "nexthop": "10.20.0.9"}])
     with pytest.raises(NovaliteError, match="next hop"):
         conf(routes=[{"destination": "10.0.0.0/8", "nexthop": "10.20.0.9,0.0.0.0/0"}])
@@ -234,9 +234,9 @@ def test_further_ranges_are_read_back_and_hold_hosts() -> None:
         ({"hosts": [{**other, "ip": "10.22.0.6"}]}, "is not in 10.20.0.0/24 or 10.21.0.0/24"),
         ({"further_ranges": [{**FURTHER, "cidr": "10.20.0.128/25", "listen": "10.20.0.129"}]}, "overlap"),
         ({"further_ranges": [{**FURTHER, "listen": "10.20.0.3"}]}, "is not in 10.21.0.0/24"),
-        ({"further_ranges": [{**FURTHER, "listen": ""}]}, "no IPv4 address"),
-        ({"further_ranges": [{**FURTHER, "gateway": "10.21.0.1,x"}]}, "no IPv4 address"),
-        ({"further_ranges": [{**FURTHER, "dns": ["a\nb"]}]}, "no IPv4 address"),
+        ({"further_ranges": [{**FURTHER, "listen": ""}]}, "is not an IPv4 address"),
+        ({"further_ranges": [{**FURTHER, "gateway": "10.21.0.1,x"}]}, "is not an IPv4 address"),
+        ({"further_ranges": [{**FURTHER, "dns": ["a\nb"]}]}, "is not an IPv4 address"),
     ):
         with pytest.raises(NovaliteError, match=message):
             dnsmasq.parse([{**VALUES, "further_ranges": [FURTHER], **wrong}])

@@ -54,7 +54,7 @@ def test_a_mark_is_one_ledgers() -> None:
     assert MINE.uuid_of("a") != THEIRS.uuid_of("a") != THEIRS.uuid_of("b")
     assert ownership.of_file(["# Written by novalite", MINE.line, "bind-interfaces"]) == MINE.text
     assert ownership.of_file(["# owner: somebody else"]) is None
-    with pytest.raises(NovaliteError, match="'hv1' is no identity"):
+    with pytest.raises(NovaliteError, match="'hv1' is not an identity"):
         ownership.of_ledger("hv1")
 
 
@@ -97,7 +97,7 @@ def test_an_interface_that_is_free_becomes_a_port_and_is_free_again() -> None:
     ],
 )
 def test_an_interface_that_is_not_free_is_refused_by_name(port: Link, values: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(ConflictError, match=rf"br1 was not made by novalite and up0 is no port of it: up0 .*{said}"):
+    with pytest.raises(ConflictError, match=rf"br1 was not made by novalite and up0 is not a port of it: up0 .*{said}"):
         bridge.plan_present(SPEC, host(port, BR1, **values), move_address=True)
 
 

@@ -87,14 +87,14 @@ def test_a_document_may_stand_under_its_name(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("flavours: []\n", "cloud.yml:1:1: the document: 'flavours' is no option here: did you mean 'flavors'?"),
+        ("flavours: []\n", "cloud.yml:1:1: the document: 'flavours' is not an option here: did you mean 'flavors'?"),
         (
             "name: a\nservers:\n  - name: web\n    count: three\n",
             "cloud.yml:4:12: servers 'web': count is \"three\": give integer",
         ),
         (
             "stack:\n  servers:\n    - {name: web, flavour: x}\n",
-            "cloud.yml:3:19: servers 'web': 'flavour' is no option here: did you mean 'flavor'?",
+            "cloud.yml:3:19: servers 'web': 'flavour' is not an option here: did you mean 'flavor'?",
         ),
         ("flavors:\n  - vcpus: 1\n", "cloud.yml:2:5: flavors[0]: 'name' is missing"),
         ("flavors:\n  - {name: a, vcpus: 0}\n", "cloud.yml:2:22: flavors 'a': vcpus is 0: give at least 1"),
@@ -144,7 +144,7 @@ def test_a_document_that_holds_itself_is_refused(tmp_path: pathlib.Path) -> None
 
 
 def test_an_error_without_a_file_has_no_place() -> None:
-    with pytest.raises(NovaliteError, match=r"^the document: 'x' is no option here"):
+    with pytest.raises(NovaliteError, match=r"^the document: 'x' is not an option here"):
         load({"x": 1}, None)
 
 

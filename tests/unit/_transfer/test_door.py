@@ -61,7 +61,7 @@ def test_a_source_goes_where_ansible_came(
     os.makedirs(tmp_path / MOVE["id"], exist_ok=True)
     door = channel.doors([{**MOVE, "to_address": str(address)}], {"hv2": channel.door(login)})["hv2"]
     if "%" in login:
-        with pytest.raises(NovaliteError, match="no user's name"):
+        with pytest.raises(NovaliteError, match="is not a user's name"):
             channel.ssh(MOVE["id"], door)
     else:
         assert goes_to(channel.ssh(MOVE["id"], door)) == (address, port, login)

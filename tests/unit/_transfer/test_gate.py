@@ -214,7 +214,7 @@ def test_the_source_goes_through_the_login_where_it_is_not_root(
     through = channel.ssh(MOVE, channel.Door("192.0.2.12", keys, "deploy"))
     assert through[-3:] == ["-l", "root", "destination"]
     assert next(word for word in through if word.startswith("ProxyCommand=")).endswith(" -l deploy 192.0.2.12")
-    with pytest.raises(NovaliteError, match="no user's name"):
+    with pytest.raises(NovaliteError, match="is not a user's name"):
         channel.ssh(MOVE, channel.Door("192.0.2.12", keys, "-oProxyCommand=x"))
     with pytest.raises(NovaliteError, match="has let nobody in"):
         channel.doors([{"id": MOVE, "uuid": UUID, "to_host": "hv2", "to_address": "192.0.2.12"}], {})

@@ -164,7 +164,7 @@ def test_steps_end_with_the_first_that_fails(visited: Host) -> None:
     wrong = visited.tail(uuids=["../../etc"])
     results = visited.answers(visited.tail(), wrong, visited.tail())
     assert [result["result"].get("failed", False) for result in results] == [False, True]
-    assert results[1]["result"]["msg"] == "'../../etc' is no UUID"
+    assert results[1]["result"]["msg"] == "'../../etc' is not a UUID"
     results = visited.answers({**wrong, "may_fail": True}, visited.tail())
     assert [result["result"].get("failed", False) for result in results] == [True, False]
 

@@ -134,8 +134,8 @@ def access_addresses(server: Record) -> dict[str, str | None]:
                 addresses[f"access_ip_v{version}"] = str(parse_address(address, version))
             except ValueError:
                 raise BadRequestError(
-                    f"Invalid input for field/attribute accessIPv{version}. Value: {address[:45]}. It is no address of "
-                    f"IPv{version}."
+                    f"Invalid input for field/attribute accessIPv{version}. Value: {address[:45]}. It is not an "
+                    f"address of IPv{version}."
                 ) from None
     return addresses
 

@@ -119,7 +119,7 @@ def test_a_pool_has_the_addresses_of_all_hosts_or_those_that_were_named(run: Run
         ({"cidr": "203.0.113.1/29"}, "has bits set beyond its prefix: write 203.0.113.0/29"),
         ({"cidr": "203.0.0.0/15"}, "has 131072 addresses: a pool has at most a /16"),
         ({"cidr": "2001:db8::/120"}, "is not IPv4"),
-        ({"interface": "eth 0"}, "is no interface name"),
+        ({"interface": "eth 0"}, "is not an interface name"),
         ({"addresses": []}, "addresses is empty"),
         ({"addresses": ["203.0.113.8"]}, r"addresses '203\.0\.113\.8' is not within 203\.0\.113\.0/29"),
         ({"addresses": ["0.0.0.0-255.255.255.255"]}, "is not within"),

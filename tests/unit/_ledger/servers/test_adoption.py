@@ -168,7 +168,7 @@ def test_a_flavor_that_fits_exactly_is_its_flavor(cloud: t.Any) -> None:
         ({}, {"network": "lan"}, "unknown network 'lan'"),
         ({}, {"address": "10.99.0.1"}, "outside of network 'private'"),
         ({}, {"address": "10.20.0.15"}, "is reserved in network 'private'"),
-        ({}, {"address": "x"}, "address 'x' is no IPv4 address"),
+        ({}, {"address": "x"}, "address 'x' is not an IPv4 address"),
         ({}, {"network": "none", "address": "10.20.0.9"}, "no interface of 'db' is to be recorded"),
         (
             {"nics": [{"mac": MAC, "bridge": "virbr0", "network": "default", "addresses": []}]},

@@ -37,7 +37,7 @@ class ActionModule(HostLedgerAction):
         arguments["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         tunnel_address = params["tunnel_address"]
         if tunnel_address and _host_expectations.address_or_none(tunnel_address) is None:
-            raise AnsibleActionFail(f"tunnel_address {tunnel_address!r} of {name} is no address")
+            raise AnsibleActionFail(f"tunnel_address {tunnel_address!r} of {name} is not an address")
         policy = _host_expectations.policy_of(params)
         facts = _host_expectations.controllers_facts(
             params, task_vars.get("ansible_host") or task_vars["inventory_hostname"]

@@ -69,7 +69,7 @@ def _log_of(state_dir: str, instance: str) -> str:
     try:
         name = str(uuid.UUID(instance))  # a path is made of it
     except ValueError:
-        raise NovaliteError(f"{instance!r} is no UUID") from None
+        raise NovaliteError(f"{instance!r} is not a UUID") from None
     return os.path.join(state_dir, "instances", name, "console.log")
 
 

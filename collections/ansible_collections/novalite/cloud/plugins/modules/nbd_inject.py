@@ -280,7 +280,7 @@ def _partition(text: str) -> int | str:
     if text == INSPECT:
         return text
     if not (text.isascii() and text.isdigit()):
-        raise NovaliteError(f"partition '{text[:40]}' is no number; use 0 for the whole disk, or {INSPECT}")
+        raise NovaliteError(f"partition '{text[:40]}' is not a number; use 0 for the whole disk, or {INSPECT}")
     return int(text)
 
 

@@ -52,12 +52,12 @@ class ConfigDrive:
     def __post_init__(self) -> None:
         if self.format not in LABELS:
             raise NovaliteError(
-                f"instance {self.uuid}: '{self.format}' is no format of a config drive; there are {', '.join(LABELS)}"
+                f"instance {self.uuid}: '{self.format}' is not a config drive format; there are {', '.join(LABELS)}"
             )
         for path in self.files:
             parts = path.split("/")
             if not path or not is_plain(path) or any(part in ("", ".", "..") for part in parts):
-                raise NovaliteError(f"instance {self.uuid}: {path[:80]!r} is no path on a config drive")
+                raise NovaliteError(f"instance {self.uuid}: {path[:80]!r} is not a path on a config drive")
         size = sum(len(content) for content in self.files.values())
         if size > MAX_SIZE:
             raise NovaliteError(f"instance {self.uuid}: {size} bytes do not go on a config drive of {MAX_SIZE}")

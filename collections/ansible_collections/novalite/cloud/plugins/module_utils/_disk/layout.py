@@ -179,5 +179,5 @@ def lv_name(volume: JsonMapping) -> str:
 def _safe(volume: JsonMapping, option: str) -> str:
     value = str((volume.get("options") or {}).get(option) or "")
     if not _SAFE_NAME.match(value):
-        raise NovaliteError(f"volume {volume['id']}: {option} '{value[:70]}' is no name")
+        raise NovaliteError(f"volume {volume['id']}: {option} '{value[:70]}' is not a name")
     return value

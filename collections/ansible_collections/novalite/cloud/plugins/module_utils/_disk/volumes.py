@@ -118,7 +118,7 @@ def _size(spec: Spec, path: str) -> int | None:
     if not os.path.lexists(path):
         return None
     if os.path.islink(path) or not os.path.isfile(path):
-        raise NovaliteError(f"volume {spec['id']}: {path} is no file; novalite did not make it: remove it by hand")
+        raise NovaliteError(f"volume {spec['id']}: {path} is not a file; novalite did not make it: remove it by hand")
     if spec["format"] == "raw":
         return os.stat(path).st_size
     return inspect_image(path, spec["format"], name=f"volume {spec['id']}").virtual_size

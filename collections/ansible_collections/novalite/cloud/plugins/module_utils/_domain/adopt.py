@@ -200,6 +200,6 @@ def check_element(element: str) -> None:
     try:
         root = ElementTree.fromstring(element)
     except ElementTree.ParseError as error:
-        raise NovaliteError(f"the mark is no XML ({error}): {element[:60]!r}") from None
+        raise NovaliteError(f"the mark is not XML ({error}): {element[:60]!r}") from None
     if root.tag != "instance":
         raise NovaliteError(f"the mark is <{root.tag}>: give <instance>")

@@ -252,7 +252,7 @@ def _kib(element: ElementTree.Element | None, name: str) -> int:
     unit = "KiB" if element is None else element.get("unit", "KiB")
     text = None if element is None else element.text
     if unit not in _UNITS or not (text or "").strip().isdigit():
-        raise NovaliteError(f"domain {name}: {text!r} {unit} is no amount of memory")
+        raise NovaliteError(f"domain {name}: {text!r} {unit} is not an amount of memory")
     return -(-int(str(text)) * _UNITS[unit] // 1024)  # libvirt rounds up to whole KiB
 
 

@@ -38,7 +38,7 @@ def _end(path: str, max_bytes: int) -> bytes:
         with opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
-                raise NovaliteError(f"the console log {path} is no plain file")
+                raise NovaliteError(f"the console log {path} is not a plain file")
             return os.pread(fd, max_bytes, max(0, status.st_size - max_bytes))
     except FileNotFoundError:
         return b""

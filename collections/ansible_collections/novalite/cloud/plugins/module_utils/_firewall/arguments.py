@@ -194,7 +194,7 @@ def parse_bridges(values: t.Iterable[str]) -> tuple[str, ...]:
 def _identifier(what: str, value: Json) -> int:
     number = int(value)
     if not 0 <= number < 10**11:  # a chain's name has 28 characters, a set's 31
-        raise NovaliteError(f"{what} id {value!r} is no number between 0 and 10^11")
+        raise NovaliteError(f"{what} id {value!r} is not a number between 0 and 10^11")
     return number
 
 
@@ -209,12 +209,12 @@ def _open_network(value: JsonMapping) -> tuple[str, str]:
     try:
         return _bridge(value["bridge"]), str(ipaddress.ip_network(str(value["cidr"])))
     except ValueError:
-        raise NovaliteError(f"open_networks: {value['cidr']!r} is no range; write 10.20.0.0/24") from None
+        raise NovaliteError(f"open_networks: {value['cidr']!r} is not a range; write 10.20.0.0/24") from None
 
 
 def _bridge(name: str) -> str:
     if not _BRIDGE.fullmatch(str(name)):
-        raise NovaliteError(f"{name!r} is no name of a bridge; it has 1 to 15 letters, digits, dashes and dots")
+        raise NovaliteError(f"{name!r} is not a name of a bridge; it has 1 to 15 letters, digits, dashes and dots")
     return str(name)
 
 

@@ -77,7 +77,7 @@ def parse(instance: int, values: t.Iterable[str] | None) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(str(value) for value in values or ()))
     for name in names:
         if not _NAME.fullmatch(name):
-            raise NovaliteError(f"instance {instance}: {name!r} is no name of a network device")
+            raise NovaliteError(f"instance {instance}: {name!r} is not a name of a network device")
     return names
 
 

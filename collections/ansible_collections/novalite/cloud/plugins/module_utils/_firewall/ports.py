@@ -68,11 +68,11 @@ def parse_port(instance: int, value: JsonMapping) -> Port:
     """One of an instance's `ports`. Raises NovaliteError."""
     device, mac = str(value["device"]), str(value["mac"]).lower()
     if not _DEVICE.fullmatch(device):
-        raise NovaliteError(f"instance {instance}: {device!r} is no name of a network device")
+        raise NovaliteError(f"instance {instance}: {device!r} is not a name of a network device")
     pairs = [(str(pair["mac"]).lower(), str(pair["cidr"])) for pair in value.get("allowed_pairs") or ()]
     for text in (mac, *(pair_mac for pair_mac, _cidr in pairs)):
         if not _MAC.fullmatch(text):
-            raise NovaliteError(f"instance {instance}: {text!r} is no MAC address; write fa:16:3e:00:00:01")
+            raise NovaliteError(f"instance {instance}: {text!r} is not a MAC address; write fa:16:3e:00:00:01")
     addresses = tuple(host(str(address))[1].partition("/")[0] for address in value.get("addresses") or ())
     ranges = tuple((pair_mac, _range(instance, cidr)) for pair_mac, cidr in pairs)
     return Port(device, mac, addresses, ranges, value.get("port_security") is not False)
@@ -202,5 +202,5 @@ def _range(instance: int, cidr: str) -> str:
     try:
         network = ipaddress.ip_network(cidr)
     except ValueError:
-        raise NovaliteError(f"instance {instance}: {cidr!r} is no address or range; write 10.0.0.9/32") from None
+        raise NovaliteError(f"instance {instance}: {cidr!r} is not an address or range; write 10.0.0.9/32") from None
     return str(network.network_address) if network.num_addresses == 1 else str(network)

@@ -136,7 +136,7 @@ def host(address: str) -> tuple[str, str]:
         # Not `ipaddress`, which takes ten times as long; iptables prints with inet_ntop.
         packed = socket.inet_pton(_AF[family], text)
     except (OSError, ValueError):
-        raise NovaliteError(f"{address!r} is no IP address; write it as 10.0.0.5 or fd00::5") from None
+        raise NovaliteError(f"{address!r} is not an IP address; write it as 10.0.0.5 or fd00::5") from None
     if slash and length != bits:
         raise NovaliteError(f"{address!r} is a range; write one address, as {text}")
     return family, f"{socket.inet_ntop(_AF[family], packed)}/{bits}"
@@ -147,7 +147,7 @@ def expanded(cidr: str) -> tuple[str, ...]:
     try:
         network = ipaddress.ip_network(cidr)
     except ValueError:
-        raise NovaliteError(f"{cidr!r} is no address or range; write 10.0.0.9/32") from None
+        raise NovaliteError(f"{cidr!r} is not an address or range; write 10.0.0.9/32") from None
     if network.num_addresses > MAX_RANGE:
         raise NovaliteError(
             f"the allowed address pair {cidr} has more than {MAX_RANGE} addresses, which security groups cannot judge: "
@@ -192,7 +192,7 @@ def _ports(group: int, protocol: int | None, value: JsonMapping) -> tuple[int | 
             )
         low, high = low if low is not None else high, high if high is not None else low
         if not 0 <= t.cast(int, low) <= t.cast(int, high) <= 65535:
-            raise NovaliteError(f"security group {group}: {low}:{high} is no port range within 0:65535")
+            raise NovaliteError(f"security group {group}: {low}:{high} is not a port range within 0:65535")
     return low, high
 
 
@@ -235,9 +235,9 @@ def _network(text: str, whose: str, family: str) -> ipaddress.IPv4Network | ipad
             raise ValueError
         network = ipaddress.ip_interface(text).network
     except ValueError:
-        raise NovaliteError(f"{whose}{text!r} is no address range; write it as 10.0.0.0/24 or fd00::/64") from None
+        raise NovaliteError(f"{whose}{text!r} is not an address range; write it as 10.0.0.0/24 or fd00::/64") from None
     if f"IPv{network.version}" != family:
-        raise NovaliteError(f"{whose}{text} is no {family} address range")
+        raise NovaliteError(f"{whose}{text} is not an {family} address range")
     return network
 
 

@@ -93,7 +93,9 @@ class Nic:
             if address is not None:
                 _check(self.name, address.address, family)
                 if not 0 <= address.prefix <= (32 if family == 4 else 128):
-                    raise NovaliteError(f"network interface {self.name}: /{address.prefix} is no prefix of IPv{family}")
+                    raise NovaliteError(
+                        f"network interface {self.name}: /{address.prefix} is not a prefix of IPv{family}"
+                    )
                 if address.gateway is not None:
                     _check(self.name, address.gateway, family)
         for server in self.dns:

@@ -31,7 +31,7 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     first; what else is missing shows when it has moved."""
     links, link = host.links, host.links.get(bridge.name)
     if link is not None and link.kind != "bridge":
-        raise ConflictError(f"{bridge.name} exists and is no bridge ({link.kind or 'a device'}); give another name")
+        raise ConflictError(f"{bridge.name} exists and is not a bridge ({link.kind or 'a device'}); give another name")
     owner = bridge_shared.owner(bridge, host)
     if link is not None and owner is Owner.OTHER_LEDGER:
         raise ConflictError(
@@ -81,7 +81,7 @@ def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
         tap = links.get(name)
         if tap is not None and tap.master != bridge.name:
             if not NAME.fullmatch(name):
-                raise NovaliteError(f"{name!r} is no name of a network device")
+                raise NovaliteError(f"{name!r} is not a name of a network device")
             undo = f"master {tap.master}" if tap.master else "nomaster"
             steps.append(set_link(name, f"master {bridge.name}", undo))
     return steps
@@ -93,7 +93,7 @@ def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
     if link is None:
         return _without_namespace(bridge, host), []
     if link.kind != "bridge":
-        raise ConflictError(f"{bridge.name} is no bridge ({link.kind or 'a device'}) and is left alone")
+        raise ConflictError(f"{bridge.name} is not a bridge ({link.kind or 'a device'}) and is left alone")
     owner = bridge_shared.owner(bridge, host)
     if owner is Owner.OTHER_LEDGER:
         return [], [f"another ledger ({link.alias}), which made it"]
@@ -215,7 +215,7 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
     port = namespaces.port_name(bridge.name)
     outer, inner = host.links.get(port), (inside or {}).get(bridge.name)
     if outer is not None and (outer.kind != "veth" or outer.master not in (None, bridge.name)):
-        raise ConflictError(f"bridge {bridge.name}: {port} exists and is no way into {namespace}; remove it")
+        raise ConflictError(f"bridge {bridge.name}: {port} exists and does not lead into {namespace}; remove it")
     lo = (inside or {}).get("lo", Link("lo", "", 0, up=False))
     for what, text in ((f"the namespace {namespace}", lo.alias), (port, outer.alias if outer else None)):
         if bridge.mark.owner(text) is Owner.OTHER_LEDGER:

@@ -75,7 +75,7 @@ def _parse_one(value: JsonMapping) -> Bridge:
     name = value["name"]
     for device in (name, value.get("interface")):
         if device is not None and not NAME.fullmatch(device):
-            raise NovaliteError(f"{device!r} is no name of a network device; use up to 15 letters, digits, - _ .")
+            raise NovaliteError(f"{device!r} is not a name of a network device; use up to 15 letters, digits, - _ .")
     vlan, mtu, tunnel = value.get("vlan"), value.get("mtu"), value.get("vxlan")
     if vlan is not None and (value.get("interface") is None or not 1 <= vlan <= 4094):
         raise NovaliteError(f"bridge {name}: VLAN {vlan} needs an interface and an id from 1 to 4094")
@@ -111,7 +111,7 @@ def _vxlan(name: str, value: JsonMapping) -> Vxlan:
         try:
             endpoints.append(ipaddress.ip_address(str(text)))
         except ValueError:
-            raise NovaliteError(f"bridge {name}: {text!r} is no address of a VXLAN tunnel's end") from None
+            raise NovaliteError(f"bridge {name}: {text!r} is not an address of a VXLAN tunnel's end") from None
     local, remotes = endpoints[0], sorted(set(endpoints[1:]), key=int)
     if any(remote.version != local.version or remote == local for remote in remotes):
         raise NovaliteError(
@@ -125,11 +125,11 @@ def _range(name: str, text: str) -> str:
     try:
         return str(ipaddress.IPv4Network(text))
     except ValueError:
-        raise NovaliteError(f"bridge {name}: {text!r} is no IPv4 network; write it as 10.20.0.0/24") from None
+        raise NovaliteError(f"bridge {name}: {text!r} is not an IPv4 network; write it as 10.20.0.0/24") from None
 
 
 def _interface(name: str, text: str) -> str:
     with contextlib.suppress(ValueError):
         if "/" in text:
             return str(ipaddress.ip_interface(text))
-    raise NovaliteError(f"bridge {name}: {text!r} is no address with a prefix; write it as 10.20.0.2/24")
+    raise NovaliteError(f"bridge {name}: {text!r} is not an address with a prefix; write it as 10.20.0.2/24")

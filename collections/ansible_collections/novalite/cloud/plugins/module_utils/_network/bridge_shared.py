@@ -79,8 +79,8 @@ def _free_port(bridge: Bridge, host: Host) -> Link | None:
     use = f"belongs to {link.master}" if link.master else move.use_of(link, host)
     if use is not None:
         raise ConflictError(
-            f"bridge {bridge.name} was not made by novalite and {link.name} is no port of it: {link.name} {use}. Put "
-            "it into the bridge on this host, or give the network no bridge_interface"
+            f"bridge {bridge.name} was not made by novalite and {link.name} is not a port of it: {link.name} {use}. "
+            "Put it into the bridge on this host, or give the network no bridge_interface"
         )
     return link
 

@@ -34,10 +34,10 @@ class Option(t.NamedTuple):
 def parse(what: str, name: str, value: str, version: int) -> Option:
     """An option, checked. Raises NovaliteError that begins with `what`."""
     if not _NAME.fullmatch(name) or (name.isdecimal() and not 1 <= int(name) <= MAX_NUMBERS[version]):
-        raise NovaliteError(f"{what}: {name[:64]!r} is no name or number of a DHCP option")
+        raise NovaliteError(f"{what}: {name[:64]!r} is not a name or number of a DHCP option")
     if not _VALUE.fullmatch(value):
         raise NovaliteError(
-            f"{what}: {value[:64]!r} is no value for {name}: 1 to 255 printable characters of ASCII without quotes, "
+            f"{what}: {value[:64]!r} is not a value for {name}: 1 to 255 printable characters of ASCII without quotes, "
             "backslashes and #"
         )
     return Option(name, value, version)

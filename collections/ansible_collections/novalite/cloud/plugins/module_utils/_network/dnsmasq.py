@@ -197,10 +197,10 @@ def others_text(names: t.Iterable[Name], domain: str) -> str:
 def _network(value: JsonMapping) -> Network:
     name = str(value["name"])
     if not NAME.fullmatch(value["bridge"]):
-        raise NovaliteError(f"network {name!r}: {value['bridge']!r} is no name of a bridge")
+        raise NovaliteError(f"network {name!r}: {value['bridge']!r} is not a name of a bridge")
     domain = value.get("domain") or "novalocal"
     if len(domain) > 190 or not _DOMAIN.fullmatch(domain):
-        raise NovaliteError(f"network {name!r}: {domain!r} is no domain name")
+        raise NovaliteError(f"network {name!r}: {domain!r} is not a domain name")
     lease = 86400 if value.get("lease_seconds") is None else int(value["lease_seconds"])
     if lease < 120:
         raise NovaliteError(f"network {name!r}: a lease of {lease} s is too short; dnsmasq's minimum is 120 s")
@@ -260,7 +260,7 @@ def parse_network(what: str, text: str, hint: str = "; write it as 10.20.0.0/24"
     try:
         return ipaddress.IPv4Network(text)
     except ValueError:
-        raise NovaliteError(f"{what}: {text!r} is no IPv4 network{hint}") from None
+        raise NovaliteError(f"{what}: {text!r} is not an IPv4 network{hint}") from None
 
 
 def refuse_overlapping(what: str, cidrs: t.Sequence[str]) -> list[ipaddress.IPv4Network]:
@@ -279,7 +279,7 @@ def _route(network: str, value: JsonMapping) -> tuple[str, str]:
 
 def _name(network: str, value: JsonMapping) -> Name:
     if not _HOSTNAME.fullmatch(str(value["hostname"])):
-        raise NovaliteError(f"network {network!r}: {value['hostname']!r} is no host name")
+        raise NovaliteError(f"network {network!r}: {value['hostname']!r} is not a host name")
     return Name(value["hostname"], _addresses(network, "name", value["addresses"]))
 
 
@@ -288,14 +288,14 @@ def _subnet_v6(network: str, value: str) -> ipaddress.IPv6Network:
         subnet = ipaddress.IPv6Network(value)
         if subnet.prefixlen == 64:
             return subnet
-    raise NovaliteError(f"network {network!r}: {value!r} is no IPv6 /64; write it as fd00:20::/64")
+    raise NovaliteError(f"network {network!r}: {value!r} is not an IPv6 /64; write it as fd00:20::/64")
 
 
 def _address_v6(network: str, what: str, value: str, subnet: ipaddress.IPv6Network | None) -> str:
     try:
         address = ipaddress.IPv6Address(str(value))
     except ValueError:
-        raise NovaliteError(f"network {network!r}: {what} {value!r} is no IPv6 address") from None
+        raise NovaliteError(f"network {network!r}: {what} {value!r} is not an IPv6 address") from None
     if subnet is None or address not in subnet:
         raise NovaliteError(f"network {network!r}: the {what} address {address} is not in {subnet or 'any cidr_v6'}")
     return str(address)
@@ -304,14 +304,16 @@ def _address_v6(network: str, what: str, value: str, subnet: ipaddress.IPv6Netwo
 def _host(network: str, ranges: t.Sequence[Range], subnet_v6: ipaddress.IPv6Network | None, value: JsonMapping) -> Host:
     mac = str(value["mac"]).lower()
     if not MAC.fullmatch(mac):
-        raise NovaliteError(f"network {network!r}: {value['mac']!r} is no MAC address; write it as fa:16:3e:00:00:01")
+        raise NovaliteError(
+            f"network {network!r}: {value['mac']!r} is not a MAC address; write it as fa:16:3e:00:00:01"
+        )
     address = _address(network, "ip", value["ip"])
     if not any(address in each for each in ranges):
         around = " or ".join(each.cidr for each in ranges)
         raise NovaliteError(f"network {network!r}: the address {address} of {mac} is not in {around}")
     if not _HOSTNAME.fullmatch(str(value["hostname"])):
         raise NovaliteError(
-            f"network {network!r}: {value['hostname']!r} is no host name; use up to 63 letters, digits and hyphens"
+            f"network {network!r}: {value['hostname']!r} is not a host name; use up to 63 letters, digits and hyphens"
         )
     # What a network's prefix was before it changed is no use to a guest, and no reason to fail.
     ipv6 = _address_v6(network, "ipv6", value["ipv6"], subnet_v6) if value.get("ipv6") and subnet_v6 else None
@@ -330,4 +332,4 @@ def _address(network: str, what: str, value: str, any_version: bool = False) -> 
     try:
         return str(ipaddress.ip_address(str(value)) if any_version else ipaddress.IPv4Address(str(value)))
     except ValueError:
-        raise NovaliteError(f"network {network!r}: {what} {value!r} is no IPv4 address") from None
+        raise NovaliteError(f"network {network!r}: {what} {value!r} is not an IPv4 address") from None

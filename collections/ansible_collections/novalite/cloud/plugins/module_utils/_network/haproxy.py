@@ -69,7 +69,7 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Proxy]:
 def parse_bridge(name: str) -> str:
     """The name of a bridge, which is also that of a directory. Raises NovaliteError."""
     if not NAME.fullmatch(name):
-        raise NovaliteError(f"{name!r} is no name of a bridge")
+        raise NovaliteError(f"{name!r} is not a name of a bridge")
     return name
 
 
@@ -184,11 +184,11 @@ def _proxy(value: JsonMapping) -> Proxy:
     bridge = parse_bridge(str(value["bridge"]))
     namespace = value.get("namespace") or None
     if namespace is not None and (len(namespace) > 255 or not _NAME.fullmatch(namespace)):
-        raise NovaliteError(f"bridge {bridge!r}: {namespace!r} is no name of a network namespace")
+        raise NovaliteError(f"bridge {bridge!r}: {namespace!r} is not a name of a network namespace")
     try:
         network = str(uuid.UUID(str(value["network"])))
     except ValueError:
-        raise NovaliteError(f"bridge {bridge!r}: {value['network']!r} is no uuid of a network") from None
+        raise NovaliteError(f"bridge {bridge!r}: {value['network']!r} is not the UUID of a network") from None
     return Proxy(bridge, namespace, network)
 
 

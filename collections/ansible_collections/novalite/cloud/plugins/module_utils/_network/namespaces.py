@@ -27,7 +27,7 @@ _LONGEST = 15  # the kernel's limit for the name of a device
 def check_name(name: str) -> str:
     """`name` when it may be the namespace of a network (`nova-<bridge>`). Raises NovaliteError."""
     if not _NAME.fullmatch(name):
-        raise NovaliteError(f"{name!r} is no namespace of a network; it is called nova- and the name of its bridge")
+        raise NovaliteError(f"{name!r} is not a namespace of a network; it is called nova- and the name of its bridge")
     return name
 
 

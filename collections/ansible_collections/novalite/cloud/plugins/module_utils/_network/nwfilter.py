@@ -137,9 +137,9 @@ def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
     try:
         network = ipaddress.ip_network(cidr)
     except ValueError:
-        raise NovaliteError(f"allowed address pair: {cidr!r} is no address or range; write 10.0.0.9/32") from None
+        raise NovaliteError(f"allowed address pair: {cidr!r} is not an address or range; write 10.0.0.9/32") from None
     if not _MAC.fullmatch(mac):
-        raise NovaliteError(f"allowed address pair: {mac!r} is no MAC address; write fa:16:3e:00:00:01")
+        raise NovaliteError(f"allowed address pair: {mac!r} is not a MAC address; write fa:16:3e:00:00:01")
     mac, address, mask = mac.lower(), str(network.network_address), str(network.prefixlen)
     if network.version == 6:
         yield "accept", _PAIR_IPV6, "ipv6", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}

@@ -65,7 +65,7 @@ NO_LEDGER = Mark()
 def of_ledger(identity: str | None) -> Mark:
     """The mark of the module option `ledger`. Raises NovaliteError for what is no identity of a ledger."""
     if identity and not _IDENTITY.fullmatch(identity):
-        raise NovaliteError(f"ledger {identity!r} is no identity of a ledger: give the `ledger` of a plan, or none")
+        raise NovaliteError(f"ledger {identity!r} is not an identity of a ledger: give the `ledger` of a plan, or none")
     return Mark(identity or None)
 
 

@@ -89,7 +89,7 @@ def _parse_one(value: JsonMapping) -> Router:
     interfaces = [pair["interface"] for pair in value.get("floating") or ()]
     for device in (value["bridge"], *interfaces):
         if not NAME.fullmatch(device):
-            raise NovaliteError(f"{what}: {device!r} is no name of a network device")
+            raise NovaliteError(f"{what}: {device!r} is not a name of a network device")
     floating = tuple(
         Floating(_address(what, pair["fixed"], subnets), _address(what, pair["floating"]), pair["interface"])
         for pair in value.get("floating") or ()
@@ -115,7 +115,7 @@ def _address(what: str, text: str, cidrs: t.Sequence[ipaddress.IPv4Network] = ()
     try:
         address = ipaddress.IPv4Address(text)
     except ValueError:
-        raise NovaliteError(f"{what}: {text!r} is no IPv4 address") from None
+        raise NovaliteError(f"{what}: {text!r} is not an IPv4 address") from None
     if cidrs and not any(address in cidr for cidr in cidrs):
         raise NovaliteError(f"{what}: the address {address} is not in {' or '.join(map(str, cidrs))}")
     return str(address)

@@ -59,7 +59,7 @@ def parse_gateway(what: str, text: str, network: netaddr.IPNetwork) -> netaddr.I
     """A gateway that is an ordinary address of `network`. Raises NovaliteError."""
     address = _address(f"{what}: gateway", text, 4)
     if address not in network or int(address) in (network.first, network.last):
-        raise NovaliteError(f"{what}: gateway {text} is no host's address in {network}")
+        raise NovaliteError(f"{what}: gateway {text} is not a host's address in {network}")
     return address
 
 
@@ -129,7 +129,9 @@ def roles(network: netaddr.IPNetwork, gateway: str | None, user: t.Iterable[int]
 def check_bridge(what: str, name: str) -> str:
     """`name` itself, if Linux takes it for an interface. Raises NovaliteError."""
     if not BRIDGE.fullmatch(name):
-        raise NovaliteError(f"{what} {name[:40]!r} is no interface name: use up to 15 letters, digits, '_', '.' or '-'")
+        raise NovaliteError(
+            f"{what} {name[:40]!r} is not an interface name: use up to 15 letters, digits, '_', '.' or '-'"
+        )
     return name
 
 
@@ -187,7 +189,7 @@ def check_settings(what: str, record: JsonMapping) -> None:
     check_range(f"{what}: lease_seconds", record["lease_seconds"], LEAST_LEASE)
     check_range(f"{what}: quarantine_seconds", record["quarantine_seconds"], 0)
     if not DOMAIN.fullmatch(record["domain"]):
-        raise NovaliteError(f"{what}: domain {record['domain'][:60]!r} is no domain name in lower case")
+        raise NovaliteError(f"{what}: domain {record['domain'][:60]!r} is not a domain name in lower case")
     for kind in ("dns", "ntp"):
         if len(record[kind]) > SERVERS:
             raise NovaliteError(f"{what}: {len(record[kind])} {kind.upper()} servers: {SERVERS} is the limit")
@@ -239,7 +241,7 @@ def _network(what: str, text: str, version: int) -> netaddr.IPNetwork:
         network = parse_network(text if "/" in text else "", strict=False)
     except ValueError:
         example = "10.20.0.0/24" if version == 4 else "fd00:20::/64"
-        raise NovaliteError(f"{what} {text!r} is no address range: write for example {example}") from None
+        raise NovaliteError(f"{what} {text!r} is not an address range: write for example {example}") from None
     if network.version != version:
         raise NovaliteError(f"{what} {text} is not IPv{version}")
     if network.ip != network.network:
@@ -254,7 +256,7 @@ def _address(what: str, text: str, version: int | None) -> netaddr.IPAddress:
     try:
         address = parse_address(text)
     except ValueError:
-        raise NovaliteError(f"{what} {text!r} is no IP address") from None
+        raise NovaliteError(f"{what} {text!r} is not an IP address") from None
     if version is not None and address.version != version:
         raise NovaliteError(f"{what} {text} is not an IPv{version} address")
     return address

@@ -118,13 +118,13 @@ def _source(rule: JsonMapping, protocol: str) -> tuple[str | None, str]:
     try:
         network = parse_network(text, strict=False)
     except ValueError:
-        raise NovaliteError(f"rule: {text[:60]!r} is no address range: write for example 10.0.0.0/8") from None
+        raise NovaliteError(f"rule: {text[:60]!r} is not an address range: write for example 10.0.0.0/8") from None
     if network.ip != network.network:
         raise NovaliteError(
             f"rule: {text} has bits set beyond its prefix: write {network.cidr}, or one address with /32"
         )
     if ethertype is not None and ethertype != f"IPv{network.version}":
-        raise NovaliteError(f"rule: {text} is no {ethertype} range: leave ethertype out")
+        raise NovaliteError(f"rule: {text} is not an {ethertype} range: leave ethertype out")
     return str(network), f"IPv{network.version}"
 
 

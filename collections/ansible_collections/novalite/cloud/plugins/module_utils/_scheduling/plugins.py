@@ -131,7 +131,7 @@ def _loaded(paths: tuple[str, ...]) -> tuple[types.ModuleType, ...]:
 def _load(file: pathlib.Path) -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(f"novalite_scheduling_plugin_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise NovaliteError(f"the scheduler's plug-in {str(file)!r} is no Python file")
+        raise NovaliteError(f"the scheduler's plug-in {str(file)!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -139,7 +139,7 @@ def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
         unknown = sorted(str(key) for key in error.instance if key not in known)
         near = difflib.get_close_matches(unknown[0], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        return f"{what}: {unknown[0]!r} is no option here: {hint}", unknown[0]
+        return f"{what}: {unknown[0]!r} is not an option here: {hint}", unknown[0]
     shown = json.dumps(error.instance, default=str)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     if rule == "required":

@@ -194,9 +194,9 @@ def ssh(move: str, door: Door) -> list[str]:
     directory = directory_of(move)
     for key in door.host_keys:
         if not _HOST_KEY.match(key):
-            raise NovaliteError(f"'{key[:40]}' is no host key")
+            raise NovaliteError(f"'{key[:40]}' is not a host key")
     if not _LOGIN.match(door.login):
-        raise NovaliteError(f"'{door.login[:70]}' is no user's name")
+        raise NovaliteError(f"'{door.login[:70]}' is not a user's name")
     known = os.path.join(directory, "known_hosts")
     write_atomically(known, "".join(f"destination {key}\n" for key in door.host_keys), 0o600)
     options = {

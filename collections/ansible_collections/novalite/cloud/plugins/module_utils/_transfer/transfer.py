@@ -225,13 +225,13 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
     with open(path, "rb") as handle:
         head = handle.read(104)
         if len(head) < 104:
-            raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is no qcow2 file")
+            raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is not a qcow2 file")
         magic, version, offset, size, _bits, _virtual = _QCOW2.unpack_from(head)
         features = struct.unpack_from(">Q", head, 72)[0] if version >= 3 else 0
         handle.seek(offset)
         backing = os.fsdecode(handle.read(min(size, 1023)))
     if magic != b"QFI\xfb" or features & _EXTERNAL_DATA:
-        raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is no qcow2 file of ours")
+        raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is not a qcow2 file of ours")
     if backing == layout.former_path(there, name):
         layout.link_former(there, name)  # made on a host that had it under that name; the disk is left as it is
     elif backing != base_path:

@@ -141,7 +141,7 @@ def _address(domain: str, nic: FoundNic, row: NetworkRow, requested_address: str
         try:
             return int(parse_address(requested_address, 4))
         except ValueError:
-            raise NovaliteError(f"address {requested_address!r} is no IPv4 address") from None
+            raise NovaliteError(f"address {requested_address!r} is not an IPv4 address") from None
     around = netaddr.IPNetwork(row.cidr)
     known = [address for address in map(netaddr.IPAddress, nic["addresses"]) if address in around]
     if len(known) != 1:

@@ -141,7 +141,7 @@ def _requested_attributes(item: JsonMapping, name: str) -> JsonObject:
 def _spec_key(key: str, name: str) -> str:
     if not SPEC_KEY.fullmatch(key):
         raise NovaliteError(
-            f"flavor {name!r}: extra spec {key[:60]!r} is no valid key: use letters, digits, '_', '-', '.', ':', ' '"
+            f"flavor {name!r}: extra spec {key[:60]!r} is not a valid key: use letters, digits, '_', '-', '.', ':', ' '"
         )
     return key
 

@@ -95,7 +95,7 @@ def _path_of(what: str, source: str) -> str:
     """The path that a file: URL names; such a URL is kept as that path."""
     parts = urllib.parse.urlsplit(source)
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-        raise NovaliteError(f"{what}: source {source!r} is no file of the controller: use file:///path")
+        raise NovaliteError(f"{what}: source {source!r} is not a file of the controller: use file:///path")
     path = urllib.parse.unquote(parts.path)
     return check_text(f"{what}: source", path, SOURCE_LENGTH)
 
@@ -104,9 +104,9 @@ def _remote(what: str, source: str, checksum: str | None) -> File:
     try:
         parts = urllib.parse.urlsplit(source)
     except ValueError as error:
-        raise NovaliteError(f"{what}: source {source!r} is no http(s) URL: {error}") from error
+        raise NovaliteError(f"{what}: source {source!r} is not an http(s) URL: {error}") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or " " in source:
-        raise NovaliteError(f"{what}: source {source!r} is no http(s) URL")
+        raise NovaliteError(f"{what}: source {source!r} is not an http(s) URL")
     if parts.username is not None or parts.password is not None:
         # it would be shown with the record, and in the arguments of every task that carries it to a host
         raise NovaliteError(f"{what}: source on {parts.hostname} carries a user or a password: use a URL without")
@@ -122,7 +122,7 @@ def _local(
     with open(os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb", buffering=0) as handle:
         status = os.fstat(handle.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise NovaliteError(f"{what}: source {source} is no regular file")
+            raise NovaliteError(f"{what}: source {source} is not a regular file")
         if not status.st_size:
             raise NovaliteError(f"{what}: source {source} is empty")
         seen = [status.st_size, status.st_mtime_ns]

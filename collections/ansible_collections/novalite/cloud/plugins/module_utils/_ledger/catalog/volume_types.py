@@ -146,7 +146,7 @@ def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
         value = all_options[needed]
         if not isinstance(value, str) or not _SAFE_NAME.fullmatch(value):
             raise NovaliteError(
-                f"volume type {name!r}: {needed} {value!r} is no name: use letters, digits and _ . + - (at most 63)"
+                f"volume type {name!r}: {needed} {value!r} is not a name: use letters, digits and _ . + - (at most 63)"
             )
     if all_options.get("format", "raw") not in FORMATS:
         raise NovaliteError(
@@ -154,7 +154,7 @@ def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
         )
     hosts = all_options["hosts"]
     if hosts is not None and not (isinstance(hosts, list) and hosts and all(isinstance(host, str) for host in hosts)):
-        raise NovaliteError(f"volume type {name!r}: hosts {hosts!r} is no list of compute hosts")
+        raise NovaliteError(f"volume type {name!r}: hosts {hosts!r} is not a list of compute hosts")
     return t.cast("Options", all_options)
 
 

@@ -323,7 +323,7 @@ def move_to_revision(connection: sa.Connection, revision: str) -> None:
     On PostgreSQL it waits for others that migrate. Raises NovaliteError for what is no revision.
     """
     if revision not in REVISIONS:
-        raise NovaliteError(f"{revision!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
+        raise NovaliteError(f"{revision!r} is not a revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
     take_turns(connection, MIGRATION_LOCK)
     before = revision_of(connection)
     if before is None:

@@ -36,7 +36,9 @@ def set_ledger_id(connection: sa.Connection, identity: str) -> None:
     try:
         chosen = str(uuid.UUID(identity))
     except ValueError:
-        raise NovaliteError(f"{identity!r} is no identity of a ledger: give the UUID that its hosts carry") from None
+        raise NovaliteError(
+            f"{identity!r} is not an identity of a ledger: give the UUID that its hosts carry"
+        ) from None
     if chosen == ledger_id(connection):
         return
     for table in (instance, network, compute_host):

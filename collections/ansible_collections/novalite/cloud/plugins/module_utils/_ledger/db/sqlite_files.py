@@ -60,7 +60,7 @@ def trouble(path: str, error: BaseException) -> str | None:
     if kind in _FOR_LACK_OF_ROOM and is_full(path):
         return f"no space is left on the file system of {path}: make room there; what only looks needs none"
     if kind in _FOR_DAMAGE:
-        return f"{error}: the file {path} is damaged, or is no ledger: {RESTORE}"
+        return f"{error}: the file {path} is damaged, or is not a ledger: {RESTORE}"
     return None
 
 

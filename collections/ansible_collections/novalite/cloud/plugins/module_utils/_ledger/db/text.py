@@ -126,7 +126,7 @@ def load(connection: sa.Connection, lines: t.Iterable[str]) -> Head:
             table, columns = there[value["table"]], value["columns"]
             unknown = set(columns) - set(table.columns.keys())
         except (KeyError, TypeError):
-            raise NovaliteError(f"line {number} is no line of a ledger: {line[:60]!r}") from None
+            raise NovaliteError(f"line {number} is not a line of a ledger: {line[:60]!r}") from None
         if unknown:
             raise NovaliteError(f"line {number}: the table {table.name} has no {', '.join(sorted(unknown))}")
     raise NovaliteError("the ledger's text is cut off: its last line, which says how many rows there are, is missing")
@@ -143,7 +143,7 @@ def read_head(line: str) -> Head:
         head = json.loads(line)
         version, revision, numbers = head["novalite_ledger"], head["revision"], head["numbers"]
     except (ValueError, KeyError, TypeError):
-        raise NovaliteError("this file is no ledger: neither the text of one, nor an SQLite file of one") from None
+        raise NovaliteError("this file is not a ledger: neither the text of one, nor an SQLite file of one") from None
     if version != VERSION:
         raise NovaliteError(
             f"this file holds a ledger as text of version {version}, written by a newer novalite: upgrade novalite here"
@@ -228,7 +228,7 @@ def _parsed(line: str, number: int) -> t.Any:
     try:
         return json.loads(line)
     except ValueError:
-        raise NovaliteError(f"line {number} is no line of a ledger: {line[:60]!r}") from None
+        raise NovaliteError(f"line {number} is not a line of a ledger: {line[:60]!r}") from None
 
 
 def texts(lines: t.Iterable[str], size: int = 1000) -> t.Iterator[str]:

@@ -126,7 +126,7 @@ def checked_quotas(quotas: JsonMapping | str) -> dict[str, int]:
             number = UNLIMITED - 1
         if not UNLIMITED <= number <= LARGEST:
             raise NovaliteError(
-                f"quota {resource}: {limit!r} is no limit: give a number of at least 0, or {UNLIMITED} for unlimited"
+                f"quota {resource}: {limit!r} is not a limit: give a number of at least 0, or {UNLIMITED} for unlimited"
             )
         checked[resource] = number
     return checked

@@ -242,7 +242,7 @@ def _prefix(text: str, version: int | None = None) -> str:
     try:
         return str(texts.parse_network(text if "/" in text else "", version=version))
     except ValueError:
-        raise NovaliteError(f"subnet pool: {text[:45]!r} is no range: write for example 10.8.0.0/16") from None
+        raise NovaliteError(f"subnet pool: {text[:45]!r} is not a range: write for example 10.8.0.0/16") from None
 
 
 def pool_of(connection: sa.Connection, project_id: str | None, number: str) -> SubnetPool:

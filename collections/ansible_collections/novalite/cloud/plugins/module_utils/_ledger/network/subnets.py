@@ -260,9 +260,9 @@ def host_address(field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAd
     try:
         address = texts.parse_address(text)
     except ValueError:
-        raise NovaliteError(f"subnet: {field} {text[:45]!r} is no IP address") from None
+        raise NovaliteError(f"subnet: {field} {text[:45]!r} is not an IP address") from None
     if address not in cidr or int(address) in (cidr.first, cidr.last if cidr.version == 4 else cidr.first):
-        raise NovaliteError(f"subnet: {field} {address} is no host's address in {cidr}")
+        raise NovaliteError(f"subnet: {field} {address} is not a host's address in {cidr}")
     return address
 
 

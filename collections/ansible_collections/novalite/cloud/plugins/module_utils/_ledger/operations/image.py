@@ -143,7 +143,7 @@ def _boot_file(what: str, value: Json, known: File | None) -> File | None:
         return None
     for text in (source, checksum):
         if not isinstance(text, (str, type(None))):
-            raise NovaliteError(f"{what}: {text!r} is no text: give a path, a URL, or a checksum")
+            raise NovaliteError(f"{what}: {text!r} is not text: give a path, a URL, or a checksum")
     return measure(what, source, checksum, None, known)
 
 

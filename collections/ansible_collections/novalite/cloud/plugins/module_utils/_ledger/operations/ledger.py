@@ -105,7 +105,7 @@ def _restore(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: b
 def _migrate(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     before, to = _revision(engine), params.get("revision") or HEAD
     if to not in REVISIONS:
-        raise NovaliteError(f"{to!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
+        raise NovaliteError(f"{to!r} is not a revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
     result: JsonObject = {"changed": before != to, "revision": to, "before": before, "copy": None}
     if before != to and not check_mode:
         result["copy"] = copies.keep_copy(engine, place.home, f"before-{to}")

@@ -170,7 +170,7 @@ def _boot_file(
         return None
     row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).first()
     if row is None or row.status != "active":
-        raise NovaliteError(f"{what} cannot be started: its {name} {image_id} is no image that is active")
+        raise NovaliteError(f"{what} cannot be started: its {name} {image_id} is not an image that is active")
     return {"source": row.source, "checksum": row.checksum, "size": row.size}
 
 

@@ -53,7 +53,7 @@ def _parsed(query: str) -> Json:
         _check(parsed, query)
     except (ValueError, TypeError, RecursionError):
         example = '[">=", "$free_ram_mb", 1024]'
-        raise NovaliteError(f"the hint query={query!r} is no JSON query such as {example}") from None
+        raise NovaliteError(f"the hint query={query!r} is not a JSON query such as {example}") from None
     return parsed
 
 
