@@ -86,7 +86,7 @@ def test_a_ledger_is_copied_brought_back_moved_and_migrated(controller: Controll
         ("ledger_restore.yml", (), "say -e ledger_file=..."),
         ("ledger_import.yml", ("-e", "ledger_fil=x"), "did you mean 'ledger_file'?"),
         ("ledger_import.yml", ("-e", "ledger_file=none.jsonl"), "the copy none.jsonl cannot be read"),
-        ("ledger_restore.yml", ("-e", "ledger_file=hosts.ini force=true"), "no ledger"),
+        ("ledger_restore.yml", ("-e", "ledger_file=hosts.ini force=true"), "is not a ledger"),
         ("ledger_backup.yml", ("-e", "ledger_file=none/backup"), "none/backup cannot be written"),
         ("ledger_export.yml", ("-e", "ledger_file=none/text"), "none/text cannot be written"),
         ("ledger_migrate.yml", ("-e", "revision=12"), "'12' is not a revision of the ledger"),
