@@ -45,13 +45,13 @@ def deleted(cloud: Cloud, name: str) -> None:
 
 
 def moved(cloud: Cloud, name: str, host: str) -> None:
-    """What a move leaves in the ledger, a second after all else."""
+    """What a move leaves in the ledger, later than the copy."""
     i, a, h = tables.instance, tables.allocation, tables.compute_host
     number = sa.select(h.c.id).where(h.c.name == host).scalar_subquery()
     uuid = sa.select(i.c.uuid).where(i.c.name == name, i.c.deleted == 0).scalar_subquery()
     cloud.write(
         sa.update(a).where(a.c.instance_uuid == uuid).values(compute_host_id=number),
-        sa.update(i).where(i.c.name == name).values(host=host, updated_at=int(time.time()) + 1),
+        sa.update(i).where(i.c.name == name).values(host=host, updated_at=int(time.time())),
     )
     with transaction(cloud.engine) as connection:
         wrong_sums(connection)
