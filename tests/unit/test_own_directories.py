@@ -102,6 +102,7 @@ WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
     "_records": {
         "": ("state/adopted", lambda state: write_record(state, adopted={UUID: "{}"})),
         " ": ("state/shelved", lambda state: write_record(state, shelved={UUID: "{}"})),
+        "  ": ("state", lambda state: write_record(state, host_record="{}")),
     },
     "_disk.layout": {"": ("state/instances", layout.prepare_state_dir)},
     "_disk.removed": {"": ("state/removed", bin_instance)},

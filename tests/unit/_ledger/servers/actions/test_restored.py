@@ -45,13 +45,13 @@ def deleted(cloud: Cloud, name: str) -> None:
 
 
 def moved(cloud: Cloud, name: str, host: str) -> None:
-    """What a move leaves in the ledger, a second after all else."""
+    """Record a move as it leaves the ledger, later than the copy."""
     i, a, h = tables.instance, tables.allocation, tables.compute_host
     number = sa.select(h.c.id).where(h.c.name == host).scalar_subquery()
     uuid = sa.select(i.c.uuid).where(i.c.name == name, i.c.deleted == 0).scalar_subquery()
     cloud.write(
         sa.update(a).where(a.c.instance_uuid == uuid).values(compute_host_id=number),
-        sa.update(i).where(i.c.name == name).values(host=host, updated_at=int(time.time()) + 1),
+        sa.update(i).where(i.c.name == name).values(host=host, updated_at=int(time.time())),
     )
     with transaction(cloud.engine) as connection:
         wrong_sums(connection)
@@ -210,7 +210,7 @@ def test_an_address_that_was_given_on_goes_to_who_has_it(full: Cloud, backup: Ba
     )
     address = int(ipaddress.IPv4Address(nic["ip"]))
     full.write(sa.update(pool).where(pool.c.ip == address).values(owner=f"vif:{late['nics'][0]['id']}"))
-    full.write(sa.update(tables.instance).values(updated_at=int(time.time()) + 1))
+    full.write(sa.update(tables.instance).values(updated_at=int(time.time())))
     hosts = kept(full)
     restored()
     rebuild(full, hosts)
@@ -324,7 +324,7 @@ def test_a_floating_ip_leads_where_hosts_have_it_lead(full: Cloud, backup: Backu
     restored = backup()
     change = sa.update(f).where(f.c.address == 3405803777)
     full.write(change.values(project_id="d" * 32, vif_id=web["nics"][0]["id"]))
-    full.write(sa.update(tables.instance).values(updated_at=int(time.time()) + 1))
+    full.write(sa.update(tables.instance).values(updated_at=int(time.time())))
     hosts = kept(full)
     restored()
     result = rebuild(full, hosts)
@@ -348,7 +348,7 @@ def test_what_is_another_projects_is_not_given_by_a_host(full: Cloud, backup: Ba
     rows["instance_security_group"] += [{**row, "instance_id": web["id"]} for row in groups]
     rows["security_group"] += theirs["security_group"]
     rows["vif"].append({**theirs["vif"][0], "instance_uuid": web["uuid"], "position": 7})
-    rows["instance"][0]["updated_at"] = int(time.time()) + 1
+    rows["instance"][0]["updated_at"] = int(time.time())
     hosts[0]["records"][web["uuid"]] = json.dumps(record)
     restored()
     before = full.info(all_projects=True)

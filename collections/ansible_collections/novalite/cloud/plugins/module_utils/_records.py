@@ -19,7 +19,7 @@ from ._disk import layout
 from ._errors import NovaliteError
 from ._host import write_atomically
 from ._json import JsonObject
-from ._own_directory import make_own
+from ._own_directory import check_own, make_own
 
 RECORD = "record.json"  # in an instance's directory
 HOST_RECORD = "host-record.json"  # in the state directory
@@ -39,12 +39,14 @@ def write_records(
     """Write the `records` (UUID -> text) of instances that have a directory here, those of `adopted` ones, and the
     host's; return what changed. Of `shelved` ones no others of the same ledger stay.
 
-    An instance without a directory has gone meanwhile: nothing is made for it. Raises NovaliteError.
+    An instance without a directory has gone meanwhile: nothing is made for it. Raises NovaliteError, and NotOwnError
+    where somebody else may write to the state directory.
     """
+    check_own(state_dir)
     changed = []
     try:
         for directory, elsewhere in ((ADOPTED, adopted), (SHELVED, shelved)):
-            if elsewhere and os.path.lexists(state_dir):
+            if elsewhere and os.path.isdir(state_dir):
                 make_own(os.path.join(state_dir, directory), links=True)
                 paths = {uuid: _path(state_dir, directory, uuid) for uuid in sorted(elsewhere)}
                 changed += [uuid for uuid, path in paths.items() if _replace(path, elsewhere[uuid])]
@@ -55,7 +57,7 @@ def write_records(
             if os.path.isdir(os.path.dirname(path)) and _replace(path, text):
                 changed.append(uuid)
         own = os.path.join(state_dir, HOST_RECORD)
-        if host_record is not None and os.path.lexists(state_dir) and _replace(own, host_record):
+        if host_record is not None and os.path.isdir(state_dir) and _replace(own, host_record):
             changed.append(HOST_RECORD)
     except OSError as error:
         raise NovaliteError(f"{error.filename}: what the ledger says cannot be kept here: {error.strerror}") from error
