@@ -35,10 +35,10 @@ STEPS = {
     "create": {
         "Look at the compute hosts": "schedule_look_at_hosts",
         "Place the instances": "schedule_choose",
-        "Build on the compute hosts": "spawn",
+        "Build on the compute hosts, and tell the networks' other hosts": "spawn",
         "Record on the controller": None,
     },
-    "delete": {"Take it away": "reclaim", "Record that they are gone": None},
+    "delete": {"Remove the guests": "reclaim", "Record the removal": None},
 }
 SPAWN = "spawn"
 _SECRET_NAME = re.compile(r"PASSW|SECRET|TOKEN|_URL$|KEY$")

@@ -173,3 +173,11 @@ def test_destructive_playbooks_name_what_they_touch(name: str) -> None:
 def test_no_task_is_tagged() -> None:
     """The lookup playbook_variables relies on it when it refuses what would leave all tasks out."""
     assert not [path for path in YAML if re.search(r"^[ -]*tags:", path.read_text(), re.MULTILINE)]
+
+
+@pytest.mark.parametrize("path", YAML, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_of_plays_and_tasks_say_what_they_are_about(path: pathlib.Path) -> None:
+    """A run prints them without the names before them: a pronoun refers to nothing there."""
+    pronouns = re.compile(r"\b(it|them|they|these|those|this|one)\b(?! (host|ledger|release)\b)", re.I)
+    names = re.findall(r"^ *- name: ([^#\n]*)", path.read_text(), flags=re.MULTILINE)
+    assert not [name for name in names if pronouns.search(name)]

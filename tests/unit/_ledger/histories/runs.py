@@ -140,7 +140,7 @@ class Run:
         return seen
 
     def keep_records(self, hosts: t.Iterable[str]) -> None:
-        """Play "Keep on the hosts what the ledger says of their instances"."""
+        """Play "Write the hosts' records"."""
         for host in hosts:
             try:
                 kept = self.operate("host_record", host=host)
