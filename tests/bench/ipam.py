@@ -24,7 +24,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import claim_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
-from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
+from ansible_collections.novalite.cloud.plugins.modules.network import DOCUMENTATION
 from tests.support import postgresql
 
 BATCH = 1000
@@ -90,7 +91,7 @@ def _ledger(backend: str) -> t.Iterator[sa.Engine]:
 def _network(engine: sa.Engine, name: str) -> t.Any:
     """A network of 65,536 addresses, each network with its own; returns its row."""
     second = 10 + len(name)
-    asked = {**dict.fromkeys(t.cast(t.Any, ARGUMENT_SPEC)["networks"]["options"]), "name": name}
+    asked = {**dict.fromkeys(spec_of(DOCUMENTATION)["networks"]["options"]), "name": name}
     with transaction(engine) as connection:
         networks = [{**asked, "cidr": f"10.{second}.0.0/16"}]
         network(connection, {"project": None, "state": "present", "networks": networks})

@@ -17,7 +17,12 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, plain, run_operation
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import (
+    operation_of,
+    plain,
+    run_operation,
+    spec_of,
+)
 from tests.support import rows
 
 Result = dict[str, t.Any]
@@ -37,10 +42,16 @@ def sqlite(home: pathlib.Path) -> str:
     return f"sqlite:///{home}/ledger.sqlite"
 
 
+def validator(module_name: str) -> ArgumentSpecValidator:
+    """What checks a task of a controller module, and completes its arguments."""
+    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
+    spec = spec_of(module.DOCUMENTATION, getattr(module, "NO_LOG", None))
+    return ArgumentSpecValidator(spec, **getattr(module, "SPEC_RULES", {}))
+
+
 def checked(module_name: str, /, **args: t.Any) -> Result:
     """The arguments of a controller module, checked and completed as Ansible does it for a task."""
-    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **getattr(module, "SPEC_RULES", {})).validate(plain(args))
+    validated = validator(module_name).validate(plain(args))
     assert validated.error_messages == []
     return plain(validated.validated_parameters)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import pathlib
+import re
 import sys
 import types
 import typing as t
@@ -24,11 +25,14 @@ from ansible_collections.novalite.cloud.plugins.doc_fragments.ledger import Modu
 from ansible_collections.novalite.cloud.plugins.module_utils import _ledger_module
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.modules import flavor
 from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action import LedgerAction
 
 PLUGINS = pathlib.Path(_ledger_module.__file__).parents[1]
 TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
+SECRET = re.compile(r"(pass(?!ive)|secret|token|key|user_data$|ledger_url)[^.]*$")
+SECRETS = ("admin_password", "ledger_url", "password", "password_hash", "user_data")
 # these run on the hypervisor, and their actions record what they found
 DOORS = sorted(
     path.stem
@@ -133,8 +137,27 @@ def test_every_controller_module_has_its_action_operation_and_group(name: str) -
     assert issubclass(action, LedgerAction)
     assert action.module is module
     assert action.missing is None and callable(_ledger_module.operation_of(action.name()))
-    assert module.ARGUMENT_SPEC.keys().isdisjoint(_ledger_module.LEDGER_ARGUMENTS)
     assert name in groups["ledger"] and name in groups["cloud"]
+
+
+def options_of(module: types.ModuleType) -> dict[str, dict[str, t.Any]]:
+    """All options of a module, by path."""
+    own = getattr(module, "ARGUMENT_SPEC", None)  # of those that run on hosts
+    todo = [("", own or spec_of(module.DOCUMENTATION, getattr(module, "NO_LOG", None)))]
+    options: dict[str, dict[str, t.Any]] = {}
+    for path, spec in todo:
+        options |= {path + name: option for name, option in spec.items()}
+        todo += [(f"{path}{name}.", option["options"]) for name, option in spec.items() if "options" in option]
+    return options
+
+
+@pytest.mark.parametrize("path", sorted((PLUGINS / "modules").glob("*.py")), ids=lambda path: path.stem)
+def test_every_option_named_like_a_secret_says_whether_it_is_logged(path: pathlib.Path) -> None:
+    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{path.stem}")
+    options = options_of(module)
+    assert not [name for name, option in options.items() if SECRET.search(name) and "no_log" not in option]
+    assert {**getattr(module, "NO_LOG", {})}.keys() <= options.keys()
+    assert all(options[name]["no_log"] for name in options if name.rpartition(".")[2] in SECRETS)
 
 
 def test_modules_say_which_action_groups_they_are_in() -> None:

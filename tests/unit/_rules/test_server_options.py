@@ -12,22 +12,20 @@ import typing as t
 import jsonschema
 import pytest
 import yaml
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options
 from ansible_collections.novalite.cloud.plugins.module_utils._stack import document
-from ansible_collections.novalite.cloud.plugins.modules import server
 from api.jobs import kinds
+from tests.support.cloud import validator
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
-SAID_IN_DOCUMENTATION = ("type", "elements", "required", "choices", "default")
 FILES = [{"path": "/etc/motd", "content": "hello"}]
 
 
 def module_takes(entry: dict[str, t.Any]) -> bool:
-    checked = ArgumentSpecValidator(server.ARGUMENT_SPEC, **server.SPEC_RULES).validate({"servers": [entry]})
+    checked = validator("server").validate({"servers": [entry]})
     if checked.error_messages:
         return False
     try:
@@ -91,21 +89,9 @@ def test_who_takes_what(option: dict[str, t.Any], takers: tuple[bool, bool, bool
 
 
 def test_text_from_a_template_is_a_volumes_size_and_truth() -> None:
-    spec = ArgumentSpecValidator(server.ARGUMENT_SPEC, **server.SPEC_RULES)
-    checked = spec.validate({"servers": [{"name": "web", "volumes": [{"size": "3", "boot": "true"}]}]})
+    checked = validator("server").validate({"servers": [{"name": "web", "volumes": [{"size": "3", "boot": "true"}]}]})
     (request,) = server_requests.expand(checked.validated_parameters["servers"])
     assert [(volume.size_gb, volume.boot) for volume in request.volumes] == [(3, True)]
-
-
-def test_the_documentation_of_the_module_says_the_same() -> None:
-    def compare(path: str, spec: dict[str, t.Any], documented: dict[str, t.Any]) -> None:
-        assert list(spec) == list(documented), path
-        for name, option in spec.items():
-            said = {word: documented[name][word] for word in SAID_IN_DOCUMENTATION if word in documented[name]}
-            assert {word: option[word] for word in SAID_IN_DOCUMENTATION if word in option} == said, f"{path}.{name}"
-            compare(f"{path}.{name}", option.get("options", {}), documented[name].get("suboptions", {}))
-
-    compare("", server.ARGUMENT_SPEC, yaml.safe_load(server.DOCUMENTATION)["options"])
 
 
 def test_the_schema_of_a_sites_document_is_made_of_the_declaration() -> None:

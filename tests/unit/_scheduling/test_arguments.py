@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import dataclasses
 
-import yaml
-
-from ansible_collections.novalite.cloud.plugins.doc_fragments.scheduling import ModuleDocFragment
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.choices import CHOICES
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.modules import scheduler
 
+SPEC = spec_of(scheduler.DOCUMENTATION)
+
 
 def test_every_choice_that_the_module_takes_exists() -> None:
-    for name in scheduler.ARGUMENT_SPEC["choice"]["choices"]:
+    for name in SPEC["choice"]["choices"]:
         assert name == CHOICES[name].name
 
 
 def test_modules_take_every_option_of_the_scheduler() -> None:
-    fields = [field.name for field in dataclasses.fields(Options)]
-    documented = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
-    assert sorted(SCHEDULING_ARGUMENTS["options"]["options"]) == sorted(fields)
-    assert sorted(documented["options"]["suboptions"]) == sorted(fields)
-    assert sorted(documented) == sorted(SCHEDULING_ARGUMENTS)
+    """Each with the type that the scheduler works with."""
+    types = {"t.Sequence[str]": "list", "t.Mapping[str, float]": "dict", "str | None": "str"}
+    fields = {field.name: types.get(str(field.type), field.type) for field in dataclasses.fields(Options)}
+    assert {name: option["type"] for name, option in SPEC["options"]["options"].items()} == fields

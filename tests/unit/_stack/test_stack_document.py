@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.module_utils._stack import document
 from ansible_collections.novalite.cloud.plugins.module_utils._stack.document import Stack, load
 from ansible_collections.novalite.cloud.plugins.modules import (
@@ -151,11 +152,13 @@ def test_an_error_without_a_file_has_no_place() -> None:
 def test_the_schema_knows_what_the_modules_take() -> None:
     for kind, module in MODULES.items():
         section = "keypairs" if kind == "keypair" else f"{kind}s"
-        options = dict(module.ARGUMENT_SPEC[section]["options"])
+        options = dict(spec_of(module.DOCUMENTATION)[section]["options"])
         del options["name"]
         assert set(document.fields_of(kind)) == set(options), kind
     schema = document.validator().schema["$defs"]
-    specs: dict[str, t.Any] = {**server.ARGUMENT_SPEC, **security_group.ARGUMENT_SPEC, **project.ARGUMENT_SPEC}
+    specs: dict[str, t.Any] = {}
+    for module in (server, security_group, project):
+        specs |= spec_of(module.DOCUMENTATION)
     servers = set(specs["servers"]["options"])
     assert set(schema["server"]["properties"]) - {"state", "profile"} == servers
     assert set(schema["profile"]["properties"]) - {"profile"} == servers - {"count", "name"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import re
-import typing as t
 import uuid
 
 import pytest
@@ -49,10 +48,10 @@ def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_
     """Without statistics the planner takes another index, and sorts: 40 ms for an address of a /16."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import pool_claims
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network as make
-    from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
+    from ansible_collections.novalite.cloud.plugins.modules.network import DOCUMENTATION
 
-    spec: dict[str, t.Any] = ARGUMENT_SPEC
-    asked = {**dict.fromkeys(spec["networks"]["options"]), "name": "private", "cidr": "10.20.0.0/19"}
+    asked = {**dict.fromkeys(spec_of(DOCUMENTATION)["networks"]["options"]), "name": "private", "cidr": "10.20.0.0/19"}
     made = open_ledger(url=postgresql_server.create(f"plans_{uuid.uuid4().hex}"))  # one that was never analysed
     with transaction(made) as connection:
         (row,) = make(connection, {"project": None, "state": "present", "networks": [asked]})["networks"]

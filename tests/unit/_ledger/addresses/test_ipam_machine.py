@@ -24,11 +24,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
-from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
+from ansible_collections.novalite.cloud.plugins.modules.network import DOCUMENTATION
 from tests.support.clocks import standing_at
 from tests.support.rows import add_instance, add_project, add_vif
 
-NOTHING_SAID = dict.fromkeys(t.cast(t.Any, ARGUMENT_SPEC)["networks"]["options"])
+NOTHING_SAID = dict.fromkeys(spec_of(DOCUMENTATION)["networks"]["options"])
 HOSTS = ("hv1", "hv2")
 QUARANTINE = 600
 

@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_record import launch_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import launch_calls
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import without_reasons
 from ansible_collections.novalite.cloud.plugins.modules import launch_plan as plan_module
 from ansible_collections.novalite.cloud.plugins.modules import launch_record as record_module
@@ -31,7 +32,7 @@ HOSTS = [{"name": "hv1", "address": "192.0.2.1", **FACTS}, {"name": "hv2", "addr
 
 
 def called(cloud: Cloud, operation: t.Any, module: t.Any, **params: t.Any) -> dict[str, t.Any]:
-    defaults = {name: option.get("default") for name, option in module.ARGUMENT_SPEC.items()}
+    defaults = {name: option.get("default") for name, option in spec_of(module.DOCUMENTATION).items()}
     with transaction(cloud.engine) as connection:
         return t.cast("dict[str, t.Any]", operation(connection, {**defaults, "compute_hosts": HOSTS, **params}))
 

@@ -10,6 +10,7 @@ arguments and documentation.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -19,6 +20,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.common.yaml import HAS_YAML, yaml_load
 
 from ._errors import NovaliteError, UndoneError
 from ._json import Json, JsonMapping, JsonObject
@@ -30,28 +32,41 @@ Operation = t.Callable[[t.Any, Params], JsonObject]  # of SQLAlchemy's connectio
 # How often a transaction is tried that the database takes back in favour of another one's (deadlocks on PostgreSQL)
 ATTEMPTS = 5
 
-LEDGER_ARGUMENTS: JsonObject = {"home": {"type": "path"}, "ledger_url": {"type": "str", "no_log": True}}
+# What an option's documentation says that an argument spec says, too
+DOCUMENTED_WORDS = ("type", "elements", "required", "choices", "default", "aliases")
 
-# What became of servers; written out in the documentation fragment `server_outcomes`
-OUTCOME_ARGUMENTS: dict[str, t.Any] = {
-    "outcomes": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "uuids": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "choices": ["active", "error", "retry", "deleted"], "required": True},
-            "host": {"type": "str"},
-            "reason": {"type": "str"},
-            "power_state": {"type": "int"},
-            "trip": {"type": "dict"},
-            "facts": {"type": "dict"},
-            "silent": {"type": "list", "elements": "dict", "default": []},
-        },
-    },
-    "plans": {"type": "dict", "default": {}},
-    "alone": {"type": "bool", "default": True},
-}
+
+def spec_of(documentation: str, no_log: t.Mapping[str, bool] | None = None) -> JsonObject:
+    """Make the argument spec of a controller module from its DOCUMENTATION and the fragments which that extends.
+
+    `no_log` has what documentation has no word for, by the option's path, such as `users.password`; False for a name
+    that Ansible would take for a secret's.
+    """
+    document = yaml_load(documentation)
+    options: JsonObject = document.get("options", {})
+    for fragment in document.get("extends_documentation_fragment", ()):
+        for name, option in _of_fragment(fragment).items():
+            options[name] = {**option, **options.get(name, {})}
+    return _spec(options, {"ledger_url": True, **(no_log or {})}, "")
+
+
+@functools.cache
+def _of_fragment(slug: str) -> JsonObject:
+    """The options of a documentation fragment: `<collection>.<file>`, or `<collection>.<file>.<part>`."""
+    name, part = [*slug.split(".")[2:], "documentation"][:2]
+    file = importlib.import_module(f"{__package__.rpartition('.')[0]}.doc_fragments.{name}")
+    return t.cast(JsonObject, yaml_load(getattr(file.ModuleDocFragment, part.upper())).get("options", {}))
+
+
+def _spec(options: JsonMapping, no_log: t.Mapping[str, bool], path: str) -> JsonObject:
+    spec: JsonObject = {}
+    for name, option in options.items():
+        spec[name] = {word: option[word] for word in DOCUMENTED_WORDS if word in option}
+        if path + name in no_log:
+            spec[name]["no_log"] = no_log[path + name]
+        if "suboptions" in option:
+            spec[name]["options"] = _spec(option["suboptions"], no_log, f"{path}{name}.")
+    return spec
 
 
 def operation_of(name: str) -> Operation:
@@ -137,11 +152,14 @@ def check_changeable(home: str | None, url: str | None) -> None:
         raise refusal
 
 
-def run_module(name: str, argument_spec: JsonMapping, **rules: Json) -> None:
-    """`main()` of the controller module `name`. `rules` are AnsibleModule's: required_if, mutually_exclusive, ..."""
-    module = AnsibleModule(argument_spec={**argument_spec, **LEDGER_ARGUMENTS}, supports_check_mode=True, **rules)
+def run_module(documentation: str, no_log: t.Mapping[str, bool] | None = None, **rules: Json) -> None:
+    """`main()` of the controller module with this DOCUMENTATION. `no_log` is spec_of()'s; `rules` are AnsibleModule's:
+    required_if, mutually_exclusive, ..."""
+    if not HAS_YAML:
+        AnsibleModule({}).fail_json(msg=missing_required_lib("PyYAML"))
+    module = AnsibleModule(argument_spec=spec_of(documentation, no_log), supports_check_mode=True, **rules)
     try:
-        operation = operation_of(name)
+        operation = operation_of(yaml_load(documentation)["module"])
     except ImportError as error:
         module.fail_json(msg=missing_required_lib(error.name or "SQLAlchemy"))
     try:

@@ -100,24 +100,9 @@ aggregates:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "aggregates": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "zone": {"type": "str"},
-            "metadata": {"type": "dict"},
-            "hosts": {"type": "list", "elements": "str"},
-        },
-    },
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("aggregate", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

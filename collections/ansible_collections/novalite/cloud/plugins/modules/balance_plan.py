@@ -94,17 +94,10 @@ msg:
 """
 
 from ..module_utils._ledger_module import run_module
-from ..module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
-
-ARGUMENT_SPEC: dict = {
-    "max_moves": {"type": "int", "default": 20},
-    "min_gain": {"type": "float", "default": 0.001},
-    **SCHEDULING_ARGUMENTS,
-}
 
 
 def main() -> None:
-    run_module("balance_plan", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -58,11 +58,9 @@ svg:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {"server": {"type": "str", "required": True}, "project": {"type": "str", "default": "demo"}}
-
 
 def main() -> None:
-    run_module("call_diagram", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

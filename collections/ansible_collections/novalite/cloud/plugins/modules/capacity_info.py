@@ -98,20 +98,10 @@ msg:
 """
 
 from ..module_utils._ledger_module import run_module
-from ..module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
-
-ARGUMENT_SPEC: dict = {
-    "project": {"type": "str", "default": "demo"},
-    "flavor": {"type": "str", "required": True},
-    "image": {"type": "str"},
-    "availability_zone": {"type": "str"},
-    "requirements": {"type": "str"},
-    **SCHEDULING_ARGUMENTS,
-}
 
 
 def main() -> None:
-    run_module("capacity_info", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

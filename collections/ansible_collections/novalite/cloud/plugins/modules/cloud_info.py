@@ -73,11 +73,9 @@ dot:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {"project": {"type": "str"}, "picture": {"type": "bool", "default": False}}
-
 
 def main() -> None:
-    run_module("cloud_info", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -363,7 +363,7 @@ ARGUMENT_SPEC = {
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     "shared_routes": {"type": "list", "elements": "str", "default": []},
-    # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    # As in the documentation fragment `ledger`, of which a hypervisor can make nothing.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
 }

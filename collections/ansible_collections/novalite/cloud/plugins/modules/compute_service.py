@@ -71,15 +71,9 @@ compute_hosts:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "hosts": {"type": "list", "elements": "str", "required": True},
-    "enabled": {"type": "bool", "required": True},
-    "disabled_reason": {"type": "str"},
-}
-
 
 def main() -> None:
-    run_module("compute_service", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -92,17 +92,9 @@ report:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "corrections": {"type": "list", "elements": "dict", "default": []},
-    "deletions": {"type": "list", "elements": "dict", "default": []},
-    "hosts": {"type": "dict", "default": {}},
-    "failures": {"type": "list", "elements": "str", "default": []},
-    "repaired": {"type": "bool", "default": True},
-}
-
 
 def main() -> None:
-    run_module("drift_report", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -45,11 +45,9 @@ hosts:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {"hosts": {"type": "list", "elements": "str"}}
-
 
 def main() -> None:
-    run_module("firewall_plan", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -61,11 +61,9 @@ msg:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC: dict = {"instances": {"type": "list", "elements": "dict", "required": True}}
-
 
 def main() -> None:
-    run_module("fixed_ip", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -132,27 +132,9 @@ flavors:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "flavors": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "vcpus": {"type": "int"},
-            "memory_mb": {"type": "int"},
-            "root_gb": {"type": "int"},
-            "ephemeral_gb": {"type": "int"},
-            "swap_mb": {"type": "int"},
-            "extra_specs": {"type": "dict"},
-        },
-    },
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("flavor", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -134,25 +134,9 @@ holders:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "project": {"type": "str", "default": "demo"},
-    "floating_ips": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "address": {"type": "str"},
-            "pool": {"type": "str"},
-            "server": {"type": "str"},
-            "fixed_ip": {"type": "str"},
-        },
-    },
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("floating_ip", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

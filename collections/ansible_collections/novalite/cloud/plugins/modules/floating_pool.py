@@ -87,24 +87,9 @@ floating_pools:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "floating_pools": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "cidr": {"type": "str"},
-            "addresses": {"type": "list", "elements": "str"},
-            "interface": {"type": "str"},
-        },
-    },
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("floating_pool", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

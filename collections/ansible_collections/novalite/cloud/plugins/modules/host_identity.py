@@ -70,18 +70,11 @@ behind:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "state": {"type": "str", "choices": ["compared", "renamed"], "default": "compared"},
-    "machines": {"type": "dict", "required": True},
-    "replaced": {"type": "list", "elements": "str", "default": []},
-    "name": {"type": "str"},
-    "new_name": {"type": "str"},
-}
-SPEC_RULES = {"required_if": [("state", "renamed", ("name", "new_name"))]}
+SPEC_RULES: dict = {"required_if": [("state", "renamed", ("name", "new_name"))]}
 
 
 def main() -> None:
-    run_module("host_identity", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module(DOCUMENTATION, **SPEC_RULES)
 
 
 if __name__ == "__main__":

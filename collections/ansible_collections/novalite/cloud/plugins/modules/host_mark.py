@@ -81,7 +81,7 @@ ARGUMENT_SPEC = {
     "former": {"type": "str"},
     "expected": {"type": "dict"},
     "state_dir": {"type": "path", "default": STATE_DIR},
-    # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    # As in the documentation fragment `ledger`, of which a hypervisor can make nothing.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
 }

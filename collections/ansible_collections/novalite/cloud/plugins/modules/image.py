@@ -160,32 +160,9 @@ files:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "images": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "source": {"type": "str"},
-            "disk_format": {"type": "str", "choices": ["raw", "qcow2"]},
-            "checksum": {"type": "str"},
-            "any_content": {"type": "bool", "default": False},
-            "kernel": {"type": "raw"},
-            "ramdisk": {"type": "raw"},
-            "cmdline": {"type": "str"},
-            "min_disk_gb": {"type": "int"},
-            "min_ram_mb": {"type": "int"},
-            "properties": {"type": "dict"},
-        },
-    },
-    "project": {"type": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("image", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -77,21 +77,11 @@ keypairs:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "keypairs": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "no_log": False,
-        "options": {"name": {"type": "str", "required": True}, "public_key": {"type": "str", "no_log": False}},
-    },
-    "project": {"type": "str", "default": "demo"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
+NO_LOG = {"keypairs": False, "keypairs.public_key": False}
 
 
 def main() -> None:
-    run_module("keypair", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION, NO_LOG)
 
 
 if __name__ == "__main__":

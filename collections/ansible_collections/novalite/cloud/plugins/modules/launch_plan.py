@@ -130,24 +130,11 @@ targets:
   sample: {"build": ["hv1"], "peers": ["hv2"], "controller": ["localhost"]}
 """
 
-from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
-from ..module_utils._scheduling.arguments import CHOICE_ARGUMENTS, SCHEDULING_ARGUMENTS
-
-ARGUMENT_SPEC: dict = {
-    "instances": {"type": "list", "elements": "dict", "default": []},
-    "existing": {"type": "list", "elements": "dict", "default": []},
-    "alone": {"type": "bool", "default": True},
-    "hosts": {"type": "list", "elements": "str"},
-    "max_age": {"type": "int", "default": 60},
-    "state_dir": {"type": "path", "default": STATE_DIR},
-    **CHOICE_ARGUMENTS,
-    **SCHEDULING_ARGUMENTS,
-}
 
 
 def main() -> None:
-    run_module("launch_plan", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -77,21 +77,11 @@ targets:
   sample: {"build": ["hv2"], "peers": ["hv1"], "controller": ["localhost"]}
 """
 
-from ..module_utils._host import STATE_DIR
-from ..module_utils._ledger_module import OUTCOME_ARGUMENTS, run_module
-from ..module_utils._scheduling.arguments import CHOICE_ARGUMENTS, SCHEDULING_ARGUMENTS
-
-ARGUMENT_SPEC: dict = {
-    "launch": {"type": "dict", "required": True},
-    "state_dir": {"type": "path", "default": STATE_DIR},
-    **OUTCOME_ARGUMENTS,
-    **CHOICE_ARGUMENTS,
-    **SCHEDULING_ARGUMENTS,
-}
+from ..module_utils._ledger_module import run_module
 
 
 def main() -> None:
-    run_module("launch_record", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

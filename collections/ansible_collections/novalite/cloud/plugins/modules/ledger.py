@@ -135,19 +135,11 @@ before:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "operation": {"type": "str", "choices": ["info", "backup", "export", "restore", "migrate"], "default": "info"},
-    "file": {"type": "path"},
-    "force": {"type": "bool", "default": False},
-    "keep": {"type": "int", "default": 14},
-    "archive_days": {"type": "int"},
-    "revision": {"type": "str"},
-}
 SPEC_RULES: dict = {"required_if": [("operation", "restore", ["file"])]}
 
 
 def main() -> None:
-    run_module("ledger", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module(DOCUMENTATION, **SPEC_RULES)
 
 
 if __name__ == "__main__":

@@ -85,11 +85,9 @@ msg:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {"build_timeout": {"type": "int", "default": 600}}
-
 
 def main() -> None:
-    run_module("ledger_heal", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -130,28 +130,9 @@ lost:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "hosts": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "records": {"type": "dict", "required": True},
-            "host_record": {"type": "str"},
-            "marks": {"type": "dict"},
-            "found": {"type": "dict", "required": True},
-        },
-    },
-    "refused": {"type": "dict"},
-    "silent": {"type": "list", "elements": "str", "default": []},
-    "partial": {"type": "bool", "default": False},
-    "ledger": {"type": "str"},
-}
-
 
 def main() -> None:
-    run_module("ledger_rebuild", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

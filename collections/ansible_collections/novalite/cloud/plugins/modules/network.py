@@ -271,44 +271,9 @@ networks:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "networks": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "cidr": {"type": "str"},
-            "gateway": {"type": "str"},
-            "cidr_v6": {"type": "str"},
-            "gateway_v6": {"type": "str"},
-            "bridge": {"type": "str"},
-            "bridge_interface": {"type": "str"},
-            "manager": {"type": "str", "choices": ["flat", "flat_dhcp", "vlan", "vxlan"]},
-            "vlan": {"type": "int"},
-            "vni": {"type": "int"},
-            "isolated": {"type": "bool"},
-            "snat": {"type": "bool"},
-            "ntp": {"type": "list", "elements": "str"},
-            "ipv6_mode": {"type": "str", "choices": ["eui64", "stable-privacy"]},
-            "port_security_enabled": {"type": "bool"},
-            "allow_project_net_traffic": {"type": "bool"},
-            "dhcp": {"type": "bool"},
-            "dns": {"type": "list", "elements": "str"},
-            "domain": {"type": "str"},
-            "mtu": {"type": "int"},
-            "reserved": {"type": "list", "elements": "str"},
-            "lease_seconds": {"type": "int"},
-            "quarantine_seconds": {"type": "int"},
-        },
-    },
-    "project": {"type": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("network", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -49,17 +49,11 @@ hosts:
   sample: {"hv1": {"filters": [], "dhcp_networks": [], "domains": []}}
 """
 
-from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
-
-ARGUMENT_SPEC = {
-    "ports": {"type": "list", "elements": "str", "required": True},
-    "state_dir": {"type": "path", "default": STATE_DIR},
-}
 
 
 def main() -> None:
-    run_module("port_plan", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

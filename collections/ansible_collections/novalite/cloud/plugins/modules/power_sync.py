@@ -69,20 +69,9 @@ followed:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "observed": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "domains": {"type": "list", "elements": "dict", "required": True},
-            "updated_at": {"type": "dict", "required": True},
-        },
-    }
-}
-
 
 def main() -> None:
-    run_module("power_sync", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

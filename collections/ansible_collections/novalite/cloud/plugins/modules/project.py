@@ -93,19 +93,9 @@ projects:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "projects": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {"name": {"type": "str", "required": True}, "quotas": {"type": "raw"}},
-    },
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("project", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -92,20 +92,9 @@ msg:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "source": {"type": "str", "required": True},
-    "destination": {"type": "str", "required": True},
-    "protocol": {"type": "str", "default": "tcp"},
-    "port": {"type": "int"},
-    "icmp_code": {"type": "int"},
-    "trace": {"type": "bool", "default": False},
-    "walks": {"type": "list", "elements": "dict", "default": []},
-    "project": {"type": "str", "default": "demo"},
-}
-
 
 def main() -> None:
-    run_module("reachability", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

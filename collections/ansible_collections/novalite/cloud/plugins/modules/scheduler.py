@@ -154,17 +154,10 @@ msg:
 """
 
 from ..module_utils._ledger_module import run_module
-from ..module_utils._scheduling.arguments import CHOICE_ARGUMENTS, SCHEDULING_ARGUMENTS
-
-ARGUMENT_SPEC: dict = {
-    "instances": {"type": "list", "elements": "dict", "required": True},
-    **CHOICE_ARGUMENTS,
-    **SCHEDULING_ARGUMENTS,
-}
 
 
 def main() -> None:
-    run_module("scheduler", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

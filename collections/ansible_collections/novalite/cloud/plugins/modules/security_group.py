@@ -144,39 +144,9 @@ hosts:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "security_groups": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "description": {"type": "str"},
-            "rules": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "direction": {"type": "str", "choices": ["ingress", "egress"], "default": "ingress"},
-                    "protocol": {"type": "str", "required": True},
-                    "port_min": {"type": "int"},
-                    "port_max": {"type": "int"},
-                    "icmp_type": {"type": "int"},
-                    "icmp_code": {"type": "int"},
-                    "cidr": {"type": "str"},
-                    "ethertype": {"type": "str", "choices": ["IPv4", "IPv6"]},
-                    "remote_group": {"type": "str"},
-                },
-            },
-        },
-    },
-    "project": {"type": "str", "default": "demo"},
-    "plan": {"type": "bool", "default": False},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("security_group", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -54,15 +54,9 @@ dot:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "project": {"type": "str", "default": "demo"},
-    "all_projects": {"type": "bool", "default": False},
-    "picture": {"type": "bool", "default": False},
-}
-
 
 def main() -> None:
-    run_module("security_group_info", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -255,68 +255,9 @@ request_id:
   type: str
 """
 
-from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "action": {
-        "type": "str",
-        "choices": [
-            "stop",
-            "start",
-            "reboot",
-            "pause",
-            "unpause",
-            "suspend",
-            "resume",
-            "rescue",
-            "unrescue",
-            "rebuild",
-            "createImage",
-            "shelve",
-            "shelveOffload",
-            "unshelve",
-            "lock",
-            "unlock",
-            "console",
-        ],
-        "required": True,
-    },
-    "project": {"type": "str", "default": "demo"},
-    "servers": {"type": "list", "elements": "raw"},
-    "uuids": {"type": "list", "elements": "str"},
-    "hard": {"type": "bool", "default": False},
-    "request": {
-        "type": "dict",
-        "options": {
-            "image": {"type": "str"},
-            "admin_password": {"type": "str", "no_log": True},
-            "key": {"type": "str", "no_log": False},
-            "metadata": {"type": "dict"},
-            "user_data": {"type": "str", "no_log": True},
-            "user_data_encoding": {"type": "str", "choices": ["text", "base64"]},
-            "files": {"type": "list", "elements": "dict", "no_log": True},
-            "image_name": {"type": "str"},
-            "properties": {"type": "dict"},
-            "availability_zone": {"type": "str"},
-            "host": {"type": "str"},
-        },
-    },
-    "reason": {"type": "str"},
-    "takeover": {"type": "bool", "default": False},
-    "action_timeout": {"type": "int", "default": 600},
-    "state_dir": {"type": "path", "default": STATE_DIR},
-    "outcomes": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "host": {"type": "str", "required": True},
-            "results": {"type": "list", "elements": "dict", "default": []},
-            "error": {"type": "str"},
-        },
-    },
-    "plans": {"type": "dict", "default": {}},
-}
+NO_LOG = {"request.admin_password": True, "request.files": True, "request.key": False, "request.user_data": True}
 SPEC_RULES: dict = {
     "required_one_of": [("servers", "uuids", "outcomes")],
     "mutually_exclusive": [("servers", "uuids", "outcomes")],
@@ -324,7 +265,7 @@ SPEC_RULES: dict = {
 
 
 def main() -> None:
-    run_module("server_action", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module(DOCUMENTATION, NO_LOG, **SPEC_RULES)
 
 
 if __name__ == "__main__":

@@ -95,21 +95,11 @@ request_id:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC: dict = {
-    "state": {"type": "str", "choices": ["adopted", "released"], "default": "adopted"},
-    "project": {"type": "str", "default": "demo"},
-    "name": {"type": "str"},
-    "host": {"type": "str"},
-    "domain": {"type": "dict"},
-    "flavor": {"type": "str"},
-    "network": {"type": "str"},
-    "address": {"type": "str"},
-}
 SPEC_RULES: dict = {"required_if": [("state", "adopted", ["host", "domain"]), ("state", "released", ["name"])]}
 
 
 def main() -> None:
-    run_module("server_adopt", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module(DOCUMENTATION, **SPEC_RULES)
 
 
 if __name__ == "__main__":

@@ -96,24 +96,9 @@ server_groups:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "project": {"type": "str", "default": "demo"},
-    "server_groups": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "policy": {"type": "str", "choices": ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"]},
-            "max_server_per_host": {"type": "int"},
-        },
-    },
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("server_group", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -75,19 +75,9 @@ servers:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "name": {"type": "str"},
-    "names": {"type": "list", "elements": "str"},
-    "project": {"type": "str"},
-    "all_projects": {"type": "bool", "default": False},
-    "host": {"type": "str"},
-    "deleted": {"type": "bool", "default": False},
-    "actions": {"type": "bool", "default": False},
-}
-
 
 def main() -> None:
-    run_module("server_info", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

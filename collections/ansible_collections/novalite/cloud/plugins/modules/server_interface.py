@@ -126,43 +126,16 @@ errors:
   elements: dict
 """
 
-from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "project": {"type": "str", "default": "demo"},
-    "interfaces": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "server": {"type": "str", "required": True},
-            "network": {"type": "str"},
-            "port": {"type": "str"},
-            "fixed_ip": {"type": "str"},
-        },
-    },
-    "uuids": {"type": "list", "elements": "str"},
-    "state_dir": {"type": "path", "default": STATE_DIR},
-    "plans": {"type": "dict"},
-    "outcomes": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "host": {"type": "str", "required": True},
-            "results": {"type": "list", "elements": "dict"},
-            "error": {"type": "str"},
-        },
-    },
-}
-SPEC_RULES = {
+SPEC_RULES: dict = {
     "required_one_of": [("interfaces", "uuids", "outcomes")],
     "mutually_exclusive": [("interfaces", "uuids", "outcomes")],
 }
 
 
 def main() -> None:
-    run_module("server_interface", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module(DOCUMENTATION, **SPEC_RULES)
 
 
 if __name__ == "__main__":

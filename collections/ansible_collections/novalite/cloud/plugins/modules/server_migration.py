@@ -228,60 +228,13 @@ failures:
   elements: dict
 """
 
-from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "state": {"type": "str", "choices": ["begin", "commit", "end", "interrupted", "resolve"], "default": "begin"},
-    "action": {
-        "type": "str",
-        "choices": ["resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate"],
-        "required": True,
-    },
-    "project": {"type": "str", "default": "demo"},
-    "servers": {"type": "list", "elements": "raw"},
-    "uuids": {"type": "list", "elements": "str"},
-    "from_host": {"type": "str"},
-    "returning_to": {"type": "str"},
-    "begin_uuids": {"type": "list", "elements": "str"},
-    "vm_states": {"type": "list", "elements": "str"},
-    "flavor": {"type": "str"},
-    "host": {"type": "str"},
-    "same_host": {"type": "str", "choices": ["allowed", "never", "only"]},
-    "limit_to": {"type": "list", "elements": "str"},
-    "reason": {"type": "str"},
-    "compute_hosts": {"type": "list", "elements": "dict", "default": []},
-    "options": {"type": "dict", "default": {}},
-    "service_down_time": {"type": "int"},
-    "takeover": {"type": "bool", "default": False},
-    "action_timeout": {"type": "int", "default": 600},
-    "state_dir": {"type": "path", "default": STATE_DIR},
-    "moves": {"type": "list", "elements": "dict", "default": []},
-    "before": {"type": "dict", "default": {}},
-    "parts": {
-        "type": "list",
-        "elements": "str",
-        "choices": ["from_host", "to_host"],
-        "default": ["from_host", "to_host"],
-    },
-    "outcomes": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "host": {"type": "str", "required": True},
-            "error": {"type": "str"},
-            "done": {"type": "list", "elements": "str", "default": []},
-            "here": {"type": "list", "elements": "str", "default": []},
-            "domains": {"type": "list", "elements": "dict", "default": []},
-        },
-    },
-}
 SPEC_RULES: dict = {"mutually_exclusive": [("servers", "uuids", "from_host", "returning_to", "begin_uuids")]}
 
 
 def main() -> None:
-    run_module("server_migration", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module(DOCUMENTATION, **SPEC_RULES)
 
 
 if __name__ == "__main__":

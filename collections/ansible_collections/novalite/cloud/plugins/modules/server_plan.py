@@ -73,21 +73,11 @@ targets:
   sample: {"build": ["hv1"], "peers": ["hv2"], "controller": ["localhost"]}
 """
 
-from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
-
-ARGUMENT_SPEC = {
-    "instances": {"type": "list", "elements": "dict", "default": []},
-    "existing": {"type": "list", "elements": "dict", "default": []},
-    "leaving": {"type": "list", "elements": "dict", "default": []},
-    "compute_hosts": {"type": "list", "elements": "dict", "default": []},
-    "network_hosts": {"type": "list", "elements": "str", "default": []},
-    "state_dir": {"type": "path", "default": STATE_DIR},
-}
 
 
 def main() -> None:
-    run_module("server_plan", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -79,24 +79,9 @@ hosts:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "servers": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "security_groups": {"type": "list", "elements": "str", "required": True},
-        },
-    },
-    "exclusive": {"type": "bool", "default": False},
-    "project": {"type": "str", "default": "demo"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("server_security_groups", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

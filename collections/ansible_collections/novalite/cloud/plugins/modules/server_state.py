@@ -79,13 +79,11 @@ failures:
   elements: str
 """
 
-from ..module_utils._ledger_module import OUTCOME_ARGUMENTS, run_module
-
-ARGUMENT_SPEC = {**OUTCOME_ARGUMENTS, "max_attempts": {"type": "int", "default": 3}}
+from ..module_utils._ledger_module import run_module
 
 
 def main() -> None:
-    run_module("server_state", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

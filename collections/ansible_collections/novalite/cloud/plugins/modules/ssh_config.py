@@ -78,17 +78,9 @@ access:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "path": {"type": "path"},
-    "group": {"type": "str"},
-    "identity_file": {"type": "path"},
-    "forget": {"type": "list", "elements": "str", "default": []},
-    "servers": {"type": "list", "elements": "dict", "default": []},
-}
-
 
 def main() -> None:
-    run_module("ssh_config", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

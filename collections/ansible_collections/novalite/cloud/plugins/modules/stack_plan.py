@@ -169,19 +169,11 @@ has_secrets:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "path": {"type": "path"},
-    "document": {"type": "dict"},
-    "phase": {"type": "str", "choices": ["plan", "records", "removals"], "default": "plan"},
-    "replace": {"type": "bool", "default": False},
-    "prune": {"type": "bool"},
-    "takeover": {"type": "bool", "default": False},
-}
 SPEC_RULES: dict = {"required_one_of": [("path", "document")]}
 
 
 def main() -> None:
-    run_module("stack_plan", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module(DOCUMENTATION, **SPEC_RULES)
 
 
 if __name__ == "__main__":

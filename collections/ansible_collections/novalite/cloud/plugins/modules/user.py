@@ -141,40 +141,11 @@ users:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "users": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "password": {"type": "str", "no_log": True},
-            "update_password": {
-                "type": "str",
-                "choices": ["always", "on_create"],
-                "default": "always",
-                "no_log": False,
-            },
-            "enabled": {"type": "bool"},
-            "description": {"type": "str"},
-            "email": {"type": "str"},
-            "default_project": {"type": "str"},
-            "roles": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "project": {"type": "str", "required": True},
-                    "role": {"type": "str", "choices": ["reader", "member", "manager", "admin"], "required": True},
-                },
-            },
-        },
-    },
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
+NO_LOG = {"users.password": True, "users.update_password": False}
 
 
 def main() -> None:
-    run_module("user", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION, NO_LOG)
 
 
 if __name__ == "__main__":

@@ -127,43 +127,9 @@ begun:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "project": {"type": "str", "default": "demo"},
-    "volumes": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "size": {"type": "int"},
-            "type": {"type": "str"},
-            "image": {"type": "str"},
-            "snapshot": {"type": "str"},
-            "source_volume": {"type": "str"},
-            "host": {"type": "str"},
-            "availability_zone": {"type": "str"},
-            "description": {"type": "str"},
-            "metadata": {"type": "dict"},
-            "bootable": {"type": "bool"},
-            "readonly": {"type": "bool"},
-        },
-    },
-    "types": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "backend": {"type": "str", "choices": ["file", "lvm", "nfs"], "default": "file"},
-            "options": {"type": "dict"},
-            "description": {"type": "str"},
-        },
-    },
-    "limit_to": {"type": "list", "elements": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    run_module("volume", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

@@ -113,34 +113,11 @@ errors:
   elements: dict
 """
 
-from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
-
-ARGUMENT_SPEC = {
-    "project": {"type": "str", "default": "demo"},
-    "volumes": {"type": "list", "elements": "str"},
-    "attachments": {"type": "list", "elements": "raw"},
-    "snapshots": {"type": "list", "elements": "raw"},
-    "uploads": {"type": "list", "elements": "dict"},
-    "limit_to": {"type": "list", "elements": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "takeover": {"type": "bool", "default": False},
-    "plans": {"type": "dict"},
-    "outcomes": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "host": {"type": "str", "required": True},
-            "results": {"type": "list", "elements": "dict", "default": []},
-            "error": {"type": "str"},
-        },
-    },
-    "state_dir": {"type": "path", "default": STATE_DIR},
-}
 
 
 def main() -> None:
-    run_module("volume_action", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

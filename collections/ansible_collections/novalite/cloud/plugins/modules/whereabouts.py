@@ -72,15 +72,9 @@ refusals:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "seen": {"type": "dict", "required": True},
-    "accept": {"type": "list", "elements": "str", "default": []},
-    "rehearsal": {"type": "dict"},
-}
-
 
 def main() -> None:
-    run_module("whereabouts", ARGUMENT_SPEC)
+    run_module(DOCUMENTATION)
 
 
 if __name__ == "__main__":

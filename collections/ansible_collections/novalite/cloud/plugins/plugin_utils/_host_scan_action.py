@@ -30,7 +30,7 @@ class HostLedgerAction(TripAction, LedgerAction):
     def options(self, tmp: str | None, task_vars: JsonObject | None) -> JsonObject:
         """The task's options, validated."""
         ActionBase.run(self, tmp, task_vars)
-        return t.cast(JsonObject, self.validate_argument_spec(argument_spec=self.module.ARGUMENT_SPEC)[1])
+        return t.cast(JsonObject, self.validate_argument_spec(argument_spec=self.spec)[1])
 
     def ask_ledger(self, params: JsonMapping, where: JsonMapping) -> JsonObject:
         """The operation's result, or `failed` and `msg`. The ledger is `where`, and its URL, which holds a password, no

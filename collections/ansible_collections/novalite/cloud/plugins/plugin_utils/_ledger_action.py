@@ -17,7 +17,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
-from ..module_utils._ledger_module import LEDGER_ARGUMENTS, Judge, operation_of, plain, run_operation
+from ..module_utils._ledger_module import Judge, operation_of, plain, run_operation, spec_of
 from ..module_utils._model import yaml_types
 from . import _decision_log, _home, _reach
 
@@ -27,12 +27,14 @@ class LedgerAction(ActionBase):
 
     A module process costs 0.2 s, and importing SQLAlchemy in it 0.3 s more. Ansible's strategy loads an action plug-in
     in the parent of all workers, so here the import is paid once a playbook. `plugins/action/<name>.py` is a link to
-    ledger.py there, or a subclass of its own, whose `module` holds ARGUMENT_SPEC, and SPEC_RULES if there are any.
+    ledger.py there, or a subclass of its own, whose `module` holds DOCUMENTATION, and NO_LOG and SPEC_RULES if it needs
+    them.
 
     The operation is found by the module's name.
     """
 
     module: types.ModuleType
+    spec: t.ClassVar[JsonObject]  # made of the documentation once, in the parent of all workers
     missing: t.ClassVar[str | None] = None  # what the controller lacks for the operation
 
     _requires_connection = False
@@ -42,6 +44,8 @@ class LedgerAction(ActionBase):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if hasattr(cls, "module"):  # not in a base
+            spec = getattr(cls.module, "ARGUMENT_SPEC", None)  # of those that run on hosts, where no YAML is read
+            cls.spec = spec or spec_of(cls.module.DOCUMENTATION, getattr(cls.module, "NO_LOG", None))
             try:
                 operation_of(cls.name())
             except ImportError as error:
@@ -64,13 +68,12 @@ class LedgerAction(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
-        spec = {**self.module.ARGUMENT_SPEC, **LEDGER_ARGUMENTS}
         rules = getattr(self.module, "SPEC_RULES", {})
         try:
-            self.refuse_converted(spec)
+            self.refuse_converted(self.spec)
         except NovaliteError as error:
             raise AnsibleActionFail(str(error)) from error
-        validated = ArgumentSpecValidator(spec, **rules).validate(plain(self._task.args))
+        validated = ArgumentSpecValidator(self.spec, **rules).validate(plain(self._task.args))
         if validated.error_messages:
             raise AnsibleActionFail(remove_values("; ".join(validated.error_messages), validated._no_log_values))
         task_vars = task_vars or {}
@@ -97,7 +100,7 @@ class LedgerAction(ActionBase):
         reach = task_vars.get("novalite_limit")  # set by the lookup plug-in playbook_variables
         if reach is None:
             return self.operate(params)
-        if "limit_to" in self.module.ARGUMENT_SPEC:
+        if "limit_to" in self.spec:
             chosen = params["limit_to"]
             params["limit_to"] = [host for host in reach if chosen is None or host in chosen]
         warnings: list[str] = []

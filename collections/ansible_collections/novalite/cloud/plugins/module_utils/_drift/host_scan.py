@@ -54,7 +54,7 @@ ARGUMENT_SPEC = {
             "accepted": {"type": "list", "elements": "dict", "default": []},
         },
     },
-    # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    # As in the documentation fragment `ledger`, of which a hypervisor can make nothing.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
 }

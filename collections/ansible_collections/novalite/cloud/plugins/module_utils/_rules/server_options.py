@@ -1,8 +1,9 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of a server, declared once for all who take it: the arguments of module `server` (and with them the variables
-of playbooks), /v1's JSON Schema of a server, and the one of a site's document for servers and profiles.
+"""Options of a server, declared once for all who take it: the documentation of module `server`, of which its arguments
+are made (and with them the variables of playbooks), /v1's JSON Schema of a server, and the one of a site's document for
+servers and profiles.
 
 Limits are those of whoever records the server, so that a door refuses early what could not be carried out.
 """
@@ -12,9 +13,9 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from .._json import JsonObject
+from .._json import Json, JsonObject
 
-Schema = JsonObject  # a JSON Schema, or an argument_spec of Ansible's
+Schema = JsonObject  # a JSON Schema, or the options block of a module's documentation
 
 MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
 MAX_NICS = 10
@@ -56,17 +57,17 @@ class Option:
     def secret(self) -> bool:
         return bool(self.no_log) or any(option.secret for option in self.suboptions)
 
-    def argument(self) -> Schema:
-        """The option in an argument_spec."""
+    def documented(self, texts: t.Mapping[str, Json], path: str) -> Schema:
+        """The option in the documentation of a module. `texts` are descriptions by path, such as `files.content`."""
         fields = {
             "elements": self.kind == "list" and self.elements,
             "required": self.required,
             "choices": list(self.choices),
             "default": self.default,
-            "options": self.elements == "dict" and argument_spec(self.suboptions),
+            "suboptions": self.elements == "dict" and documented(self.suboptions, texts, f"{path}."),
         }
-        spec: Schema = {"type": self.module or self.kind, **{key: value for key, value in fields.items() if value}}
-        return spec if self.no_log is None else {**spec, "no_log": self.no_log}
+        words = {key: value for key, value in fields.items() if value}
+        return {"description": texts[path], "type": self.module or self.kind, **words}
 
     def schema(self, site: bool) -> Schema:
         """The option in a JSON Schema: of /v1, or of a site's document. Only there metadata can be taken back, and any
@@ -92,8 +93,19 @@ class Option:
         return schema
 
 
-def argument_spec(options: t.Iterable[Option]) -> Schema:
-    return {option.name: option.argument() for option in options}
+def documented(options: t.Iterable[Option], texts: t.Mapping[str, Json], path: str = "") -> Schema:
+    """The options block of a module's documentation, of which its argument spec is made."""
+    return {option.name: option.documented(texts, path + option.name) for option in options}
+
+
+def no_log(options: t.Iterable[Option], path: str) -> dict[str, bool]:
+    """What is said of secrecy, which documentation has no word for, by the option's path."""
+    said: dict[str, bool] = {}
+    for option in options:
+        if option.no_log is not None:
+            said[path + option.name] = option.no_log
+        said.update(no_log(option.suboptions, f"{path}{option.name}."))
+    return said
 
 
 def closed(options: t.Sequence[Option], site: bool) -> Schema:
