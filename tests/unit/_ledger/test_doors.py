@@ -167,8 +167,9 @@ def test_modules_say_which_action_groups_they_are_in() -> None:
         module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{path.stem}")
         documents = [yaml.safe_load(module.DOCUMENTATION)]
         for name in documents[0].get("extends_documentation_fragment", ()):
-            if name.startswith("novalite.cloud.ledger."):
-                documents.append(yaml.safe_load(getattr(LedgerFragment, name.rpartition(".")[2].upper())))
+            if name.startswith("novalite.cloud.ledger"):
+                part = name.removeprefix("novalite.cloud.ledger").lstrip(".") or "documentation"
+                documents.append(yaml.safe_load(getattr(LedgerFragment, part.upper())))
         for document in documents:
             if group := document.get("attributes", {}).get("action_group"):
                 groups_by_module[path.stem] = {name.rpartition(".")[2] for name in group["membership"]}

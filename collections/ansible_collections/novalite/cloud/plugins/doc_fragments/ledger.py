@@ -6,8 +6,8 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    # What every module that opens the ledger takes
-    DOCUMENTATION = r"""
+    # Where the ledger is
+    HOME = r"""
 options:
   home:
     description:
@@ -30,7 +30,10 @@ notes:
     in a play over V(localhost), or with C(run_once).
 """
 
-    ATTRIBUTES = r"""
+    # What every module that works in the ledger takes, and is
+    DOCUMENTATION = (
+        HOME
+        + r"""
 attributes:
   check_mode:
     support: full
@@ -43,6 +46,7 @@ attributes:
     membership: [novalite.cloud.cloud, novalite.cloud.ledger]
     description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 """
+    )
 
     # Of the modules that work for one project
     PROJECT = r"""

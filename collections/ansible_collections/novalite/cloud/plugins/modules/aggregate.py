@@ -21,7 +21,6 @@ description:
   - A host is also in the aggregates that its inventory names, option O(novalite.cloud.compute_host#module:aggregates).
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.state
 options:
   aggregates:

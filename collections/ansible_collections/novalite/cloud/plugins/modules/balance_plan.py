@@ -24,7 +24,6 @@ notes:
     UUID and address, and with a disk that is made anew from its image. Only for servers that keep nothing.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.scheduling
 options:
   max_moves:

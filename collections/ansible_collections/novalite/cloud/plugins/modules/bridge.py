@@ -27,15 +27,15 @@ author:
 requirements:
   - iproute2 on the hypervisor
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
   - novalite.cloud.mark
+  - novalite.cloud.changes.state
 attributes:
   check_mode:
     description: Reports what would change and changes nothing. The diff then lists the commands.
-    support: full
   diff_mode:
     description: Shows each changed bridge before and after.
-    support: full
 options:
   bridges:
     description: The bridges.
@@ -120,9 +120,6 @@ options:
     description: >-
       V(absent) removes the bridges that no guest is connected to, running or off, and on which no run is building at
       the moment, and leaves the others. From a bridge that was there before it takes back what the module added.
-    type: str
-    choices: [present, absent]
-    default: present
 """
 
 EXAMPLES = r"""

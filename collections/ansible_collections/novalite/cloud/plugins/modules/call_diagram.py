@@ -16,7 +16,7 @@ description:
     the style of Nova's boot call diagram. Changes nothing.
   - Components are boxes, calls are lines between them in the order of time. Each has the step's number in "OpenStack
     Nova internals of instance launching", Nova's method, the module that does it here, and the seconds.
-extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
+extends_documentation_fragment: [novalite.cloud.looks, novalite.cloud.ledger, novalite.cloud.ledger.project]
 options:
   server:
     description: Name or UUID of the instance.
@@ -24,8 +24,6 @@ options:
     required: true
   project:
     description: Name of the instance's project.
-    type: str
-    default: demo
 seealso:
   - module: novalite.cloud.launch_record
   - module: novalite.cloud.cloud_info

@@ -19,13 +19,11 @@ description:
     for what is so now.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.scheduling
+  - novalite.cloud.ledger.project
 options:
   project:
     description: Name of the project that asks. It decides which images are seen, and where its instances may run.
-    type: str
-    default: demo
   flavor:
     description: Name of the flavor.
     type: str

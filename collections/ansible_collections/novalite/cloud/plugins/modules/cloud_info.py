@@ -14,7 +14,7 @@ author:
 description:
   - Returns the compute hosts and how full they are, the networks, the instances, and the security groups that they
     carry; if asked for, as a picture. Changes nothing.
-extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
+extends_documentation_fragment: [novalite.cloud.looks, novalite.cloud.ledger]
 options:
   project:
     description:

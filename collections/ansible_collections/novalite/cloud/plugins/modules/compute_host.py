@@ -19,7 +19,7 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
-  - novalite.cloud.ledger
+  - novalite.cloud.ledger.home
   - novalite.cloud.ledger.host
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt

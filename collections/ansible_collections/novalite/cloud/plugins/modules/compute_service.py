@@ -20,7 +20,6 @@ description:
     What is written there is meant to last, and wins.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   hosts:
     description: Names of the compute hosts.

@@ -14,6 +14,7 @@ description:
     them already is left alone. It takes effect when the guest starts the next time.
   - The files may hold secrets. They are never shown, and the image is root's alone until libvirt hands it to the guest.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
 options:
   config_drives:
@@ -41,10 +42,8 @@ options:
         default: false
 attributes:
   check_mode:
-    support: full
     description: Says which drives would be written.
   diff_mode:
-    support: full
     description: Shows the names and sizes of files, never their content.
 requirements:
   - genisoimage, mkisofs or xorrisofs

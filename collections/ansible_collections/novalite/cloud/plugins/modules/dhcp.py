@@ -22,14 +22,12 @@ author:
 requirements:
   - dnsmasq on the hypervisor
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.mark
+  - novalite.cloud.changes.state
 attributes:
-  check_mode:
-    description: Reports what would change and changes nothing.
-    support: full
   diff_mode:
     description: Shows each server's files before and after.
-    support: full
 options:
   networks:
     description: The networks.
@@ -209,9 +207,6 @@ options:
     default: /var/lib/novalite
   state:
     description: V(absent) takes the hosts out by their MAC. With its last host a server ends and its files are removed.
-    type: str
-    choices: [present, absent]
-    default: present
 """
 
 EXAMPLES = r"""

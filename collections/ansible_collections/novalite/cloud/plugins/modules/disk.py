@@ -15,6 +15,7 @@ description:
     C(disk.info), which records the format of each disk. A disk's own content is never asked for its format.
   - Files that exist are left alone. If one instance fails, what the call created for all of them is removed.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
 options:
   disks:
@@ -107,11 +108,7 @@ options:
     choices: [none, discard, zero]
     default: none
 attributes:
-  check_mode:
-    support: full
-    description: Says what would be created or removed and changes nothing.
   diff_mode:
-    support: full
     description: Lists the files that are created or removed.
 requirements:
   - e2fsprogs and util-linux, for ephemeral and swap disks

@@ -21,16 +21,16 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
+  - novalite.cloud.changes.state
 requirements:
   - qemu-utils on the host
 attributes:
   check_mode:
-    support: full
     description: Says how each would be copied.
   diff_mode:
-    support: full
     description: Shows the new images.
 options:
   snapshots:
@@ -60,9 +60,6 @@ options:
   state:
     description:
       - V(present) makes the images. V(absent) removes from the host what was not fetched; the task does so itself.
-    type: str
-    choices: [present, absent]
-    default: present
   controller_dir:
     description: The controller's directory of images. By default C(images) in the ledger's home.
     type: path

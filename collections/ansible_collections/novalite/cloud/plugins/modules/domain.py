@@ -19,13 +19,12 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
 attributes:
   check_mode:
-    support: full
     description: Reports what it would do to each domain.
   diff_mode:
-    support: full
     description: Shows the compared fields before and after, and the XML of each new domain.
 options:
   domains:

@@ -15,14 +15,13 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
 attributes:
   check_mode:
-    support: full
     description: Nothing is written.
   diff_mode:
-    support: full
     description: Shows the mark before and after.
 options:
   domain:

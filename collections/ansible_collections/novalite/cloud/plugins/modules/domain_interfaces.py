@@ -22,13 +22,12 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
 attributes:
   check_mode:
-    support: full
     description: Reports what it would plug and pull.
   diff_mode:
-    support: full
     description: Shows the MAC addresses before and after.
 options:
   domains:

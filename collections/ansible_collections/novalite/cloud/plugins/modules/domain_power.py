@@ -16,13 +16,12 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
 attributes:
   check_mode:
-    support: full
     description: Reports what it would do to each domain.
   diff_mode:
-    support: full
     description: Shows the state of each domain before and after.
 options:
   domains:

@@ -17,7 +17,6 @@ description:
     programs. Changes nothing.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   corrections:
     description: What M(novalite.cloud.ledger_heal) returned as RV(novalite.cloud.ledger_heal#module:corrections).

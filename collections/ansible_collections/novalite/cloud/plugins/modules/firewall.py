@@ -25,7 +25,9 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
+  - novalite.cloud.changes.state
 requirements:
   - iptables (with C(iptables-save) and C(iptables-restore)) on the hypervisor
   - ebtables of the nf_tables kind, for O(instances[].ports)
@@ -34,12 +36,8 @@ requirements:
   - ipset, for groups as source; without it, or where the kernel lacks it, there is one rule for each member
   - conntrack, to cut the connections of removed instances
 attributes:
-  check_mode:
-    description: Reports what would change and changes nothing.
-    support: full
   diff_mode:
     description: Shows the rules of each changed chain.
-    support: full
 options:
   instances:
     description: The instances to protect, or with O(state=absent) to forget.
@@ -327,9 +325,6 @@ options:
       - V(present) ensures the given instances and groups and leaves other instances as they are.
       - V(absent) removes the given instances and the groups that no other instance uses, and cuts their connections.
         With the last instance everything goes.
-    type: str
-    choices: [present, absent]
-    default: present
   exclusive:
     description: With O(state=present), whether instances that are not given are removed.
     type: bool

@@ -16,7 +16,7 @@ description:
   - Turns what the ledger knows of all instances into the arguments of M(novalite.cloud.firewall), for each compute
     host. Hosts without instances are among them, so that what is left on these can be taken away.
   - Reads the ledger, changes nothing.
-extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
+extends_documentation_fragment: [novalite.cloud.looks, novalite.cloud.ledger]
 options:
   hosts:
     description: The compute hosts. All that the ledger knows without this.

@@ -23,7 +23,6 @@ description:
     a secret in the ledger (RFC 7217), as the network says.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   instances:
     description:

@@ -17,7 +17,6 @@ description:
   - An instance carries a copy of its flavor from its launch on. To change or remove a flavor touches no instance.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.state
 options:
   flavors:

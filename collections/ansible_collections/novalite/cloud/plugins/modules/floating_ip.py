@@ -20,8 +20,8 @@ description:
     how many a project has.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
+  - novalite.cloud.ledger.state
 options:
   floating_ips:
     description: The floating IPs.
@@ -52,9 +52,6 @@ options:
         type: str
   state:
     description: Whether the project has the addresses. V(absent) ends their associations, too.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.floating_pool
   - module: novalite.cloud.router

@@ -17,7 +17,6 @@ description:
     M(novalite.cloud.floating_ip).
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.state
 options:
   floating_pools:

@@ -21,7 +21,7 @@ description:
     started or paused, are followed in the ledger. Instances whose disk is gone become errors, and keep their claim.
   - Only what belonged to instances of this ledger is ever to be removed. The hypervisor itself is not changed.
 extends_documentation_fragment:
-  - novalite.cloud.ledger
+  - novalite.cloud.ledger.home
   - novalite.cloud.ledger.host
   - novalite.cloud.ledger.scan
   - novalite.cloud.state_dir

@@ -43,13 +43,10 @@ options:
           - Without it, files have V(0644) and new directories V(0755). A directory that is there keeps its mode and
             owner then.
         type: str
+extends_documentation_fragment: [novalite.cloud.changes]
 attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status without changing anything.
-    support: full
   diff_mode:
     description: Returns each file that changes, before and after.
-    support: full
 """
 
 EXAMPLES = r"""

@@ -17,7 +17,6 @@ description:
     inventory has for it.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   state:
     description:

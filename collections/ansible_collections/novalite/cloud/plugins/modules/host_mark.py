@@ -17,7 +17,7 @@ description:
     and leaves a mark in C(<state_dir>/ledgers/<identity of the ledger>.json). Where Ansible runs modules its own way
     (pipelining is off, the task is delegated or asynchronous), it is this module that does so.
 extends_documentation_fragment:
-  - novalite.cloud.ledger
+  - novalite.cloud.ledger.home
   - novalite.cloud.ledger.host
   - novalite.cloud.state_dir
 attributes:

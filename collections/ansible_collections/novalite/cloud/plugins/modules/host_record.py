@@ -20,7 +20,7 @@ description:
   - An action plug-in of the same name reads on the controller what is to be written.
   - The files have mode 0600. No passwords, tokens, keys or user data are in them.
 extends_documentation_fragment:
-  - novalite.cloud.ledger
+  - novalite.cloud.ledger.home
   - novalite.cloud.ledger.host
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt

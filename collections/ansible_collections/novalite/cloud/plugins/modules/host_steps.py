@@ -16,13 +16,12 @@ description:
   - Where Ansible cannot write to a process on the host (pipelining is off, the task is delegated), the steps are run as
     single modules.
   - An image that the host has to be given (see M(novalite.cloud.image_cache)) is brought in between.
+extends_documentation_fragment: [novalite.cloud.changes]
 attributes:
   check_mode:
     description: Each step runs in check mode.
-    support: full
   diff_mode:
     description: Each step returns its diff.
-    support: full
 options:
   steps:
     description: The steps.

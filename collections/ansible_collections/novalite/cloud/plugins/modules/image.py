@@ -20,7 +20,6 @@ description:
   - An instance carries a copy of its image's record from its launch on. To change or remove one touches no instance.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.state
 options:
   images:

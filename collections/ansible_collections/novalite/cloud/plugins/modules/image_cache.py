@@ -19,6 +19,7 @@ description:
     on the host.
   - An image that is in the cache already costs one module call.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
 options:
   images:
@@ -97,10 +98,8 @@ options:
     type: int
 attributes:
   check_mode:
-    support: full
     description: Says what would be fetched and changes nothing. Sources on the controller must exist.
   diff_mode:
-    support: full
     description: Lists the images that are fetched.
 requirements:
   - qemu-img

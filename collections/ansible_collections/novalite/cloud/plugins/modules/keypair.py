@@ -17,7 +17,6 @@ description:
   - An instance carries a copy of its key from its launch on. To replace or remove a key pair touches no instance.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.ledger.state
 options:

@@ -18,7 +18,6 @@ description:
     reason as their fault, hold nothing, and the reasons are in RV(launch.failures).
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.scheduling
   - novalite.cloud.scheduling.choice
   - novalite.cloud.state_dir

@@ -16,7 +16,6 @@ description:
     M(novalite.cloud.launch_plan) does, in one transaction.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.scheduling
   - novalite.cloud.scheduling.choice
   - novalite.cloud.server_outcomes
@@ -47,24 +46,9 @@ instances:
   type: list
   elements: dict
 launch:
-  description: What the launch has come to so far.
+  description: What the launch has come to so far, as RV(novalite.cloud.launch_plan#module:launch) has it.
   returned: success
   type: dict
-  contains:
-    built:
-      description: The instances that run.
-      type: list
-      elements: dict
-    failures:
-      description: Why others do not.
-      type: list
-      elements: str
-      sample:
-        - "No valid host was found for 'web-1': ram removed 1 (hv1: 300 of 512 MiB free); 0 of 1 hosts remain"
-    silent:
-      description: Those that run and did not answer as was asked for, as M(novalite.cloud.server_wait) returns them.
-      type: list
-      elements: dict
 hosts:
   description: The plans of hosts for what others failed to build, as M(novalite.cloud.server_plan) returns them.
   returned: success

@@ -19,7 +19,6 @@ description:
     under. Copies have mode 0600.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   operation:
     description:

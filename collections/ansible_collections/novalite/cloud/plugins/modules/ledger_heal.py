@@ -25,7 +25,6 @@ description:
   - It touches the ledger alone, no hypervisor. Run it whenever you like, also while others launch.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   build_timeout:
     description:

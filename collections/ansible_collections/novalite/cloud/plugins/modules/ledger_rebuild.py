@@ -26,7 +26,6 @@ description:
   - Changes the ledger alone. It can be repeated.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   hosts:
     description: What each host keeps, as M(novalite.cloud.host_record) reads it, with the host's C(name).

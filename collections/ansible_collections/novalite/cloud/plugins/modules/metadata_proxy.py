@@ -22,15 +22,13 @@ description:
 requirements:
   - haproxy >= 2.2, with OpenSSL and network namespaces, and iproute2 on the compute host
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
   - novalite.cloud.mark
+  - novalite.cloud.changes.state
 attributes:
-  check_mode:
-    description: Reports what would change and changes nothing.
-    support: full
   diff_mode:
     description: Shows each proxy's configuration before and after, without the key.
-    support: full
 options:
   networks:
     description: The networks that are to have a proxy.
@@ -68,9 +66,6 @@ options:
     description:
       - V(absent) ends the proxies of O(bridges) and of O(networks) and removes all that belongs to them. The proxy of a
         bridge that has users stays (RV(kept)), as M(novalite.cloud.router) has it.
-    type: str
-    choices: [present, absent]
-    default: present
   home:
     description:
       - Directory on the controller that holds the ledger and C(metadata.secret).

@@ -17,6 +17,7 @@ description:
   - Instances are worked on in parallel. A disk that a domain was ever defined with is left alone, since its guest may
     have written anything to it that the host's kernel would have to read.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
 options:
   instances:
@@ -152,10 +153,8 @@ options:
     default: auto
 attributes:
   check_mode:
-    support: full
     description: Attaches the disks read-only and says what would be written.
   diff_mode:
-    support: full
     description: Shows keys, host names and network configuration; of files and passwords only mode, owner and length.
 requirements:
   - Linux 5.8 or newer

@@ -18,7 +18,6 @@ description:
   - Hypervisors are touched when an instance is launched, by M(novalite.cloud.bridge) and M(novalite.cloud.dhcp).
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.state
 options:
   networks:

@@ -15,6 +15,7 @@ description:
   - Mounts shares below C(<state_dir>/shares), now and at every boot, so that volumes of a type with the back end C(nfs)
     are there on every compute host.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
 options:
   shares:
@@ -40,12 +41,8 @@ options:
         type: str
         default: ""
 attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status without changing anything.
-    support: full
   diff_mode:
     description: Returns the lines of /etc/fstab.
-    support: full
 seealso:
   - module: novalite.cloud.volume_disk
 """

@@ -21,17 +21,15 @@ description:
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
   - novalite.cloud.mark
+  - novalite.cloud.changes.state
 requirements:
   - ebtables on the hypervisor
 attributes:
-  check_mode:
-    description: Reports what would change and changes nothing.
-    support: full
   diff_mode:
     description: Shows the filters before and after.
-    support: full
 options:
   filters:
     description: The filters of the guests.
@@ -86,9 +84,6 @@ options:
     description:
       - V(absent) undefines the filters. Their guests must have ended before.
       - C(nova-base), C(nova-ipv6) and C(nova-open) stay, as libvirt's own filters do.
-    type: str
-    choices: [present, absent]
-    default: present
 """
 
 EXAMPLES = r"""

@@ -21,7 +21,7 @@ description:
   - Only what belonged to instances of this ledger is taken for left over. The host's own addresses in networks that it
     does not serve any more are given back in the ledger; nothing else is changed.
 extends_documentation_fragment:
-  - novalite.cloud.ledger
+  - novalite.cloud.ledger.home
   - novalite.cloud.ledger.host
   - novalite.cloud.ledger.scan
   - novalite.cloud.state_dir

@@ -15,9 +15,9 @@ description:
     modules that bring it to the servers which have these ports.
   - Reads the ledger, changes nothing.
 extends_documentation_fragment:
-  - novalite.cloud.ledger
   - novalite.cloud.state_dir
   - novalite.cloud.looks
+  - novalite.cloud.ledger
 options:
   ports:
     description: UUIDs of the ports. One that no server has is left out.

@@ -17,7 +17,6 @@ description:
   - Instances that something is being done to, or was since, are left as they are.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   observed:
     description: What was found, once for each host. Without it, RV(hosts) tells where to look.

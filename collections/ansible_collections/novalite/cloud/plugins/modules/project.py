@@ -17,7 +17,6 @@ description:
     images of its own.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.state
 options:
   projects:

@@ -15,7 +15,7 @@ author:
 description:
   - Answers from the ledger what security groups let an instance or address send to another. No host is asked.
   - With O(walks) it fails where the chains of a host do not do what the ledger says.
-extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
+extends_documentation_fragment: [novalite.cloud.looks, novalite.cloud.ledger, novalite.cloud.ledger.project]
 options:
   source:
     description: Who opens the connection, an instance's name or an address.
@@ -46,8 +46,6 @@ options:
     default: []
   project:
     description: Name of the project of the instances.
-    type: str
-    default: demo
 seealso:
   - module: novalite.cloud.packet_trace
   - module: novalite.cloud.security_group

@@ -27,15 +27,14 @@ author:
 requirements:
   - iproute2, iptables and conntrack on the hypervisor
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
   - novalite.cloud.mark
 attributes:
   check_mode:
     description: Reports what would change and changes nothing. The diff then lists the commands.
-    support: full
   diff_mode:
     description: Shows the chains that change, before and after, and the commands.
-    support: full
 options:
   routers:
     description: The networks. What is given for one is all of it, so that a floating IP that is missing is removed.

@@ -21,7 +21,6 @@ description:
     returned in RV(unplaced).
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.scheduling
   - novalite.cloud.scheduling.choice
 options:

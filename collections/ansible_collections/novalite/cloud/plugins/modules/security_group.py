@@ -18,7 +18,6 @@ description:
   - Every project has a group V(default), without rules, from its first launch on.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.ledger.state
 options:

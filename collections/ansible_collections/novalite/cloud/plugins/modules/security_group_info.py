@@ -14,12 +14,10 @@ author:
   - novalite contributors (@novalite)
 description:
   - Returns the security groups that the ledger knows, and if asked for a graph of what they let through.
-extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
+extends_documentation_fragment: [novalite.cloud.looks, novalite.cloud.ledger, novalite.cloud.ledger.project]
 options:
   project:
     description: Name of the project whose groups are shown.
-    type: str
-    default: demo
   all_projects:
     description: Show the groups of all projects.
     type: bool

@@ -21,13 +21,12 @@ description:
     MAC addresses.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.server_options
+  - novalite.cloud.ledger.state
+  - novalite.cloud.ledger.project
 options:
   project:
     description: Name of the project that owns the servers.
-    type: str
-    default: demo
   servers:
     description:
       - The servers, by name.
@@ -43,9 +42,6 @@ options:
     elements: str
   state:
     description: Whether the servers shall exist.
-    type: str
-    choices: [present, absent]
-    default: present
   takeover:
     description:
       - Take over servers that another run is still building. Only say so when that run is dead.

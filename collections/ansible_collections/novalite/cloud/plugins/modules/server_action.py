@@ -22,7 +22,6 @@ description:
   - An instance that is to be deleted is no more the action's. Its outcome is not recorded.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
 options:

@@ -19,7 +19,6 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
 options:
   state:

@@ -19,7 +19,6 @@ description:
   - The policy of a group that has servers cannot be changed. A group that is removed leaves its servers where they are.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.ledger.state
 options:

@@ -16,7 +16,6 @@ description:
   - Returns instances as the ledger knows them, with their interfaces, addresses and security groups. Changes nothing.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   name:
     description: Name of a server. A name that is not there gives an empty list.

@@ -19,15 +19,12 @@ description:
   - With O(outcomes), records what came of it. What could not be plugged in gives its address back.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
+  - novalite.cloud.ledger.state
 options:
   state:
     description: Whether the interfaces shall be there.
-    type: str
-    choices: [present, absent]
-    default: present
   interfaces:
     description:
       - The interfaces. One that is as O(state) says is left alone.

@@ -18,7 +18,6 @@ description:
     transaction, when all of its disks have arrived.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
 options:

@@ -14,9 +14,9 @@ description:
   - Turns instances that have a host and addresses into the arguments of every host module, one plan for each host.
   - Reads the ledger, changes nothing.
 extends_documentation_fragment:
-  - novalite.cloud.ledger
   - novalite.cloud.state_dir
   - novalite.cloud.looks
+  - novalite.cloud.ledger
 options:
   instances:
     description: Instances to build, as M(novalite.cloud.fixed_ip) returns them.

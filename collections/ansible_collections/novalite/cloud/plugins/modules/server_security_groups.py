@@ -16,8 +16,8 @@ description:
   - Changes which security groups instances carry, in the ledger, and returns what the hosts must be told.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
+  - novalite.cloud.ledger.state
 options:
   servers:
     description: The instances, by name.
@@ -40,9 +40,6 @@ options:
     default: false
   state:
     description: Whether the instances carry these groups. One without any group can only answer.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.security_group
   - module: novalite.cloud.firewall

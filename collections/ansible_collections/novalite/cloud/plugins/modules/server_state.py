@@ -19,7 +19,6 @@ description:
     its deletion was asked for meanwhile, for example. The same outcome twice changes nothing the second time.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.server_outcomes
 options:
   max_attempts:

@@ -21,7 +21,6 @@ description:
   - Errors name the line and the column of the document.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   path:
     description:

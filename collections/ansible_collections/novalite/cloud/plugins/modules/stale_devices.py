@@ -17,13 +17,12 @@ description:
     disk, and with it an nbd device. Takes them away.
   - What is no longer there, or somebody is at by now, is left alone.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
 attributes:
   check_mode:
-    support: full
     description: Says what would be detached.
   diff_mode:
-    support: full
     description: Lists what is detached.
 options:
   stale_devices:

@@ -16,20 +16,15 @@ description:
   - Writes rules of SELinux's local policy for the files that guests use, and relabels these. Guests that run keep what
     libvirt gave them.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
+  - novalite.cloud.changes.state
 options:
   state:
     description: V(absent) takes these rules out of the local policy. Files keep their labels.
-    type: str
-    choices: [present, absent]
-    default: present
 attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status without changing anything.
-    support: full
   diff_mode:
     description: Returns the rules that are missing, or too many.
-    support: full
 requirements:
   - semanage
   - restorecon

@@ -17,7 +17,6 @@ description:
   - Passwords are kept as hashes. A password that is the user's already changes nothing.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.state
 options:
   users:

@@ -19,7 +19,6 @@ description:
   - The quotas C(volumes), C(gigabytes) and C(per_volume_gigabytes) bound them.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.ledger.state
 options:

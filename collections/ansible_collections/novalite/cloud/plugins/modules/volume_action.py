@@ -17,9 +17,9 @@ description:
   - With O(outcomes), records what became of it.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
   - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
+  - novalite.cloud.ledger.state
 options:
   volumes:
     description: UUIDs of volumes that are being made, extended, made an image of, or deleted.
@@ -42,9 +42,6 @@ options:
     elements: dict
   state:
     description: Whether the attachments or snapshots that are named shall be there.
-    type: str
-    choices: [present, absent]
-    default: present
   takeover:
     description: Whether to go on with what a run that was killed left under way.
     type: bool

@@ -17,7 +17,9 @@ description:
   - A volume is recognised by its serial number, which is its id.
   - Each volume for itself. When one fails, the others are done, and the task fails with RV(attachments) in its result.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.libvirt
+  - novalite.cloud.changes.state
 options:
   attachments:
     description: The volumes and the domains.
@@ -50,9 +52,6 @@ options:
         type: str
   state:
     description: Whether the guests have the volumes.
-    type: str
-    choices: [present, absent]
-    default: present
   timeout:
     description: Seconds that a guest gets to let go of a disk each time that it is asked.
     type: float
@@ -62,12 +61,8 @@ options:
     type: int
     default: 8
 attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status without changing anything.
-    support: full
   diff_mode:
     description: Returns which disks the guests had and have.
-    support: full
 seealso:
   - module: novalite.cloud.volume_disk
 """

@@ -18,8 +18,10 @@ description:
   - A new file has no blocks of an old one. A logical volume is written over with zeros before it is removed.
   - Each volume for itself. When one fails, the others are done, and the task fails with RV(volumes) in its result.
 extends_documentation_fragment:
+  - novalite.cloud.changes
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
+  - novalite.cloud.changes.state
 options:
   volumes:
     description: The volumes and snapshots.
@@ -68,16 +70,9 @@ options:
         type: str
   state:
     description: Whether the data is there.
-    type: str
-    choices: [present, absent]
-    default: present
 attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status without changing anything.
-    support: full
   diff_mode:
     description: Returns what was there and what is, for each volume.
-    support: full
 requirements:
   - qemu-img
   - lvm2 and blkdiscard, for logical volumes

@@ -19,7 +19,6 @@ description:
   - With O(accept) the ledger follows guests to where they are.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.ledger.attributes
 options:
   seen:
     description:
