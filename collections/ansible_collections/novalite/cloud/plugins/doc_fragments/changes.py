@@ -8,6 +8,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     # Of modules that change a host; each says what its diff shows
     DOCUMENTATION = r"""
+author: [novalite contributors (@novalite)]
 attributes:
   check_mode:
     support: full

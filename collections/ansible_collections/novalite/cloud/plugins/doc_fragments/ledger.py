@@ -8,6 +8,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     # Where the ledger is
     HOME = r"""
+author: [novalite contributors (@novalite)]
 options:
   home:
     description:

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: aggregate
 short_description: Manage host aggregates and availability zones
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes aggregates, named sets of compute hosts with metadata that filters and weighers of
     M(novalite.cloud.scheduler) read.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: balance_plan
 short_description: Propose moves that would even out the load of the compute hosts
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Looks for moves of running instances between compute hosts that bring the load of the hosts closer together, and
     returns them with the commands that would make them. Moves nothing.

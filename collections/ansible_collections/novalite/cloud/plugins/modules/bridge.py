@@ -22,8 +22,6 @@ description:
   - What it makes carries a mark, the alias of the device. A bridge without one is used as it is; it gets an address,
     and O(bridges[].interface) where that is free, and loses both again with O(state=absent).
   - Warns of packet filter rules of other programs, Docker for example, that would drop what goes over the bridges.
-author:
-  - novalite contributors (@novalite)
 requirements:
   - iproute2 on the hypervisor
 extends_documentation_fragment:

@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: call_diagram
 short_description: Draw an instance's real launch as a call diagram
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Returns the calls of an instance's last launch with their times, as its action kept them, and the picture of them in
     the style of Nova's boot call diagram. Changes nothing.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: capacity_info
 short_description: Tell how many more instances of a flavor fit, and what is in the way
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Asks the scheduler's filters, with what the ledger knows, how many more instances of a flavor each compute host
     could hold, and what refuses the next one. Claims nothing.

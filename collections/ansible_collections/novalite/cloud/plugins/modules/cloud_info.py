@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: cloud_info
 short_description: Show the whole cloud
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Returns the compute hosts and how full they are, the networks, the instances, and the security groups that they
     carry; if asked for, as a picture. Changes nothing.

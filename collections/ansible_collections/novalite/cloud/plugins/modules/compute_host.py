@@ -16,8 +16,6 @@ description:
     scheduler leaves it out. One that cannot be reached at all is left to Ansible's own handling.
   - Every plan for the host names files below its O(state_dir), so another one is refused as long as an instance, a
     claim, a volume or a move that waits for its end is there.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.ledger.home
   - novalite.cloud.ledger.host

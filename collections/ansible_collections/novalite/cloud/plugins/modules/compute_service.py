@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: compute_service
 short_description: Take compute hosts out of scheduling, and put them back
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Writes into the ledger whether the scheduler may choose a compute host. The host itself is not asked, so that it may
     be down. What runs on it goes on running.

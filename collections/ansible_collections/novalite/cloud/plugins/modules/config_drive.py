@@ -47,8 +47,6 @@ attributes:
     description: Shows the names and sizes of files, never their content.
 requirements:
   - genisoimage, mkisofs or xorrisofs
-author:
-  - novalite contributors (@novalite)
 seealso:
   - module: novalite.cloud.nbd_inject
   - module: novalite.cloud.server_plan

@@ -17,8 +17,6 @@ description:
   - A server starts with the first host of its network.
   - Its files are below C(/var/lib/novalite/networks/<bridge>). A new guest costs a signal, not a restart.
   - The lease of a guest that was removed is released, so that the address can be given to another guest at once.
-author:
-  - novalite contributors (@novalite)
 requirements:
   - dnsmasq on the hypervisor
 extends_documentation_fragment:

@@ -112,8 +112,6 @@ attributes:
     description: Lists the files that are created or removed.
 requirements:
   - e2fsprogs and util-linux, for ephemeral and swap disks
-author:
-  - novalite contributors (@novalite)
 """
 
 EXAMPLES = r"""

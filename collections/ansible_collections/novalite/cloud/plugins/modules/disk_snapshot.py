@@ -18,8 +18,6 @@ description:
   - The format of a disk is the recorded one, and what comes out is inspected as a foreign image would be.
   - Each instance is for itself. The task fails when one of them fails, after all others were done, and returns what
     became of each all the same.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.changes
   - novalite.cloud.state_dir

@@ -16,8 +16,6 @@ description:
     in RV(domains[].differences).
   - When a domain does not start, what this task defined, started or redefined is undone for the whole list.
   - Two definitions are compared field by field, never as text, so what libvirt adds to a definition is no difference.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.changes
   - novalite.cloud.libvirt

@@ -12,8 +12,6 @@ version_added: 0.1.0
 description:
   - A step of the playbooks C(adopt.yml) and C(release.yml).
   - Nothing of the domain is changed but its metadata, and no guest is restarted.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.changes
   - novalite.cloud.state_dir

@@ -19,8 +19,6 @@ description:
     this task plugged into that domain is taken back.
   - Bridges, DHCP entries, filters and firewall chains must be there before; the role P(novalite.cloud.interfaces#role)
     sees to that.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.changes
   - novalite.cloud.libvirt

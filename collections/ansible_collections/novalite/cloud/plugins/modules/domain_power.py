@@ -13,8 +13,6 @@ description:
   - Brings a list of domains into a power state in one task, at the same time.
   - Each domain is for itself. The task fails when one of them fails, after all others were done, and returns what
     became of each all the same.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.changes
   - novalite.cloud.libvirt

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: drift_report
 short_description: Tell how ledger and hypervisors differ
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Puts together what the modules found, and in check mode would have done, into a table for people and a report for
     programs. Changes nothing.

@@ -22,8 +22,6 @@ description:
   - Where C(net.bridge.bridge-nf-call-iptables) and C(net.bridge.bridge-nf-call-ip6tables) are off, turns on the
     switches of the O(bridges) themselves (without O(bridges), the host's), and fails when it cannot, because bridged
     packets would bypass the rules. What bridges of others carry is not filtered by that.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.changes
   - novalite.cloud.libvirt

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: firewall_plan
 short_description: Works out what the firewall of every compute host must hold
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Turns what the ledger knows of all instances into the arguments of M(novalite.cloud.firewall), for each compute
     host. Hosts without instances are among them, so that what is left on these can be taken away.

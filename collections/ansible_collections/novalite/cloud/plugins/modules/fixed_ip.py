@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: fixed_ip
 short_description: Give every network interface of instances its fixed IP addresses
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Takes addresses out of the networks' pools for all interfaces of all O(instances), or for none.
   - An interface that has an address keeps it. One that had one and gave it back, after a build that failed, gets the

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: flavor
 short_description: Manage flavors, the sizes that instances come in
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes flavors in the ledger.
   - An instance carries a copy of its flavor from its launch on. To change or remove a flavor touches no instance.

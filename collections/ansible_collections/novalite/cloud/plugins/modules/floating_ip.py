@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: floating_ip
 short_description: Allocate floating IPs to a project and associate them with its servers
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A floating IP is an address that the world reaches, and that a project can lead from one of its servers to another.
     Addresses come from the pools that M(novalite.cloud.floating_pool) makes, the one that was free for longest first.

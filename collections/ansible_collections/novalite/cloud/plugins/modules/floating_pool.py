@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: floating_pool
 short_description: Manage pools of floating IPs
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes pools in the ledger, out of which every project allocates floating IPs with
     M(novalite.cloud.floating_ip).

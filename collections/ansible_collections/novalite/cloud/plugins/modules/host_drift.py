@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: host_drift
 short_description: Find where a hypervisor is not as the ledger says
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Looks, on the hypervisor, at what carries novalite's names or metadata. An action plug-in of the same name then
     compares it with the ledger on the controller, and works out what is to be done about each difference.

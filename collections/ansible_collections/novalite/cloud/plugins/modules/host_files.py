@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: host_files
 short_description: Write the files that a compute host has from novalite
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A step of the role P(novalite.cloud.compute_node#role), which has all files of a host written in one trip.
   - All files are looked at before the first one is written. Where something of another kind is in the way of one of

@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: host_identity
 short_description: Compare compute hosts with the machines that the ledger has, and rename a compute host
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A step of C(compute_nodes.yml) and C(compute_node_rename.yml).
   - In the ledger a compute host is one machine, and a machine is one compute host, whatever name and address an

@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: host_mark
 short_description: Tell which machine a host is, and keep a ledger's mark on it
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A step of playbooks such as C(compute_nodes.yml) and C(compute_node_rename.yml).
   - Every task of this collection on a host compares the machine with what the ledger has of it before it does anything,

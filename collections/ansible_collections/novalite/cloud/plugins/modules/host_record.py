@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: host_record
 short_description: Keep on a hypervisor, or read there, what the ledger says of its instances
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A step of playbooks such as C(reconcile.yml) and C(ledger_rebuild.yml).
   - Writes for each instance a file C(record.json) in its directory, for each adopted one C(adopted/<uuid>.json), for

@@ -9,7 +9,6 @@ DOCUMENTATION = r"""
 module: host_steps
 short_description: Run several modules of this collection on a compute host, in one trip
 version_added: 0.1.0
-author: [novalite contributors (@novalite)]
 description:
   - Runs the steps in their order, in one process on the host. A task for each of them would cost half a second each.
   - It ends with the first step that fails. What came before it stays, as with tasks.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: image
 short_description: Manage the images that instances start from
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes image records in the ledger. The files stay where they are. Hypervisors fetch them once,
     verify their checksum, and keep them in a cache.

@@ -103,8 +103,6 @@ attributes:
     description: Lists the images that are fetched.
 requirements:
   - qemu-img
-author:
-  - novalite contributors (@novalite)
 """
 
 EXAMPLES = r"""

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: keypair
 short_description: Manage the public keys that instances can be launched with
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, replaces and removes key pairs in the ledger. Only the public half is ever asked for.
   - An instance carries a copy of its key from its launch on. To replace or remove a key pair touches no instance.

@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: launch_plan
 short_description: Choose hosts and addresses for instances, and work out what each host must be given
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - What M(novalite.cloud.scheduler), M(novalite.cloud.fixed_ip) and M(novalite.cloud.server_plan) do one after another,
     as one. All of it is recorded, or none.

@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: launch_record
 short_description: Record how hosts carried out the plans of a launch, and plan what is tried again on other hosts
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - What M(novalite.cloud.server_state) does and, for the instances whose hosts could not build them, what
     M(novalite.cloud.launch_plan) does, in one transaction.

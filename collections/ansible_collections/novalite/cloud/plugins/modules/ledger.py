@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: ledger
 short_description: Back up, restore, export and migrate the ledger
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Copies the ledger while it is in use, brings a copy back, writes it as text, and moves it to another revision.
   - Text is the same for SQLite and PostgreSQL. A ledger moves from one to the other by V(export) and V(restore).

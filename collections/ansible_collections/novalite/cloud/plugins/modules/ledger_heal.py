@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: ledger_heal
 short_description: Put right what killed runs left in the ledger
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Finds and corrects what does not fit together in the ledger, and reports each correction. With C(--check --diff) it
     only reports.

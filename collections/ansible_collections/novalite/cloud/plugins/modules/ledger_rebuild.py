@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: ledger_rebuild
 short_description: Bring the ledger up to date with what hypervisors keep of it
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Records the projects, instances, networks, addresses, security groups, claims, volumes, flavors, images and keys
     that the hosts' files tell of (see M(novalite.cloud.host_record)), under the ids that they had. A ledger that was

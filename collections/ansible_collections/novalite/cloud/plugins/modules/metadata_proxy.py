@@ -9,7 +9,6 @@ DOCUMENTATION = r"""
 module: metadata_proxy
 short_description: Pass guests' questions at 169.254.169.254 on to the metadata service
 version_added: 0.1.0
-author: [novalite contributors (@novalite)]
 description:
   - Runs one haproxy for each network of a compute host. It answers at C(169.254.169.254), port 80, those guests that
     are on its bridge, and passes their questions on to the metadata service with a signature that says on which

@@ -159,8 +159,6 @@ attributes:
 requirements:
   - Linux 5.8 or newer
   - qemu-utils (qemu-nbd, qemu-storage-daemon)
-author:
-  - novalite contributors (@novalite)
 """
 
 EXAMPLES = r"""

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: network
 short_description: Manage networks and their pools of fixed IPs
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes networks in the ledger. Each has a bridge on the hypervisors, and a pool of addresses,
     out of which M(novalite.cloud.fixed_ip) hands out fixed IPs.

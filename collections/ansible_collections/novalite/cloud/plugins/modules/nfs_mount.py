@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: nfs_mount
 short_description: Mount shares for volumes on a compute host
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Mounts shares below C(<state_dir>/shares), now and at every boot, so that volumes of a type with the back end C(nfs)
     are there on every compute host.

@@ -18,8 +18,6 @@ description:
   - C(nova-ipv6), beside C(nova-base), also lets it send under the addresses in the parameter C(IPV6), of which its
     link-local address must be one.
   - C(nova-open), for an interface whose port security is off, drops VLAN tags only.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.changes
   - novalite.cloud.libvirt

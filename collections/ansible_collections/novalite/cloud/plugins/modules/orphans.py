@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: orphans
 short_description: Find what is left on a hypervisor of instances that are not there
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A hypervisor that breaks in the middle of a build cannot undo it. The instance is built elsewhere, and what it left
     behind is to be removed when the hypervisor is back.

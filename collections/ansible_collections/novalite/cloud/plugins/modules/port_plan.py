@@ -9,7 +9,6 @@ DOCUMENTATION = r"""
 module: port_plan
 short_description: Works out what compute hosts must be told of ports that changed
 version_added: 0.1.0
-author: [novalite contributors (@novalite)]
 description:
   - Turns what the ledger says of ports, their security, address pairs and DHCP options, into the arguments of the host
     modules that bring it to the servers which have these ports.

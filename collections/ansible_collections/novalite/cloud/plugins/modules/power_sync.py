@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: power_sync
 short_description: Let the ledger follow guests that changed their state by themselves
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A guest can shut itself down, and a person can use virsh. Records what was found, and does nothing to a guest.
   - Instances that something is being done to, or was since, are left as they are.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: project
 short_description: Manage projects and their quotas
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes projects in the ledger. A project owns instances, keys, security groups, and networks and
     images of its own.

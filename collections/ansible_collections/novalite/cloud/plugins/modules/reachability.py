@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: reachability
 short_description: May one instance talk to another, and by which rule
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Answers from the ledger what security groups let an instance or address send to another. No host is asked.
   - With O(walks) it fails where the chains of a host do not do what the ledger says.

@@ -22,8 +22,6 @@ description:
     the table nat, C(nova-forward) and C(nova-input) of the table filter, and the jumps to them. Other rules stay as
     they are.
   - Turns on C(net.ipv4.ip_forward). What may reach a guest, its security groups decide, as before.
-author:
-  - novalite contributors (@novalite)
 requirements:
   - iproute2, iptables and conntrack on the hypervisor
 extends_documentation_fragment:

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: scheduler
 short_description: Choose a compute host for each instance, and claim it
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Nova's scheduler and placement in one step. Filters leave the hosts on which an instance can run, a choice ranks
     them, and what the instance needs is claimed in the ledger, so that no two runs can promise the same memory.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: security_group
 short_description: Manage security groups and their rules
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes security groups in the ledger. What instances let in is the sum of their groups' rules.
     What no rule allows is denied. Egress is open, unless one of the groups has a rule for V(egress).

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: security_group_info
 short_description: Show security groups, their rules and who carries them
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Returns the security groups that the ledger knows, and if asked for a graph of what they let through.
 extends_documentation_fragment: [novalite.cloud.looks, novalite.cloud.ledger, novalite.cloud.ledger.project]

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server
 short_description: Record which instances there shall be
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - The first step of a launch and of a termination, what Nova's API does before it calls the conductor.
     Looks up and checks everything that is asked for, counts quotas, and records the instances in the ledger with

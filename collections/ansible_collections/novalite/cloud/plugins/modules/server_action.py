@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server_action
 short_description: Begin an action on instances, and record how it ended
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - The first and the last step of stopping, starting, rebooting, pausing, unpausing, suspending, resuming, locking and
     unlocking instances, of rescuing and rebuilding them, of making images of them, of shelving them, and of reading

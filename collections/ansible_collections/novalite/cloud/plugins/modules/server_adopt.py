@@ -15,8 +15,6 @@ description:
     on the host is what it has.
   - An adopted server can be looked at, stopped, started, rebooted, paused, suspended and locked. What would touch its
     disks, its definition or its devices is refused, and so is its deletion. It is in no security group.
-author:
-  - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.project

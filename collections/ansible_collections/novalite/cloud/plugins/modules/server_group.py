@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server_group
 short_description: Manage server groups, servers that shall run together or apart
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes the server groups of a project. A server joins one at its launch, by the hint C(group)
     of M(novalite.cloud.server), and leaves it when it is deleted.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server_info
 short_description: Show instances
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Returns instances as the ledger knows them, with their interfaces, addresses and security groups. Changes nothing.
 extends_documentation_fragment:

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server_interface
 short_description: Begin to attach or detach network interfaces of instances, and record how it ended
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - The first and the last step of giving an instance that is there another network interface, or of taking one away.
   - An interface that is to come has its address before its host is asked to plug it in; one that is to go keeps it

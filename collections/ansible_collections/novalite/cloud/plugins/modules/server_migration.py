@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server_migration
 short_description: Begin a resize, a migration or an evacuation, commit it, and record how it ended
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - The steps on the controller of everything that gives an instance another host or another size.
   - While a move is open, the instance has a claim on both hosts. Which of them it belongs to changes in one

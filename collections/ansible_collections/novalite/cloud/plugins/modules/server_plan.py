@@ -9,7 +9,6 @@ DOCUMENTATION = r"""
 module: server_plan
 short_description: Works out what each compute host must be given for a set of instances
 version_added: 0.1.0
-author: [novalite contributors (@novalite)]
 description:
   - Turns instances that have a host and addresses into the arguments of every host module, one plan for each host.
   - Reads the ledger, changes nothing.

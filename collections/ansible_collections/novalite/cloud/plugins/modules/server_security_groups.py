@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server_security_groups
 short_description: Put instances into security groups, or take them out
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Changes which security groups instances carry, in the ledger, and returns what the hosts must be told.
 extends_documentation_fragment:

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: server_state
 short_description: Record what became of instances
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - The last step of a launch and of a termination. Records outcomes, and gives back the claims and addresses of what
     failed or is gone.

@@ -9,7 +9,6 @@ DOCUMENTATION = r"""
 module: ssh_config
 short_description: Keeps an ssh_config through which every instance is reached
 version_added: 0.1.0
-author: [novalite contributors (@novalite)]
 description:
   - Writes an ssh_config on the controller with a block for each active instance, reached through its compute host, so
     that C(ssh -F FILE NAME) logs in.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: stack_plan
 short_description: Compare a cloud that is described in one document with the ledger
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Validates a document that describes flavors, images, networks, keys, security groups, server groups and servers of a
     project, and works out what stands between it and the ledger. C(playbooks/stack.yml) carries that out.

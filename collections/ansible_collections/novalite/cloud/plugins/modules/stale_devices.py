@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: stale_devices
 short_description: Detach disks of instances that nobody is at
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A run that is killed while it writes into a disk may leave a mount, a loop device or a QEMU program that serves the
     disk, and with it an nbd device. Takes them away.

@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: state_labels
 short_description: Label the state directory of a compute host for SELinux
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - A step of the role P(novalite.cloud.compute_node#role) for hosts on which SELinux confines guests.
   - Writes rules of SELinux's local policy for the files that guests use, and relabels these. Guests that run keep what

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: user
 short_description: Manage users of the API and their roles in projects
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, changes and removes users in the ledger. Playbooks need none; the REST API asks its callers who they are.
   - Passwords are kept as hashes. A password that is the user's already changes nothing.

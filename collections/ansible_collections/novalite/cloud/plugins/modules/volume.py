@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: volume
 short_description: Manage volumes and their types in the ledger
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Says which volumes a project has, how large they are and what they are made of. The hosts do the rest, see
     C(playbooks/volumes.yml), with what M(novalite.cloud.volume_action) says of the volumes in RV(begun).

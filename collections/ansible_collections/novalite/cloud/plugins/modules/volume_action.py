@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: volume_action
 short_description: Begin what is to be done to volumes, and record how it went
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Says what each compute host has to do for volumes, attachments and snapshots. What is named by names begins here;
     what is named by ids was begun before, by M(novalite.cloud.volume) or the API, and goes on.

@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: volume_attach
 short_description: Give volumes to guests of a compute host, or take them away
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Changes the definition of a domain, and plugs the disk into the guest, or out of it, where it runs.
   - A guest lets go of a disk when it likes. It is asked again and again, as Nova does, and keeps what it does not give.

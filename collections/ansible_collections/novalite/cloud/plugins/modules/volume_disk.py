@@ -9,8 +9,6 @@ DOCUMENTATION = r"""
 module: volume_disk
 short_description: Keep the data of volumes and their snapshots on a compute host
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Makes, copies, extends and deletes files (qcow2 or raw, on the host or on a mounted share) and logical volumes.
   - The format is what is declared; the content, which a guest writes, is never asked for it.

@@ -10,8 +10,6 @@ DOCUMENTATION = r"""
 module: whereabouts
 short_description: Find which hypervisors have guests that the ledger has elsewhere
 version_added: 0.1.0
-author:
-  - novalite contributors (@novalite)
 description:
   - Puts together what all hypervisors of a run were seen to have, and returns for each what the others have of the
     guests that it has, or should have. M(novalite.cloud.host_drift) removes nothing that runs, and no disk that may be
