@@ -74,6 +74,7 @@ def test_a_name_is_the_alias_of_the_server_that_had_it_first(tmp_path: pathlib.P
     in_full = guest("web.demo", "u-3", "10.20.0.7", "alt")
     host = guest("hv1", "u-4", "10.20.0.8", "alt")
     path.write_text(render([in_full, twin, host, first], HYPERVISORS, "/k", None, str(path)))
+    assert render([first, host, twin, in_full], HYPERVISORS, "/k", None, str(path)) == path.read_text()
     for alias, address in (
         ("web", "10.20.0.5"),
         ("web.demo", "10.20.0.5"),

@@ -166,6 +166,31 @@ def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
     assert cloud.dump() == before
 
 
+@pytest.mark.parametrize("project", ["demo", "other"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"count": 2},
+        {"networks": [{"name": "private", "fixed_ip": "10.20.0.9"}], "hints": {"host": "hv1"}},
+        {"networks": ["private", {"name": "storage", "fixed_ip": "10.21.0.9"}]},
+        {"metadata": {"colour": "red"}, "user_data": "#!/bin/sh\n", "config_drive": True},
+        {"volumes": [{"boot": True, "size": 1, "delete_on_termination": True}, {"size": 2}]},
+    ],
+    ids=lambda asked: "+".join(asked),
+)
+def test_whatever_it_was_asked_for_with_it_is_left_alone(cloud: t.Any, project: str, asked: Entry) -> None:
+    cloud.network("storage", "10.21.0.0/24")
+    request = ask(**{"networks": ["private"], **asked})
+    for instance in cloud.server(request, project=project)["to_build"]:
+        cloud.place(instance["uuid"])
+        cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
+    before = cloud.dump()
+    result = cloud.server(request, project=project)
+    assert (result["changed"], result["to_build"], result["differences"]) == (False, [], [])
+    assert len(result["existing"]) == asked.get("count", 1)
+    assert cloud.dump() == before
+
+
 def test_more_of_a_kind_adds_what_is_missing(cloud: t.Any) -> None:
     for instance in cloud.server(ask(count=2))["to_build"]:
         cloud.place(instance["uuid"])
