@@ -6,6 +6,7 @@ to import takes most of the time of a short command, and nothing that a fork doe
 
 from __future__ import annotations
 
+import atexit
 import collections.abc as c
 import gc
 import json
@@ -34,6 +35,7 @@ class Forking:
             cwd=directory,
             env=dict(environment),
         )
+        atexit.register(self.end)
 
     def ask(self, *request: t.Any) -> subprocess.CompletedProcess[str]:
         """Have a fork do what is asked for; return its code and what it wrote."""
@@ -52,9 +54,9 @@ class Forking:
         return done
 
     def end(self) -> None:
+        # by a signal: somebody else's fork may still hold the other end of its input
         with self._process as process:  # waits
-            assert process.stdin is not None
-            process.stdin.close()
+            process.terminate()
 
 
 def serve(act: c.Callable[..., None]) -> None:

@@ -67,13 +67,6 @@ def _forking() -> Forking:
     return Forking("tests.unit._network.calls")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _calls() -> t.Iterator[None]:
-    yield
-    if _forking.cache_info().currsize:
-        _forking().end()
-
-
 class Place:
     """A machine, as far as the network goes."""
 

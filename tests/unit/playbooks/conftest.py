@@ -4,20 +4,12 @@
 from __future__ import annotations
 
 import pathlib
-import typing as t
 
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from tests.support.rows import add_image
 from tests.unit.playbooks.controller import CATALOGUE, Controller
-from tests.unit.playbooks.warm import WARM
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _warm() -> t.Iterator[None]:
-    yield
-    WARM.end()
 
 
 @pytest.fixture
