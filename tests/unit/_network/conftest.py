@@ -9,6 +9,7 @@ They end with their processes; a hypervisor's own namespaces (/run/netns) are se
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -18,10 +19,11 @@ import typing as t
 
 import pytest
 
+from tests.support.forking import Forking
 from tests.support.patience import GENEROUS
 
 READY = "mount -t tmpfs none /run && mkdir /run/netns && mount -t sysfs none /sys && ip link set lo up && echo ready"
-CALL = """
+IMPORTS = """
 import dataclasses, json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils import _host_facts
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
@@ -32,6 +34,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import rou
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall
 from ansible_collections.novalite.cloud.plugins.modules import firewall
+"""
+CALL = (
+    IMPORTS
+    + """
 tables.SCRIPT = "/nonexistent"  # that of this machine's own hypervisor
 users.domains = lambda uri: {}  # and its guests
 RULES = {name: option.get("default") for name, option in firewall.ARGUMENT_SPEC.items()}
@@ -52,6 +58,13 @@ for door, *arguments in json.loads(sys.argv[1]):
     except NovaliteError as error:
         print(json.dumps(str(error)))
 """
+)
+
+
+@functools.cache
+def _forking() -> Forking:
+    """The process that calls functions in places."""
+    return Forking("tests.unit._network.calls")
 
 
 class Place:
@@ -103,8 +116,9 @@ class Place:
 
     def call(self, *calls: list[t.Any], env: dict[str, str] | None = None) -> list[t.Any]:
         """The modules' functions, in one process: `["bridge", values, state, check_mode, ...]`."""
-        python = {"PYTHONPATH": os.pathsep.join(sys.path), "SSH_CONNECTION": "", **(env or {})}
-        done = self.run(sys.executable, "-c", CALL, json.dumps(calls), env=python)
+        environment = {**os.environ, "SSH_CONNECTION": "", **(env or {})}
+        done = _forking().ask(self.process.pid, CALL, json.dumps(calls), environment)
+        assert done.returncode == 0, f"{self.name}: {calls}: {done.stderr}{done.stdout}"
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def reaches(self, address: str, count: int = 1) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import pathlib
 import subprocess
-import sys
 
 from tests.support.patience import GENEROUS
+from tests.unit.playbooks.warm import COMMAND, WARM
 
 ROOT = pathlib.Path(__file__).parents[3]
 CATALOGUE = """
@@ -52,9 +52,12 @@ class Controller:
 
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run ansible-playbook with these words, in the user's directory."""
-        command = pathlib.Path(sys.executable).with_name("ansible-playbook")
+        return WARM.run(words, self.elsewhere, {**self.environment, **environment})
+
+    def start(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run ansible-playbook as a process of its own, for tests of what is said while it is imported."""
         return subprocess.run(
-            [str(command), *words],
+            [str(COMMAND), *words],
             cwd=self.elsewhere,
             env={**self.environment, **environment},
             capture_output=True,

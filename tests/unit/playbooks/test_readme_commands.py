@@ -24,7 +24,7 @@ def test_a_command_of_the_readme_prints_no_warning(command: str, controller: Con
     words = shlex.split(command, comments=True)
     if "novalite.cloud.seed" not in words:
         words.append("--syntax-check")
-    done = controller.run(*words, ANSIBLE_INVENTORY="hosts.ini")
+    done = controller.start(*words, ANSIBLE_INVENTORY="hosts.ini")
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
     assert "WARNING" not in done.stdout and not controller.hosts_asked()
 
