@@ -124,7 +124,7 @@ def _mark_as_going(connection: Connection, instances: t.Sequence[Instance]) -> N
         request_id(),
         user_id=caller.user_id,
         project_id=caller.project_id,
-        ignore_lock=caller.is_admin,
+        by_admin=caller.is_admin,
     )
 
 
