@@ -231,7 +231,6 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
             vif.c.id.label("vif_id"),
             instance.c.uuid,
             instance.c.host,
-            instance.c.task_state,
             fixed_ip.c.ip,
             fixed_ip.c.further_of,
             network.c.name.label("network"),
@@ -247,8 +246,6 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
     ).all()
     if not rows:
         raise unknown_server(work.connection, work.project["id"], name)
-    if rows[0].task_state == "deleting":
-        raise ConflictError(f"server {name!r} is being deleted: no floating IP can lead to it")
     servers = instance_rows(work.connection, instance.c.uuid == rows[0].uuid)
     state_rules.check(work.connection, state_rules.RULES["give a floating IP to"], servers)
     nics = [row for row in rows if row.vif_id is not None]

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from ..._errors import ProtectedError, StateError
 from ..._model.rows import InstanceRow
-from ..._rules.build_states import OFFLOADED, SHELVED
+from ..._rules.build_states import DELETING, OFFLOADED, SHELVED
 from ..db.tables_ec2 import ec2_instance
 
 Protection = t.Literal["disable_api_termination", "disable_api_stop"]  # columns of ec2_instance
@@ -40,6 +40,7 @@ class StateRule:
     lock: bool = True  # a lock counts; an administrator passes it
     protection: Protection | None = None  # counts for everybody, as at Amazon: take the protection off first
     adopted: bool = False  # allowed on an adopted server, whose guest others made
+    deleting: bool = True  # allowed on one that is being deleted, if any task is
 
 
 def _rule(operation: str, policy: str, *vm_states: str, **more: t.Any) -> StateRule:
@@ -84,7 +85,7 @@ _ROWS = (
     # Neutron knows no lock of servers; Nova's addFixedIp does
     _rule("update_port", "network:ports:write", "active", "paused", "stopped", lock=False),
     StateRule("change_fixed_ips", "network:ports:write"),
-    StateRule("give a floating IP to", "network:floating_ips:write", lock=False),
+    StateRule("give a floating IP to", "network:floating_ips:write", lock=False, deleting=False),
     StateRule("change_security_groups", "compute:servers:security_groups"),
     StateRule("delete", "compute:servers:delete", protection="disable_api_termination"),
     StateRule("change_metadata", "compute:server-metadata:write", adopted=True),
@@ -127,9 +128,10 @@ def refusal(
 
     if rule.lock and server.locked and not by_admin:
         return error("locked", f"Instance {server.uuid} is locked")
+    at_rest = server.task_state is None or (rule.vm_states is None and (rule.deleting or server.task_state != DELETING))
+    if not at_rest:
+        return error("busy", f"{cannot} while it is in task_state {server.task_state}")
     if rule.vm_states is not None:
-        if server.task_state is not None:
-            return error("busy", f"{cannot} while it is in task_state {server.task_state}")
         if server.vm_state not in rule.vm_states and server.vm_state not in also_in:
             return error("state", f"{cannot} while it is in vm_state {server.vm_state}")
         if server.host is None and server.vm_state != OFFLOADED:  # its build failed: there is no guest
