@@ -70,3 +70,16 @@ def test_an_unknown_zone_is_refused_at_once(api: Api, ask: Ask) -> None:
     assert refused and "The requested availability zone is not available" in words
     assert not api.rows(sa.select(tables.instance).where(tables.instance.c.name == "web"))
     assert not ask(api, "web", {"availability_zone": "nova"})[0]
+
+
+def test_the_default_group_of_a_playbook_and_of_v1_is_the_same(api: Api) -> None:
+    """A job of /v1 is the playbook: asking for it makes no group; the APIs of OpenStack and EC2 make it open."""
+    servers = [{"name": "web", "flavor": "m1.nano", "image": "ami-tiny"}]
+    group, rules = tables.security_group, tables.security_group_rule
+    demand = {"kind": "launch", "variables": {"servers": servers}}
+    assert api.client_as("demo").post("/v1/jobs", json=demand).status_code == 202
+    assert not api.rows(sa.select(group))
+    for project in ("demo", "alt"):
+        api.task("server", project=project, servers=servers)
+    assert [row.name for row in api.rows(sa.select(group))] == ["default", "default"]
+    assert not api.rows(sa.select(rules))
