@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._addressing.macs import MAC_PREFIX
-from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
@@ -98,14 +98,14 @@ def networks_to_choose(connection: sa.Connection, project_id: str) -> list[Netwo
 
 
 def _check_places(connection: sa.Connection, plans: t.Sequence[NewInstance]) -> None:
-    """Raise NovaliteError for a network without a subnet, NotFoundError for a zone that no compute host is in."""
+    """Raise NovaliteError for a network without a subnet, and for a zone that no compute host is in."""
     for of_network, _address in (nic for plan in plans for nic in plan.nics):
         if of_network.cidr is None:
             raise NovaliteError(f"Network {of_network.name} requires a subnet in order to boot instances on.")
     for zone in {plan.request.availability_zone for plan in plans} - {None}:
         known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
         if connection.execute(known).first() is None:
-            raise NotFoundError(f"The requested availability zone is not available: no compute host is in '{zone}'")
+            raise NovaliteError(f"The requested availability zone is not available: no compute host is in '{zone}'")
 
 
 def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[VolumeRequest]) -> None:
@@ -141,8 +141,8 @@ def record_servers(
     group that is made for them lets its own members in. Returns those that have no name on one of their networks.
 
     Raises ConflictError when a name, a host name that the user chose, or an address that was asked for, is taken,
-    NovaliteError for an address that the network does not have and a network without a subnet, NotFoundError for an
-    unknown zone, and QuotaError. The project's quotas are looked at
+    NovaliteError for an address that the network does not have, a network without a subnet and an unknown zone, and
+    QuotaError. The project's quotas are looked at
     after the writes: what was counted before may have grown since, where the database lets two transactions read at
     once.
     """
