@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import State, refusal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from ..v1 import acting, views
@@ -173,13 +174,9 @@ def show_call_diagram(uuid: str) -> ResponseReturnValue:
 
 def offered(instance: JsonMapping) -> list[str]:
     """The actions that the instance's state allows now."""
-    if instance["task_state"] is not None or instance["locked"] or instance["host"] is None:
-        return []
-    return [
-        name
-        for name, (kind, details) in ACTIONS.items()
-        if instance["vm_state"] in server_actions.action_of(kind, details or None).allowed
-    ]
+    state = State(**{field: instance[field] for field in State._fields})
+    rules = {name: server_actions.action_of(kind, details or None).rule for name, (kind, details) in ACTIONS.items()}
+    return [name for name, rule in rules.items() if refusal(rule, state) is None]
 
 
 def named(connection: Connection, instance: JsonMapping) -> JsonObject:

@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NotFoundError,
     NovaliteError,
     QuotaError,
+    StateError,
 )
 
 from ..web.errors import (
@@ -44,6 +45,7 @@ CODES: tuple[tuple[type[Exception], str], ...] = (
     (TooManyRequestsError, "RequestLimitExceeded"),
     (QuotaError, "ResourceLimitExceeded"),
     (NotFoundError, "InvalidParameterValue"),
+    (StateError, "IncorrectInstanceState"),
     (ConflictError, "IncorrectState"),
     (BadRequestError, "InvalidParameterValue"),
 )

@@ -69,7 +69,8 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(connection, kind.name, instances, details=details, **asker())
     if known is None and kind.name == "terminate" and not job["check_mode"]:
-        _mark_as_going(connection, _named(connection, variables.get("servers", ())))
+        named = _named(connection, variables.get("servers", ()))
+        _mark_as_going(connection, [*named, *(own(connection, instances) if instances else ())])
     return job
 
 
@@ -124,7 +125,7 @@ def _mark_as_going(connection: Connection, instances: t.Sequence[Instance]) -> N
         request_id(),
         user_id=caller.user_id,
         project_id=caller.project_id,
-        ignore_lock=caller.is_admin,
+        by_admin=caller.is_admin,
     )
 
 

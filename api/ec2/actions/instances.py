@@ -9,7 +9,7 @@ import base64
 import time
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ProtectedError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -81,7 +81,10 @@ STATUS_FILTERS = {
 DELETE = "delete"
 TYPE_CHANGE = ("resize", {"confirm": True})  # the kind and the variables of the job that changes an instance's type
 MAX_OUTPUT = 64 * 1024  # bytes, as Amazon
-_WRONG_STATE: t.Mapping[type[Exception], str] = {ConflictError: "IncorrectInstanceState"}
+_WRONG_STATE: t.Mapping[type[Exception], str] = {
+    ProtectedError: "OperationNotPermitted",
+    ConflictError: "IncorrectInstanceState",
+}
 
 
 def find(connection: Connection, project: str, instance_ids: t.Sequence[str] | None) -> list[Record]:
@@ -217,8 +220,6 @@ def stop_instances(connection: Connection, caller: Caller, parameters: Parameter
             return None
         if state(record) is not RUNNING:
             raise _wrong(record, "stopped")
-        if record["ec2"]["disable_api_stop"]:
-            raise _protected(record, "disableApiStop")
         return name, {}
 
     return _act(connection, caller, parameters, stop, "stopped")
@@ -243,20 +244,7 @@ def reboot_instances(connection: Connection, caller: Caller, parameters: Paramet
 def terminate_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """One that is gone already is no error, for as long as it is shown."""
 
-    def terminate(record: Record) -> tuple[str, JsonObject]:
-        if record["ec2"]["disable_api_termination"]:
-            raise _protected(record, "disableApiTermination")
-        return DELETE, {}
-
-    return _act(connection, caller, parameters, terminate)
-
-
-def _protected(record: Record, attribute: str) -> Ec2Error:
-    return Ec2Error(
-        "OperationNotPermitted",
-        f"The instance '{instance_id(record)}' may not be changed so. Modify its '{attribute}' instance attribute and "
-        "try again.",
-    )
+    return _act(connection, caller, parameters, lambda _record: (DELETE, {}))
 
 
 # --- what a guest says ----------------------------------------------------------------------------------------------

@@ -16,12 +16,12 @@ from ...web.context import Signature, current, signature
 
 
 class Asker(Signature):
-    ignore_lock: bool
+    by_admin: bool
 
 
 def asker() -> Asker:
     """Return signature() and more, for what a locked server refuses to all but administrators."""
-    return {**signature(), "ignore_lock": current().is_admin}
+    return {**signature(), "by_admin": current().is_admin}
 
 
 def tell(

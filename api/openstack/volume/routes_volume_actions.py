@@ -36,6 +36,7 @@ from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
 from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
 from ...web.services import reads, takes
+from ..compute.tasks import asker
 from . import listing, routes_volumes, schemas, views
 from .blueprint import cinder_writes, enqueue, in_cinders_words, since, speaks, volume, whose
 
@@ -109,7 +110,7 @@ def attach(
 ) -> Attachment:
     """Begin to give a volume to a server; returns the attachment."""
     made = volume_attachments.begin_attach(
-        connection, row.id, server, device=device, readonly=readonly, project_id=whose(), **signature()
+        connection, row.id, server, device=device, readonly=readonly, project_id=whose(), **asker()
     )
     enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
     return made
@@ -126,7 +127,7 @@ def _detach(connection: Connection, row: Volume, body: Record, force: bool = Fal
 
 def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
-    gone = volume_attachments.begin_detach(connection, row.id, server, force=force, project_id=whose(), **signature())
+    gone = volume_attachments.begin_detach(connection, row.id, server, force=force, project_id=whose(), **asker())
     enqueue_for_attachment(connection, "volume_detach", gone, project_id=row.project_id, **signature())
 
 

@@ -10,47 +10,23 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import pathlib
-import typing as t
 
-import botocore.exceptions
 import pytest
 import sqlalchemy as sa
-from flask.testing import FlaskClient
-from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
-from api.dashboard import session
 from api.ec2 import ids
 from api.ec2.blueprint import ACTIONS as EC2_ACTIONS
 from api.jobs import kinds
 from api.openstack.compute.servers.routes_actions import ACTIONS
 from api.web.context import ROLES
 from api.web.operations import OPERATIONS
-from tests.api import conftest, ec2_door, foreign, scenes
+from tests.api.agreement.doors import CALLERS, Cloud
 from tests.api.agreement.operations import OPERATIONS_BY_DOOR, Ec2, Http, Page, Request, action
-from tests.api.seeds import Api
 
 SERVICES = ("identity", "compute", "image", "network", "volume", "v1", "ec2")
-Ids = t.Mapping[str, str]
-
-# caller -> (project, role). The objects are alt's.
-CALLERS: dict[str, tuple[str, str] | None] = {
-    "nobody": None,
-    "reader": ("alt", "reader"),
-    "member": ("alt", "member"),
-    "manager": ("alt", "manager"),
-    "administrator": ("alt", "admin"),
-    "another project's reader": ("demo", "reader"),
-    "another project's member": ("demo", "member"),
-    "another project's manager": ("demo", "manager"),
-    "another project's administrator": ("demo", "admin"),
-}
 
 
 def doors() -> dict[str, set[str]]:
@@ -88,119 +64,6 @@ def test_every_operation_with_several_doors_has_a_row() -> None:
         if operation in several
     } == several
     assert set(OPERATIONS) >= set(doors())
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """Answer of a door. Of EC2, `text` is the error's code; of the rest it is the body."""
-
-    status: int
-    text: str = ""
-
-    @classmethod
-    def of(cls, response: TestResponse) -> Answer:
-        text = response.get_data(as_text=True)
-        assert response.status_code < 500, (response.request.path, text)
-        return cls(401 if "/login" in response.headers.get("Location", "") else response.status_code, text)
-
-    @property
-    def verdict(self) -> str:
-        """Tell whether the caller is `unknown`, `refused`, sees no such thing (`hidden`), or `may`."""
-        if self.status == 401 or self.text in ("AuthFailure", "InvalidClientTokenId"):
-            return "unknown"
-        if self.status == 403 or self.text == "UnauthorizedOperation":
-            return "refused"
-        return "hidden" if self.status == 404 or self.text.endswith((".NotFound", ".Unknown")) else "may"
-
-
-@dataclasses.dataclass(frozen=True)
-class Cloud:
-    api: Api
-    tokens: t.Mapping[str, str]
-    clients: t.Mapping[str, t.Any]  # boto3's
-    ids: Ids
-
-    def ask(self, caller: str, request: Request) -> Answer:
-        project_and_role = CALLERS[caller]
-        own = {**self.ids, "own_project": self.api.projects[project_and_role[0] if project_and_role else "demo"]}
-        if isinstance(request, Ec2):
-            try:
-                getattr(self.clients[caller], request.action)(**filled(dict(request.parameters), own))
-            except botocore.exceptions.ClientError as error:
-                return Answer(error.response["ResponseMetadata"]["HTTPStatusCode"], error.response["Error"]["Code"])
-            return Answer(200)
-        client = self.api.app.test_client()
-        if isinstance(request, Page):
-            return self._open_page(client, caller, request.method, filled(request.path, own))
-        # os-... and images are there in old versions of Compute only
-        old = "os-" in request.path or "/images" in request.path
-        headers = {} if old else {"OpenStack-API-Version": "compute 2.37"}
-        if project_and_role is not None:
-            headers["X-Auth-Token"] = self.tokens[caller]
-        if request.method == "PATCH":
-            headers["Content-Type"] = "application/openstack-images-v2.1-json-patch"
-        path, body = filled(request.path, own), filled(request.body, own)
-        return Answer.of(client.open(path, method=request.method, json=body, headers=headers))
-
-    def _open_page(self, client: FlaskClient, caller: str, method: str, path: str) -> Answer:
-        form = None
-        if caller in self.tokens:
-            client.set_cookie(session.COOKIE, self.tokens[caller])
-            with self.api.app.test_request_context(headers={"Cookie": f"{session.COOKIE}={self.tokens[caller]}"}):
-                form = {"csrf": session.csrf()}
-        return Answer.of(client.open(path, method=method, data=form if method == "POST" else None))
-
-
-def filled(value: t.Any, own: Ids) -> t.Any:
-    if isinstance(value, dict):
-        return {key: filled(item, own) for key, item in value.items()}
-    if isinstance(value, list):
-        return [filled(item, own) for item in value]
-    if isinstance(value, str):
-        for kind, number in own.items():
-            value = value.replace(f"{{{kind}}}", number)
-    return value
-
-
-@pytest.fixture(scope="module")
-def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Cloud]:
-    with conftest.application(seeded, tmp_path_factory.mktemp("doors") / "cloud") as api:
-        scenes.build(api)
-        objects = foreign.make(api)
-        with transaction(api.engine) as connection:
-            unlimited = dict.fromkeys(("instances", "cores", "ram", "fixed_ips", "ports", "volumes", "gigabytes"), -1)
-            operation_of("project")(
-                connection, {"state": "present", "projects": [{"name": "alt", "quotas": unlimited}]}
-            )
-        tokens, keys = {}, {}
-        seal = api.seal
-        for caller, membership in CALLERS.items():
-            if membership is None:
-                continue
-            project = api.projects[membership[0]]
-            with transaction(api.engine) as connection:
-                user = {"name": f"the {caller}", "password_hash": "x", "default_project_id": project}
-                row = users.insert_user(connection, user)
-                users.grant_role(connection, row["id"], project, membership[1])
-                tokens[caller] = issue_token(connection, row["id"], project).text
-                key = credentials.create_ec2_credential(connection, seal, row["id"], project)
-                keys[caller] = (key["access"], key["secret"])
-        kinds_of_ec2 = {
-            "server": "i",
-            "volume": "vol",
-            "image": "ami",
-            "floating_ip": "eipalloc",
-            "port": "eni",
-            "security_group": "sg",
-            "network": "subnet",
-        }
-        idle, steady = api.instance("alt", "idle"), api.instance("alt", "steady", host="hv1")
-        numbers = {f"ec2_{kind}": ids.of(prefix, objects.id(kind)) for kind, prefix in kinds_of_ec2.items()}
-        numbers["ec2_idle"] = ids.of("i", idle)
-        with ec2_door.open_door(api) as door:
-            clients = {name: ec2_door.client(door.url, *key) for name, key in keys.items()}
-            clients["nobody"] = ec2_door.client(door.url, "nosuch", "nosuch")
-            yield Cloud(api, tokens, clients, {**objects.ids, **numbers, "steady": steady})
 
 
 def expected(operation: str, caller: str, hidden: bool, door: str) -> tuple[str, ...]:

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from tests.bench.stack import carry_out
 from tests.support.patience import GENEROUS
+from tests.support.rows import add_host
 from tests.unit._ledger.conftest import Run, on_sqlite
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
@@ -70,6 +71,13 @@ def stack(tmp_path: pathlib.Path) -> Document:
             },
         ],
     }
+
+
+@pytest.fixture
+def zone(ledger_url: str) -> None:
+    """A compute host in the zone `nova`."""
+    with transaction(open_ledger(url=ledger_url)) as connection:
+        add_host(connection, "hv1")
 
 
 def contents(ledger_url: str) -> dict[str, list[t.Any]]:
@@ -133,6 +141,7 @@ def test_an_edit_changes_what_was_edited(run: Run, ledger_url: str, stack: Docum
 
 
 @on_sqlite
+@pytest.mark.usefixtures("zone")
 @pytest.mark.parametrize(
     ("server", "change"),
     [

@@ -11,7 +11,7 @@ import typing as t
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes, server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.port_changes import PortChange
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
@@ -28,7 +28,7 @@ from ..servers.routes_actions import ACTIONS, Action
 LAST: Version = (2, 43)
 ADD = an_object({"networkId": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255}}, ["networkId"])
 REMOVE = an_object({"address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["address"])
-Change = t.Callable[[Connection, InstanceRow, str], PortChange]
+Change = t.Callable[[Connection, InstanceRow, str, bool], PortChange]
 
 
 def _schema(schema: Schema, version: Version) -> Schema:
@@ -40,9 +40,8 @@ def _schema(schema: Schema, version: Version) -> Schema:
 def _change(
     connection: Connection, server: InstanceRow, value: Record, caller: Caller, *, key: str, change: Change
 ) -> None:
-    server_changes.refuse_locked(server, caller.is_admin)
     with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-        changed = change(connection, server, str(value[key]).lower())
+        changed = change(connection, server, str(value[key]).lower(), caller.is_admin)
     tell_host_of_port(connection, changed)
 
 

@@ -14,7 +14,7 @@ import typing as t
 
 from flask import Response
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, server_listing
@@ -94,15 +94,10 @@ def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Cal
 
 
 def _change_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller, *, joins: bool) -> None:
-    server_changes.refuse_locked(row, caller.is_admin)
-    group = server_changes.security_group_of(connection, row.project_id, value["name"])
-    if joins:
-        server_changes.join_group(connection, row, group.id)
-    elif not server_changes.leave_group(connection, row, group.id):
-        raise NotFoundError(f"Security group {value['name']} not associated with the instance {row.uuid}")
+    group = server_changes.change_group(connection, row, value["name"], joins=joins, by_admin=caller.is_admin)
     # the playbook finds the ledger as it wants it, and tells every host that has to know
     if row.host is not None or row.vm_state == "building":
-        change = {"join" if joins else "leave": [{"name": row.name, "security_groups": [group.name]}]}
+        change = {"join" if joins else "leave": [{"name": row.name, "security_groups": [group]}]}
         enqueue(connection, "security_groups", row, change)
 
 

@@ -32,7 +32,7 @@ from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
 from ..blueprint import compute, from_version, microversion, part
 from ..tasks import asker, enqueue
 from . import waiting
-from .routes_parts import interface, unlocked
+from .routes_parts import interface
 from .schemas import BOOLEAN, DEVICE_TAG, TRUE
 
 # --- interfaces (os-interface) --------------------------------------------------------------------------------------
@@ -62,8 +62,8 @@ def add_interface(server_id: str) -> Answer:
     if addresses and interface_body.get("net_id") is None:
         raise BadRequestError("Must input network_id when request IP address")
     with writing_ledger() as connection:
-        row = interfaces.server_row(connection, unlocked(connection, server_id).uuid)
-        interfaces.check(connection, "attach_interface", row)
+        row = _locked_row(connection, server_id)
+        interfaces.check(connection, "attach_interface", row, current().is_admin)
         fixed = addresses[0]["ip_address"] if addresses else None
         if interface_body.get("port_id") is not None:
             interface_request = InterfaceRequest(port=interface_body["port_id"].lower())
@@ -76,7 +76,7 @@ def add_interface(server_id: str) -> Answer:
         else:
             interface_request = _only_network(connection, row.project_id)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-            number = interfaces.begin_attach(connection, row, interface_request, **signature())
+            number = interfaces.begin_attach(connection, row, interface_request, **asker())
         job_id = enqueue(connection, "interface_attach", row)
     # As Nova, which answers when the guest has the NIC: until then, the next request for the server would be refused
     job = waiting.ended(job_id)
@@ -90,8 +90,7 @@ def add_interface(server_id: str) -> Answer:
 def remove_interface(server_id: str, port_id: str) -> Answer:
     with writing_ledger() as connection:
         _interface(connection, server_id, port_id)
-        row = interfaces.server_row(connection, unlocked(connection, server_id).uuid)
-        interfaces.begin_detach(connection, row, port_id, **signature())
+        interfaces.begin_detach(connection, row := _locked_row(connection, server_id), port_id, **asker())
         enqueue(connection, "interface_detach", row)
     return "", 202
 
@@ -100,6 +99,11 @@ def _interface_schema() -> Schema:
     address = an_object({"ip_address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["ip_address"])
     tag = from_version((2, 49), {"tag": DEVICE_TAG})
     return wrapped("interfaceAttachment", {"net_id": UUID, "port_id": UUID, "fixed_ips": a_list(address, 1, 1), **tag})
+
+
+def _locked_row(connection: Connection, server_id: str) -> InstanceRow:
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    return interfaces.server_row(connection, row.uuid)
 
 
 def _record(connection: Connection, server_id: str) -> Record:

@@ -228,22 +228,18 @@ def _row(connection: Connection, server_id: str) -> InstanceRow:
     return row
 
 
-def unlocked(connection: Connection, server_id: str) -> InstanceRow:
-    """The server's row. Raises ConflictError for one that is locked, unless for an administrator."""
-    row = _row(connection, server_id)
-    server_changes.refuse_locked(row, current().is_admin)
-    return row
-
-
 def _change_metadata(connection: Connection, change: Change, before: Texts, server_id: str) -> Texts:
-    row = unlocked(connection, server_id)
+    row = _row(connection, server_id)
     change.of(before)  # is there what is to be removed?
     gone = () if change.removed is None else (change.removed,)
-    return server_changes.change_metadata(connection, row, change.items, replace=change.replace, remove=gone)
+    return server_changes.change_metadata(
+        connection, row, change.items, replace=change.replace, remove=gone, by_admin=current().is_admin
+    )
 
 
 def _change_tags(connection: Connection, update: Update, server_id: str) -> list[str]:
-    return server_changes.change_tags(connection, unlocked(connection, server_id), lambda before: set(update(before)))
+    row, by_admin = _row(connection, server_id), current().is_admin
+    return server_changes.change_tags(connection, row, lambda before: set(update(before)), by_admin=by_admin)
 
 
 Map(

@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, volume_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing, state_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
@@ -159,9 +159,7 @@ def _create_image(connection: Connection, row: InstanceRow, value: Record, calle
 
 
 def _change_password(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    if row.vm_state != "active" or row.task_state is not None:
-        what = f"task_state {row.task_state}" if row.task_state else f"vm_state {row.vm_state}"
-        raise ConflictError(f"Cannot 'changePassword' instance {row.uuid} while it is in {what}")
+    state_rules.check(connection, state_rules.RULES["changePassword"], [row], by_admin=caller.is_admin)
     # a guest that runs would have to do it itself, and nobody in there listens
     raise ConflictError("QEMU guest agent is not enabled")
 

@@ -155,6 +155,6 @@ def delete(connection: Connection, row: InstanceRow, caller: Caller) -> None:
         request_id(),
         user_id=caller.user_id,
         project_id=caller.project_id,
-        ignore_lock=caller.is_admin,
+        by_admin=caller.is_admin,
     )
     enqueue(connection, "terminate", row)

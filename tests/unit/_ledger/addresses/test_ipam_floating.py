@@ -250,7 +250,7 @@ def test_what_another_project_has_is_refused(cloud: Run, ledger: sa.Engine) -> N
         ([{"fixed_ip": "10.0.0.1"}], r"fixed_ip 10\.0\.0\.1 needs the server"),
         ([{"server": "web", "fixed_ip": "10.0.0.9"}], r"'web' has no fixed IP 10\.0\.0\.9: it has 10\.0\.0\.1"),
         ([{"server": "outside"}], r"the gateway of the network 'out' is 10\.0\.1\.1, so that no hypervisor routes"),
-        ([{"server": "deleted"}], "'deleted' is being deleted"),
+        ([{"server": "deleted"}], "while it is in task_state deleting"),
         ([{"pool": "public"}, {"server": "outside"}], "no hypervisor routes"),
     ],
 )

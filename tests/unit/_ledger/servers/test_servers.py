@@ -243,6 +243,7 @@ def test_a_host_that_a_build_left_is_written_down_until_it_is_tried_there_again(
     "corrected", [{"flavor": "m1.nano"}, {"availability_zone": None}, {"security_groups": []}, {"hints": {"a": 2}}]
 )
 def test_a_failed_server_that_is_asked_for_otherwise_is_made_anew(cloud: t.Any, corrected: dict[str, t.Any]) -> None:
+    cloud.host("hv9", zone="mars")
     request: dict[str, t.Any] = {"flavor": "m1.tiny", "availability_zone": "mars", "hints": {"a": 1}}
     (instance,) = cloud.server(ask(**request))["to_build"]
     cloud.state({"uuids": [instance["uuid"]], "state": "error", "reason": "No valid host"})

@@ -256,7 +256,7 @@ def test_locked(cloud: t.Any) -> None:
     with pytest.raises(ConflictError, match=f"^Instance {uuid} is locked$"):
         begin(cloud, "stop", uuid)
     assert cloud.dump() == before
-    begin(cloud, "stop", uuid, ignore_lock=True)
+    begin(cloud, "stop", uuid, by_admin=True)
     assert finish(cloud, "stop", uuid) == [uuid]
     assert set_lock(True, None)  # another reason
     assert set_lock(False)

@@ -24,6 +24,19 @@ class ConflictError(NovaliteError):
     """Another owner or a concurrent change stands in the way."""
 
 
+class StateError(ConflictError):
+    """A server's state does not allow an operation. `reason` is `locked`, `busy`, `state`, `no host`, `adopted` or
+    `protected`; `state` its vm_state."""
+
+    def __init__(self, message: str, *, operation: str = "", state: str = "", reason: str = "state") -> None:
+        super().__init__(message)
+        self.operation, self.state, self.reason = operation, state, reason
+
+
+class ProtectedError(StateError):
+    """A server is protected from the operation, by an attribute of EC2's."""
+
+
 class BusyError(ConflictError):
     """Others have kept the ledger for too long: nothing is wrong with what was asked, and later it may succeed."""
 

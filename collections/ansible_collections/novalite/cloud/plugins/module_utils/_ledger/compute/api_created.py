@@ -12,13 +12,13 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
 from ..._json import JsonObject
 from ..._rules.build_states import BUILDS, build_of
 from ..db import clock
 from ..db.tables import instance
-from ..queries import actions, adopted
-from ..queries.instance_rows import being_built
+from ..queries import actions, state_rules
+from ..queries.instance_rows import being_built, instance_rows
+from ..queries.state_rules import RULES, StateRule
 from ..queries.views import instances_by
 
 
@@ -70,18 +70,16 @@ def mark(
     *,
     user_id: str | None = None,
     project_id: str | None = None,
-    ignore_lock: bool = False,
+    by_admin: bool = False,
+    rule: StateRule = RULES["delete"],
 ) -> str:
     """Mark these instances as being deleted and record the action; returns the id of the request. One that another run
-    was deleting is deleted again: it may have died, and every step can be repeated. Raises ConflictError in Nova's
-    words for one that is locked, unless an administrator asks (`ignore_lock`)."""
-    to_delete = list(to_delete)
-    adopted.refuse(connection, [server["uuid"] for server in to_delete], "delete")
+    was deleting is deleted again: it may have died, and every step can be repeated. Raises StateError for one that
+    `rule` does not let go."""
     now, request_id = clock.seconds(connection), request_id or actions.new_request_id()
     fresh = [server["uuid"] for server in to_delete if server["task_state"] != "deleting"]
-    locked = sa.select(instance.c.uuid).where(instance.c.uuid.in_(fresh), instance.c.locked).order_by(instance.c.id)
-    if not ignore_lock and (uuid := connection.execute(locked.limit(1)).scalar()) is not None:
-        raise ConflictError(f"Instance {uuid} is locked")
+    rows = instance_rows(connection, instance.c.uuid.in_(fresh), instance.c.deleted == 0)
+    state_rules.check(connection, rule, rows, by_admin=by_admin)
     connection.execute(
         sa.update(instance)
         .where(instance.c.uuid.in_(fresh), instance.c.deleted == 0)

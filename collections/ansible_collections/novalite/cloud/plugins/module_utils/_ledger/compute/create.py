@@ -19,14 +19,14 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._addressing.macs import MAC_PREFIX
-from ..._errors import ConflictError
+from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
 from ..._model.rows import InstanceRow
 from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
-from ..db.tables import instance, instance_action, instance_security_group, network, vif
+from ..db.tables import compute_host, instance, instance_action, instance_security_group, network, vif
 from ..db.tables_addresses import OF_VIF
 from ..network import dns_names
 from ..network.addresses import release_addresses
@@ -52,7 +52,7 @@ class NetworkRef(t.NamedTuple):
 
     id: int
     name: str
-    cidr: str
+    cidr: str  # None: it has no subnet, and record_servers() refuses it
     within: str | None = None  # the range that an address is to be of, where the network has several
 
 
@@ -88,6 +88,26 @@ class NewInstance:
     ports: tuple[str | None, ...] = ()  # beside `nics`: the port that is taken; None: an interface is made
 
 
+def networks_to_choose(connection: sa.Connection, project_id: str) -> list[NetworkRef]:
+    """Return the networks that the project sees and that have addresses: one alone is what a server gets that names
+    none, of several it has to name one."""
+    seen = sa.select(network.c.id, network.c.name, network.c.cidr).where(
+        network.c.owner.in_(["", project_id]), network.c.cidr.is_not(None)
+    )
+    return [NetworkRef(row.id, row.name, row.cidr) for row in connection.execute(seen.order_by(network.c.name))]
+
+
+def _check_places(connection: sa.Connection, plans: t.Sequence[NewInstance]) -> None:
+    """Raise NovaliteError for a network without a subnet, and for a zone that no compute host is in."""
+    for of_network, _address in (nic for plan in plans for nic in plan.nics):
+        if of_network.cidr is None:
+            raise NovaliteError(f"Network {of_network.name} requires a subnet in order to boot instances on.")
+    for zone in {plan.request.availability_zone for plan in plans} - {None}:
+        known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
+        if connection.execute(known).first() is None:
+            raise NovaliteError(f"The requested availability zone is not available: no compute host is in '{zone}'")
+
+
 def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[VolumeRequest]) -> None:
     """Raise NovaliteError for an image that a server cannot start from: now, and not when a host is to build it."""
     # the volume that it starts from is looked at when that is recorded
@@ -121,12 +141,14 @@ def record_servers(
     group that is made for them lets its own members in. Returns those that have no name on one of their networks.
 
     Raises ConflictError when a name, a host name that the user chose, or an address that was asked for, is taken,
-    NovaliteError for an address that the network does not have, and QuotaError. The project's quotas are looked at
+    NovaliteError for an address that the network does not have, a network without a subnet and an unknown zone, and
+    QuotaError. The project's quotas are looked at
     after the writes: what was counted before may have grown since, where the database lets two transactions read at
     once.
     """
     if not plans:
         return []
+    _check_places(connection, plans)
     calls: list[launch_calls.Call] = []
     for plan in plans:
         check_own_quota(plan.request, limits)

@@ -26,15 +26,13 @@ from ..network import dns_names, ports
 from ..network.addresses import give_addresses, release_host_address
 from ..network.preexisting_ports import give
 from ..network.vifs import insert_vifs
-from ..queries import actions, adopted
+from ..queries import actions, state_rules
 from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
 from ..queries.views import instances_by
-from . import server_actions
 
 ATTACHING, DETACHING = "attaching", "detaching"
 ACTIONS = {ATTACHING: "attach_interface", DETACHING: "detach_interface"}
-ALLOWED = ("active", "paused", "stopped")  # nova/compute/api.py: attach_interface, detach_interface
 MAX_INTERFACES = 16
 
 
@@ -61,13 +59,14 @@ def begin_attach(
     *,
     request_id: str,
     user_id: str | None = None,
+    by_admin: bool = False,
 ) -> str:
     """Give the server `row` an interface that its host is to plug in; returns its id.
 
     Raises ConflictError for a server in a state that does not allow it, or another change under way; NotFoundError for
     a port that is not the project's; QuotaError; NovaliteError for an address that cannot be had.
     """
-    check(connection, "attach_interface", row)
+    check(connection, ACTIONS[ATTACHING], row, by_admin)
     mine = sa.select(sa.func.count(), sa.func.max(vif.c.position)).where(vif.c.instance_uuid == row.uuid)
     count, last = connection.execute(mine).one()
     if count >= MAX_INTERFACES:
@@ -100,10 +99,16 @@ def begin_attach(
 
 
 def begin_detach(
-    connection: sa.Connection, row: InstanceRow, number: str, *, request_id: str, user_id: str | None = None
+    connection: sa.Connection,
+    row: InstanceRow,
+    number: str,
+    *,
+    request_id: str,
+    user_id: str | None = None,
+    by_admin: bool = False,
 ) -> None:
     """Have the server's host pull out the interface. Raises ConflictError, and NotFoundError for one it has not."""
-    check(connection, "detach_interface", row)
+    check(connection, ACTIONS[DETACHING], row, by_admin)
     done = connection.execute(
         sa.update(vif)
         .where(vif.c.id == number, vif.c.instance_uuid == row.uuid, vif.c.status.is_(None))
@@ -114,10 +119,9 @@ def begin_detach(
     _record(connection, DETACHING, row, number, request_id, user_id)
 
 
-def check(connection: sa.Connection, action: str, row: InstanceRow) -> None:
+def check(connection: sa.Connection, action: str, row: InstanceRow, by_admin: bool = False) -> None:
     """Raise ConflictError, in Nova's words, unless the server's interfaces may change now."""
-    server_actions.refuse_wrong_state(action, ALLOWED, row)
-    adopted.refuse(connection, [row.uuid], action)
+    state_rules.check(connection, state_rules.RULES[action], [row], by_admin=by_admin)
     busy = sa.select(vif.c.id).where(vif.c.instance_uuid == row.uuid, vif.c.status.is_not(None))
     other = connection.execute(busy).scalar()
     if other is not None:

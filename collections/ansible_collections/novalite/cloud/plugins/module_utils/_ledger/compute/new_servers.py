@@ -24,7 +24,7 @@ from ..._rules import volume_mappings
 from ..._rules.server_options import MAX_SERVERS
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db import clock
-from ..db.tables import compute_host, instance, keypair, network, security_group
+from ..db.tables import instance, keypair, network, security_group
 from ..identity import quotas
 from ..network import network_choices, ports
 from ..placement import hints
@@ -34,7 +34,7 @@ from ..queries.usage import usage
 from ..queries.views import flavor_of, image_of
 from ..volumes import server_volumes
 from . import server_requests
-from .create import NO_LABELS, Labels, NetworkRef, NewInstance, amounts, check_image, record_servers
+from .create import NO_LABELS, Labels, NetworkRef, NewInstance, amounts, check_image, networks_to_choose, record_servers
 from .server_requests import NetworkRequest, ServerRequest
 
 MAX_LABEL = 63  # RFC 1035
@@ -46,11 +46,9 @@ _TAKEN = sa.select(instance.c.name).where(
     instance.c.deleted == 0,
     instance.c.name.in_(sa.bindparam("names", expanding=True)),
 )
-_NETWORKS = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr, network.c.owner).where(
-    network.c.owner.in_(["", sa.bindparam("project_id")])
+_NETWORKS_BY_UUID = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr, network.c.owner).where(
+    network.c.owner.in_(["", sa.bindparam("project_id")]), network.c.uuid.in_(sa.bindparam("uuids", expanding=True))
 )
-_TWO_NETWORKS = _NETWORKS.where(network.c.cidr.is_not(None)).limit(2)
-_NETWORKS_BY_UUID = _NETWORKS.where(network.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 _KEY = sa.select(keypair.c.public_key).where(
     keypair.c.project_id == sa.bindparam("project_id"), keypair.c.name == sa.bindparam("name")
 )
@@ -105,7 +103,6 @@ def create(
     volumes = server_volumes.resolved(connection, project_id, request.volumes, private)
     image = _image(connection, project_id, request, root_of(volumes))
     check_image(request.name, flavor, image, volumes)
-    _check_zone(connection, request.availability_zone)
     public_key = None if request.key is None else _public_key(connection, project_id, request.key)
     nics = _networks(connection, project_id, request.networks, private)
     port_ids = tuple(record.port for record in request.networks or ())
@@ -198,12 +195,12 @@ def _networks(
     connection: sa.Connection, project_id: str, requests: tuple[NetworkRequest, ...] | None, by_admin: bool
 ) -> tuple[tuple[NetworkRef, str | None], ...]:
     if requests is None:
-        rows = connection.execute(_TWO_NETWORKS, {"project_id": project_id}).all()
-        if not rows:
+        seen = networks_to_choose(connection, project_id)
+        if not seen:
             raise NotFoundError("Unable to automatically allocate a network: the project sees none")
-        if len(rows) > 1:
+        if len(seen) > 1:
             raise ConflictError("Multiple possible networks found, use a Network ID to be more specific.")
-        return ((NetworkRef(rows[0].id, rows[0].name, rows[0].cidr), None),)
+        return ((seen[0], None),)
     if not requests:
         return ()
     uuids_ = [wish.name for wish in requests if wish.port is None]
@@ -222,9 +219,6 @@ def _networks(
             network_choices.check(wish.name, owners[wish.name], project_id, choice, by_admin)
             within = None if wish.subnet is None else range_of(connection, wish.subnet)
             nics.append((network_by_uuid[wish.name]._replace(within=within), wish.fixed_ip))
-    for number, _address in nics:
-        if number.cidr is None:
-            raise NovaliteError(f"Network {number.name} requires a subnet in order to boot instances on.")
     return tuple(nics)
 
 
@@ -260,14 +254,6 @@ def _public_key(connection: sa.Connection, project_id: str, name: str) -> str:
     if public_key is None:
         raise NotFoundError("Invalid key_name provided.")
     return str(public_key)
-
-
-def _check_zone(connection: sa.Connection, zone: str | None) -> None:
-    if zone is None:
-        return
-    known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
-    if connection.execute(known).first() is None:
-        raise NotFoundError("The requested availability zone is not available")
 
 
 def _resolved(connection: sa.Connection, project_id: str, request: CreateRequest) -> JsonObject:

@@ -21,12 +21,11 @@ from ..identity import quotas
 from ..network import ports
 from ..network.addresses import give_addresses
 from ..network.tenant_networks import TenantError
-from ..queries import network_records
+from ..queries import network_records, state_rules
 from ..queries.network_records import Network, Port
 from ..queries.usage import usage
 from ..queries.views import instances_by
 from . import interfaces
-from .server_changes import refuse_locked
 
 
 class PortChange(t.NamedTuple):
@@ -46,13 +45,12 @@ def update_port(connection: sa.Connection, row: Network, seen: Port, changes: Js
 
 
 def delete_port(
-    connection: sa.Connection, seen: Port, *, request_id: str, user_id: str | None = None, ignore_lock: bool = False
+    connection: sa.Connection, seen: Port, *, request_id: str, user_id: str | None = None, by_admin: bool = False
 ) -> InstanceRow | None:
     """Remove the port `seen` with its addresses; returns the server whose host is to pull the interface out first, None
     if there is none. A port that is being detached goes when it is, and one of a server that is being deleted with it.
 
-    Raises TenantError for a router's port, and ConflictError for a server that is locked, unless an administrator asks
-    (`ignore_lock`), or whose interfaces may not change now.
+    Raises TenantError for a router's port, and ConflictError for a server whose interfaces may not change now.
     """
     if seen.router_id is not None:
         raise TenantError(
@@ -63,13 +61,12 @@ def delete_port(
         ports.drop(connection, [seen.id])
         return None
     server = interfaces.server_row(connection, seen.instance_uuid)
-    refuse_locked(server, ignore_lock)
     connection.execute(
         sa.update(port_table).where(port_table.c.vif_id == seen.id).values(kept=False)
     )  # gone when it is free
     if server.task_state == "deleting" or seen.status == interfaces.DETACHING:
         return None
-    interfaces.begin_detach(connection, server, seen.id, request_id=request_id, user_id=user_id)
+    interfaces.begin_detach(connection, server, seen.id, request_id=request_id, user_id=user_id, by_admin=by_admin)
     return server
 
 
@@ -94,19 +91,23 @@ def _has_new_range(connection: sa.Connection, uuid: str) -> bool:
     return give_addresses(connection, servers).taken > 0
 
 
-def add_fixed_ip(connection: sa.Connection, server: InstanceRow, network_uuid: str) -> PortChange:
+def add_fixed_ip(
+    connection: sa.Connection, server: InstanceRow, network_uuid: str, by_admin: bool = False
+) -> PortChange:
     """Give the server one more IPv4 address, on its first interface in this network.
 
-    Raises NotFoundError where it has none there, and what change_fixed_ips() does.
+    Raises NotFoundError where it has none there, StateError for a locked server, and what change_fixed_ips() does.
     """
+    state_rules.check(connection, state_rules.RULES["change_fixed_ips"], [server], by_admin=by_admin)
     for port in network_records.interfaces_of(connection, server.project_id, server.uuid):
         if port.network_uuid == network_uuid:
             return change_fixed_ips(connection, port, new=[{"ip_version": 4}])
     raise NotFoundError(f"Network {network_uuid} could not be found for instance {server.uuid}.")
 
 
-def remove_fixed_ip(connection: sa.Connection, server: InstanceRow, address: str) -> PortChange:
-    """Take this IPv4 address from the interface of the server that has it. Raises what change_fixed_ips() does."""
+def remove_fixed_ip(connection: sa.Connection, server: InstanceRow, address: str, by_admin: bool = False) -> PortChange:
+    """Take this IPv4 address from the interface of the server that has it. Raises what add_fixed_ip() does."""
+    state_rules.check(connection, state_rules.RULES["change_fixed_ips"], [server], by_admin=by_admin)
     for port in network_records.interfaces_of(connection, server.project_id, server.uuid):
         if address in (port.ip, *port.more_ips):
             return change_fixed_ips(connection, port, going=[address])

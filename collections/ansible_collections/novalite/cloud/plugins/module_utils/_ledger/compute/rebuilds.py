@@ -68,7 +68,8 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
     if values:
         server_changes.change(connection, row, values)
     if request.get("metadata") is not None:
-        server_changes.change_metadata(connection, row, request["metadata"], replace=True)
+        # begin() looks at the lock
+        server_changes.change_metadata(connection, row, request["metadata"], replace=True, by_admin=True)
     reimage = {"reimage": True} if root is not None and request.get("reimage") else {}
     return {**reimage, **({} if request.get("image") is None else {"image": image["id"]})}
 

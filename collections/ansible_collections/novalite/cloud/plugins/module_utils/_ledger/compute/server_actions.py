@@ -24,8 +24,9 @@ from ..catalog import image_snapshots
 from ..db import clock
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
-from ..queries import actions, adopted
+from ..queries import actions, state_rules
 from ..queries.instance_rows import instance_rows, swap
+from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
 from ..queries.views import instances_by
 from ..volumes import volume_attachments
 from . import migrations, rebuilds, shelving
@@ -37,44 +38,48 @@ SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """In which vm_states it may begin, its task state, and what the instance is when it has succeeded. None: what it
-    was before. That of an action in OTHERS is written by the operation that carries the action out."""
+    """The states that allow it, its task state, and what the instance is when it has succeeded. None: what it was
+    before. That of an action in OTHERS is written by the operation that carries the action out."""
 
+    rule: StateRule
     task_state: str
-    allowed: frozenset[str]
     vm_state: str | None
     power_state: int | None
 
 
-ACTIONS = {
-    "stop": Action("powering-off", frozenset({"active", "error", "rescued"}), "stopped", SHUTDOWN),
-    "start": Action("powering-on", frozenset({"stopped"}), "active", RUNNING),
-    "pause": Action("pausing", frozenset({"active"}), "paused", PAUSED),
-    "unpause": Action("unpausing", frozenset({"paused"}), "active", RUNNING),
-    "suspend": Action("suspending", frozenset({"active"}), "suspended", SHUTDOWN),
-    "resume": Action("resuming", frozenset({"suspended"}), "active", RUNNING),
-}
+def _actions(*rows: tuple[str, str, str | None, int | None]) -> dict[str, Action]:
+    return {name: Action(RULES[name], task, vm_state, power_state) for name, task, vm_state, power_state in rows}
+
+
+ACTIONS = _actions(
+    ("stop", "powering-off", "stopped", SHUTDOWN),
+    ("start", "powering-on", "active", RUNNING),
+    ("pause", "pausing", "paused", PAUSED),
+    ("unpause", "unpausing", "active", RUNNING),
+    ("suspend", "suspending", "suspended", SHUTDOWN),
+    ("resume", "resuming", "active", RUNNING),
+)
 REBOOTS = {
-    SOFT: Action("rebooting", frozenset({"active"}), "active", RUNNING),
-    HARD: Action("rebooting_hard", frozenset({"active", "stopped", "paused", "suspended", "error"}), "active", RUNNING),
+    SOFT: Action(RULES["reboot"], "rebooting", "active", RUNNING),
+    HARD: Action(HARD_REBOOT, "rebooting_hard", "active", RUNNING),
 }
-# Those that a guest or its disks are made anew for, or that move it. nova/compute/api.py: check_instance_state. Of an
-# evacuation Nova says "rebuilding" as well; here a task state tells which action is under way.
-OTHERS = {
-    "rescue": Action("rescuing", frozenset({"active", "stopped", "error"}), "rescued", RUNNING),
-    "unrescue": Action("unrescuing", frozenset({"rescued"}), "active", RUNNING),
-    "rebuild": Action("rebuilding", frozenset({"active", "stopped", "error"}), None, None),
-    "createImage": Action("image_snapshot", frozenset({"active", "stopped", "paused", "suspended"}), None, None),
-    "resize": Action("resize_prep", frozenset({"active", "stopped"}), "resized", None),
-    "migrate": Action("resize_migrating", frozenset({"active", "stopped"}), "resized", None),
-    "confirmResize": Action("resize_confirming", frozenset({"resized"}), None, None),
-    "revertResize": Action("resize_reverting", frozenset({"resized"}), None, None),
-    "live-migration": Action("migrating", frozenset({"active", "paused"}), None, None),
-    "evacuate": Action("rebuild_spawning", frozenset({"active", "stopped", "error"}), None, None),
-    SHELVE: Action("shelving", frozenset({"active", "stopped", "paused", "suspended"}), SHELVED, SHUTDOWN),
-    OFFLOAD: Action("shelving_offloading", frozenset({SHELVED}), OFFLOADED, None),
-    UNSHELVE.action: Action(UNSHELVE.waiting, UNSHELVE.vm_states, "active", RUNNING),
-}
+# Those that a guest or its disks are made anew for, or that move it. Of an evacuation Nova says "rebuilding" as well;
+# here a task state tells which action is under way.
+OTHERS = _actions(
+    ("rescue", "rescuing", "rescued", RUNNING),
+    ("unrescue", "unrescuing", "active", RUNNING),
+    ("rebuild", "rebuilding", None, None),
+    ("createImage", "image_snapshot", None, None),
+    ("resize", "resize_prep", "resized", None),
+    ("migrate", "resize_migrating", "resized", None),
+    ("confirmResize", "resize_confirming", None, None),
+    ("revertResize", "resize_reverting", None, None),
+    ("live-migration", "migrating", None, None),
+    ("evacuate", "rebuild_spawning", None, None),
+    (SHELVE, "shelving", SHELVED, SHUTDOWN),
+    (OFFLOAD, "shelving_offloading", OFFLOADED, None),
+    (UNSHELVE.action, UNSHELVE.waiting, "active", RUNNING),
+)
 NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
 _OF_ROOT_DISK = frozenset({"createImage"})
@@ -155,25 +160,18 @@ def begin(
     request_id: str,
     user_id: str | None = None,
     details: JsonMapping | None = None,
-    ignore_lock: bool = False,
+    by_admin: bool = False,
     also_in: t.Collection[str] = (),
 ) -> list[Instance]:
     """Begin `action` on all of `uuids`, or on none; returns them as they are then, oldest first.
 
     `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. Those of the
-    actions in OTHERS are made by image_snapshots and rebuilds. `ignore_lock` is for administrators, `also_in`,
-    vm_states in which nobody else may begin it, for repairs. Raises NotFoundError, and ConflictError in Nova's words
-    for the first instance that is locked, on no host, in a state that does not allow it, or has another task under way.
-    The caller's transaction is to be rolled back then.
+    actions in OTHERS are made by image_snapshots and rebuilds. Raises NotFoundError, and StateError as
+    state_rules.check() does, which takes `by_admin` and `also_in`. The caller's transaction is to be rolled back then.
     """
     rules = action_of(action, details)
-    allowed = rules.allowed.union(also_in)
     rows = _rows(connection, uuids)
-    for row in rows:
-        if row.locked and not ignore_lock:
-            raise ConflictError(f"Instance {row.uuid} is locked")
-        refuse_wrong_state(action, allowed, row)
-    adopted.refuse(connection, [row.uuid for row in rows], action)
+    state_rules.check(connection, rules.rule, rows, by_admin=by_admin, also_in=also_in)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
     now = clock.seconds(connection)
@@ -183,7 +181,7 @@ def begin(
             instance.c.id.in_([row.id for row in rows]),
             instance.c.deleted == 0,
             instance.c.task_state.is_(None),
-            instance.c.vm_state.in_(sorted(allowed)),
+            instance.c.vm_state.in_(sorted({row.vm_state for row in rows})),
         )
         .values(task_state=rules.task_state, updated_at=now)
     ).rowcount
@@ -297,17 +295,6 @@ def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = 
             f"Instance {next(uuid for uuid in distinct_uuids if uuid not in row_uuids)} could not be found."
         )
     return rows
-
-
-def refuse_wrong_state(action: str, allowed: t.Collection[str], row: InstanceRow) -> None:
-    """Raise ConflictError, in Nova's words, for an instance that is at something else, in none of the `allowed`
-    vm_states, or on no host."""
-    if row.task_state is not None:
-        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
-    if row.vm_state not in allowed:
-        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
-    if row.host is None and row.vm_state != OFFLOADED:  # its build failed: there is no guest
-        raise ConflictError(f"Instance {row.uuid} is not ready")
 
 
 def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:

@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NotFoundError, QuotaError
+from ..._errors import NotFoundError, QuotaError
 from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
 from ..db import clock
@@ -17,18 +17,14 @@ from ..db.tables import instance, instance_security_group, security_group, serve
 from ..db.tables_jobs import job, job_instance
 from ..identity import quotas
 from ..network import dns_names
+from ..queries import state_rules
 from ..queries.instance_rows import swap
+from ..queries.state_rules import RULES
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
 
 Held = t.TypeVar("Held")
 
 MAX_METADATA = 128 * 1024  # characters of all keys and values of one instance, whatever the quotas say
-
-
-def refuse_locked(row: InstanceRow, is_admin: bool) -> None:
-    """Raise ConflictError for an instance that is locked, in Nova's words; an administrator may go on."""
-    if row.locked and not is_admin:
-        raise ConflictError(f"Instance {row.uuid} is locked")
 
 
 def change(connection: sa.Connection, row: InstanceRow, values: JsonMapping) -> None:
@@ -47,9 +43,11 @@ def change_metadata(
     *,
     replace: bool = False,
     remove: t.Collection[str] = (),
+    by_admin: bool = False,
 ) -> dict[str, str]:
     """Add `items` to the instance's metadata, or put them in its place, take `remove` out; returns what it is then.
-    Raises QuotaError for more than the project's quota allows."""
+    Raises StateError for a locked instance, QuotaError for more than the project's quota allows."""
+    state_rules.check(connection, RULES["change_metadata"], [row], by_admin=by_admin)
     before = _held(connection, row, instance.c.metadata)
     after = {**({} if replace else before), **items}
     after = {key: value for key, value in after.items() if key not in remove}
@@ -64,9 +62,14 @@ def change_metadata(
 
 
 def change_tags(
-    connection: sa.Connection, row: InstanceRow, update: t.Callable[[frozenset[str]], t.Collection[str]]
+    connection: sa.Connection,
+    row: InstanceRow,
+    update: t.Callable[[frozenset[str]], t.Collection[str]],
+    *,
+    by_admin: bool = False,
 ) -> list[str]:
-    """Make of the instance's tags what `update` makes of them; returns them, sorted."""
+    """Make of the instance's tags what `update` makes of them; returns them, sorted. Raises StateError."""
+    state_rules.check(connection, RULES["change_tags"], [row], by_admin=by_admin)
     before = _held(connection, row, instance.c.tags)
     after = sorted(update(frozenset(before)))
     if after != before:
@@ -106,6 +109,18 @@ def security_group_of(connection: sa.Connection, project_id: str, name: str) -> 
     if row is None:
         raise NotFoundError(f"Security group {name} not found for project {project_id}.")
     return row
+
+
+def change_group(connection: sa.Connection, row: InstanceRow, name: str, *, joins: bool, by_admin: bool = False) -> str:
+    """Put the instance into a group of its project, or take it out; return the group's name. Raises StateError for a
+    server that is locked or adopted, and NotFoundError for a group that there is not, or that it is not in."""
+    state_rules.check(connection, RULES["change_security_groups"], [row], by_admin=by_admin)
+    group = security_group_of(connection, row.project_id, name)
+    if joins:
+        join_group(connection, row, group.id)
+    elif not leave_group(connection, row, group.id):
+        raise NotFoundError(f"Security group {name} not associated with the instance {row.uuid}")
+    return str(group.name)
 
 
 def join_group(connection: sa.Connection, row: InstanceRow, group_id: int) -> bool:

@@ -11,7 +11,6 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
 from ..._guest import image_properties
 from ..._json import JsonMapping
 from ..._model.instance import Image
@@ -21,7 +20,7 @@ from ..catalog import image_snapshots
 from ..catalog.image_records import check_free, insert_image
 from ..db import clock
 from ..db.tables import image
-from ..queries import actions
+from ..queries import actions, state_rules
 from ..queries.instance_rows import instance_row
 from ..queries.lookups import public_properties
 from ..queries.views import image_of
@@ -29,7 +28,6 @@ from ..queries.volume_views import attachments_by, snapshots_by, volumes_by
 from ..volumes import volume_snapshots
 from ..volumes import volumes as volume_states
 from ..volumes.server_volumes import NO_IMAGE
-from . import server_actions
 
 ACTION = "createImage"
 
@@ -41,15 +39,13 @@ def create(
     *,
     request_id: str,
     user_id: str | None = None,
-    ignore_lock: bool = False,
+    by_admin: bool = False,
 ) -> list[str]:
     """Record the image that `details` (image_snapshots.details_of) say, and return the ids of its snapshots, which a
     job volume_snapshot_create is to take. Raises ConflictError for an instance or a volume that is not at rest,
     QuotaError."""
     row = instance_row(connection, instance_uuid)
-    if row.locked and not ignore_lock:
-        raise ConflictError(f"Instance {row.uuid} is locked")
-    server_actions.refuse_wrong_state(ACTION, server_actions.action_of(ACTION).allowed, row)
+    state_rules.check(connection, state_rules.RULES[ACTION], [row], by_admin=by_admin)
     attached = [each for each in attachments_by(connection, instances=[row.uuid]) if each.attached_at is not None]
     volumes = {volume.id: volume for volume in volumes_by(connection, ids=[each.volume_id for each in attached])}
     mappings, snapshots = [], []

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import uuid as uuids
 
 import sqlalchemy as sa
@@ -17,11 +18,13 @@ from ..db import clock
 from ..db.tables import instance, instance_action
 from ..db.tables_ec2 import ec2_instance
 from ..jobs import job_rows
+from ..queries.state_rules import RULES
 
 TERMINATE = "terminate"
 TIMEOUT = 1800  # seconds for the job
 # What says that it was not the guest's own decision: its owner's request, which was cut off
 _REQUESTS = ("stop", "delete")
+_BY_ITSELF = dataclasses.replace(RULES["delete"], protection=None)  # as at Amazon: it protects from requests only
 _FOLLOWED = "power_state"  # the action that power_states.follow() records
 
 
@@ -31,7 +34,9 @@ def terminate(connection: sa.Connection, server: Instance) -> bool:
     if not _is_terminated_at_shutdown(connection, server["uuid"]) or _was_switched_off(connection, server["uuid"]):
         return False
     project_id = server["project"]["id"]
-    request_id = api_created.mark(connection, [{"uuid": server["uuid"], "task_state": None}], project_id=project_id)
+    request_id = api_created.mark(
+        connection, [{"uuid": server["uuid"], "task_state": None}], project_id=project_id, rule=_BY_ITSELF
+    )
     row: job_rows.Job = {
         "id": str(uuids.uuid4()),
         "kind": "terminate",

@@ -103,7 +103,7 @@ def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], 
         details = {row.instance_uuid: row.details for row in connection.execute(query.order_by(log.id))}
         for row in rows:
             server_actions.begin(
-                connection, kind, [row.uuid], request_id=request_id, details=details.get(row.uuid), ignore_lock=True
+                connection, kind, [row.uuid], request_id=request_id, details=details.get(row.uuid), by_admin=True
             )
     return [row.uuid for row in rows]
 

@@ -38,7 +38,7 @@ def begin_move(
     host: str | None = None,
     reason: str | None = None,
     user_id: str | None = None,
-    ignore_lock: bool = False,
+    by_admin: bool = False,
 ) -> list[Instance]:
     """Begin `action` (of migrations.ACTIONS) on all of `uuids`, or on none; returns them as they are then.
 
@@ -57,7 +57,7 @@ def begin_move(
         request_id=request_id,
         user_id=user_id,
         details={**details, **({"host": host} if host else {})},
-        ignore_lock=ignore_lock,
+        by_admin=by_admin,
     )
     open_moves = migrations.open_moves(connection, sorted_uuids)
     for server in begun:

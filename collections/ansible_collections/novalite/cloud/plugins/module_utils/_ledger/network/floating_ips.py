@@ -22,7 +22,8 @@ from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
 from ..db.tables_addresses import HELD, HELD_ALL, LED_TO
 from ..identity.quotas import check_quota
-from ..queries import adopted
+from ..queries import state_rules
+from ..queries.instance_rows import instance_rows
 from ..queries.lookups import project_by_name, unknown, unknown_server
 from .router_gateways import FREE
 
@@ -230,7 +231,6 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
             vif.c.id.label("vif_id"),
             instance.c.uuid,
             instance.c.host,
-            instance.c.task_state,
             fixed_ip.c.ip,
             fixed_ip.c.further_of,
             network.c.name.label("network"),
@@ -246,9 +246,8 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
     ).all()
     if not rows:
         raise unknown_server(work.connection, work.project["id"], name)
-    if rows[0].task_state == "deleting":
-        raise ConflictError(f"server {name!r} is being deleted: no floating IP can lead to it")
-    adopted.refuse(work.connection, [rows[0].uuid], "give a floating IP to")
+    servers = instance_rows(work.connection, instance.c.uuid == rows[0].uuid)
+    state_rules.check(work.connection, state_rules.RULES["give a floating IP to"], servers)
     nics = [row for row in rows if row.vif_id is not None]
     if item["fixed_ip"] is not None:
         fixed_address = to_int(item["fixed_ip"])

@@ -309,13 +309,7 @@ class _Guests:
         request = actions.new_request_id()
         try:
             server_actions.begin(
-                self._connection,
-                ACTION,
-                [uuid],
-                request_id=request,
-                details=DETAILS,
-                ignore_lock=True,
-                also_in=[RESIZED],
+                self._connection, ACTION, [uuid], request_id=request, details=DETAILS, by_admin=True, also_in=[RESIZED]
             )
         except ConflictError:
             return False  # somebody else was quicker

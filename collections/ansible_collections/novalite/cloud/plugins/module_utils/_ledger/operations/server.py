@@ -24,11 +24,20 @@ from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, volume_mappings
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created, server_requests
-from ..compute.create import BUILD_TIMEOUT, NetworkRef, NewInstance, amounts, begin_again, check_image, record_servers
+from ..compute.create import (
+    BUILD_TIMEOUT,
+    NetworkRef,
+    NewInstance,
+    amounts,
+    begin_again,
+    check_image,
+    networks_to_choose,
+    record_servers,
+)
 from ..compute.server_requests import NetworkRequest, ServerRequest
 from ..compute.server_states import record_deleted
 from ..db import clock
-from ..db.tables import instance, network
+from ..db.tables import instance
 from ..identity import quotas
 from ..placement import hints
 from ..queries import actions, lookups
@@ -260,20 +269,15 @@ def _named(requests: list[ServerRequest], field: str, required: bool = True) -> 
 
 
 def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> NetworkRef:
-    seen = connection.execute(
-        sa.select(network.c.name).where(network.c.owner.in_(["", owner["id"]])).distinct().order_by(network.c.name)
-    ).scalars()
-    names = list(seen)
-    if not names:
+    seen = networks_to_choose(connection, owner["id"])
+    if not seen:
         raise NotFoundError(f"'{name}' needs a network, and project '{owner['name']}' sees none: create one first")
-    if len(names) > 1:
-        shown = ", ".join(names[:5])
+    if len(seen) > 1:
+        shown = ", ".join(each.name for each in seen[:5])
         raise NovaliteError(
-            f"'{name}' names no network, and project '{owner['name']}' sees {len(names)} ({shown}): "
-            "name one in networks"
+            f"'{name}' names no network, and project '{owner['name']}' sees {len(seen)} ({shown}): name one in networks"
         )
-    record = lookups.network_by_name(connection, names[0], owner["id"])
-    return NetworkRef(record["id"], record["name"], record["cidr"])
+    return seen[0]
 
 
 def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> JsonObject:

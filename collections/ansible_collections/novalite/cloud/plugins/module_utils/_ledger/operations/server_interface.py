@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NovaliteError
+from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance, Nic
 from ..._plan import targets
@@ -68,8 +68,6 @@ def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> list[
         there = _matching(server, item)
         if bool(there) == (status == ATTACHING):
             continue
-        if row.locked:
-            raise ConflictError(f"Instance {row.uuid} ('{row.name}') is locked")
         request_id = actions.new_request_id()
         if status == DETACHING:
             if len(there) > 1:

@@ -140,7 +140,7 @@ def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
         servers = instances_by(connection, hosts=[params["from_host"]])
     else:
         servers = away_from(connection, params["returning_to"])
-    allowed = set(params.get("vm_states") or ()) or server_actions.action_of(params["action"]).allowed
+    allowed = set(params.get("vm_states") or ()) or server_actions.action_of(params["action"]).rule.vm_states or ()
     return [server for server in servers if server["vm_state"] in allowed]
 
 

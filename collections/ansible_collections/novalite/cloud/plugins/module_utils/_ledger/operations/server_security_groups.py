@@ -13,8 +13,9 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._rules.records import Changes
 from ..compute.named_servers import servers_named
-from ..db.tables import instance_security_group
-from ..queries import adopted, lookups
+from ..db.tables import instance, instance_security_group
+from ..queries import lookups, state_rules
+from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 from ..security.firewalls import plan_for_members
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
@@ -36,7 +37,6 @@ def server_security_groups(connection: sa.Connection, params: JsonMapping) -> Js
         ensure_default_group(connection, owner, open_to_members=False)
     group_rows = lookups.security_groups_by_name(connection, names, owner) if names else []
     groups = {row["name"]: row["id"] for row in group_rows}
-    adopted.refuse(connection, uuids, "security groups of")
 
     before = _memberships(servers)
     touched = set(groups.values())
@@ -46,6 +46,9 @@ def server_security_groups(connection: sa.Connection, params: JsonMapping) -> Js
         shall = now - requested_groups if params["state"] == "absent" else joined
         leaving = [before[name][group] for group in now - shall]
         touched.update(leaving)
+        if shall != now:
+            rows = instance_rows(connection, instance.c.id == ids[name])
+            state_rules.check(connection, state_rules.RULES["change_security_groups"], rows)
         link = instance_security_group
         if leaving:
             connection.execute(sa.delete(link).where(link.c.instance_id == ids[name], link.c.group_id.in_(leaving)))

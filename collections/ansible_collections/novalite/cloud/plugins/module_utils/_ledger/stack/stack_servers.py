@@ -18,6 +18,7 @@ from ..._stack.document import Server, Stack
 from ..compute import server_requests
 from ..compute.server_requests import ServerRequest
 from ..db.tables import instance, server_group, server_group_member
+from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 from .stack_marks import METADATA_KEY
 
@@ -51,9 +52,7 @@ def live_servers(connection: sa.Connection, stack: Stack, project_id: str) -> di
     mine = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
     seen = connection.execute(sa.select(instance.c.name, instance.c.uuid, instance.c.metadata).where(mine)).all()
     uuids = [row.uuid for row in seen if row.name in named or row.metadata.get(METADATA_KEY) == stack.name]
-    columns = ("id", "uuid", "project_id", "image", "user_data", "files", "config_drive")
-    query = sa.select(*(instance.c[name] for name in columns)).where(instance.c.uuid.in_(uuids))
-    rows = {row.uuid: row for row in connection.execute(query)} if uuids else {}
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(uuids))} if uuids else {}
     groups = _server_groups(connection, uuids)
     return {
         server["name"]: {

@@ -17,17 +17,16 @@ import sqlalchemy as sa
 from ..._domain.guest import choose_device, own_devices
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping
-from ..._rules.build_states import OFFLOADED
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db import clock
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
-from ..queries import actions, adopted
+from ..queries import actions, state_rules
+from ..queries.state_rules import RULES
 from ..queries.volume_views import RESERVED, Attachment, Volume, attachments_by, volumes_by
 from .volumes import begin, one_volume, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
-ALLOWED = ("active", "paused", "stopped", "suspended", "resized")  # vm_states
 _HELD = (RESERVED, "attaching", "in-use", "detaching", "error_attaching", "error_detaching")
 
 
@@ -43,7 +42,7 @@ def begin_attach(
     readonly: bool = False,
     request_id: str | None = None,
     user_id: str | None = None,
-    ignore_lock: bool = False,
+    by_admin: bool = False,
 ) -> Attachment:
     """Begin to attach a volume; the device name is given now, though the guest gets the disk later. For an instance
     that is shelved, and so on no host, the volume is reserved until that is unshelved: there is nothing more to do.
@@ -56,8 +55,7 @@ def begin_attach(
     server = _instance(connection, instance_uuid, project_id)
     if row.project_id != server.project_id:
         raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
-    _refuse_wrong_state(server, ATTACH, ignore_lock)
-    adopted.refuse(connection, [instance_uuid], ATTACH)
+    state_rules.check(connection, RULES[ATTACH], [server], by_admin=by_admin)
     others = volumes_by(connection, instances=[instance_uuid]) if server.host is None else []
     for host in {server.host, *(other.host for other in others)} - {None}:
         _refuse_elsewhere(row, host)
@@ -104,7 +102,7 @@ def begin_detach(
     project_id: str | None = None,
     request_id: str | None = None,
     user_id: str | None = None,
-    ignore_lock: bool = False,
+    by_admin: bool = False,
     force: bool = False,
 ) -> Attachment:
     """Begin to detach a volume from an instance (None: the only one). `force`: of any status, if nothing is under way.
@@ -118,7 +116,7 @@ def begin_detach(
         raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")
     attachment = theirs[0]
     server = _instance(connection, attachment.instance_uuid, None)
-    _refuse_wrong_state(server, DETACH, ignore_lock)
+    state_rules.check(connection, RULES[DETACH], [server], by_admin=by_admin)
     if attachment.boot_index == 0:
         raise ConflictError("Cannot detach a root device volume")
     allowed = {"in-use", "error_attaching", "error_detaching", *((RESERVED,) if server.host is None else ())}
@@ -270,19 +268,6 @@ def _instance(connection: sa.Connection, instance_uuid: str, project_id: str | N
     if row is None:
         raise NotFoundError(f"Instance {check_shown(instance_uuid)} could not be found.")
     return row
-
-
-def _refuse_wrong_state(server: t.Any, action: str, ignore_lock: bool) -> None:
-    if server.locked and not ignore_lock:
-        raise ConflictError(f"Instance {server.uuid} is locked")
-    if server.task_state is not None:
-        raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in task_state {server.task_state}")
-    if server.vm_state == OFFLOADED and server.host is None:
-        return
-    if server.vm_state not in ALLOWED:
-        raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in vm_state {server.vm_state}")
-    if server.host is None:
-        raise ConflictError(f"Instance {server.uuid} is not ready")
 
 
 def _refuse_elsewhere(row: Volume, host: str) -> None:
