@@ -62,6 +62,7 @@ class Settings:
     api_public_url: str | None = None  # https://cloud.example.org: what the catalog says; default: as it was asked
     api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed
     api_cors_origins: str = ""  # https://dashboard.example.org, with commas, or "*": whose pages may ask in a browser
+    api_ec2_hosts: str = ""  # ec2.example.org, with commas: names of this machine whose root is EC2's service
     api_policy: str | None = None  # action=role, with commas: rules other than the policy table's
     api_legacy: str = "on"  # "off": without what Nova gave up in 2016 and 2017 (proxies of other services, os-hosts)
     tenant_networks: str = "vxlan"  # what carries the networks that projects make: vxlan, vlan:<interface>, flat_dhcp
@@ -95,12 +96,22 @@ class Settings:
                     f"NOVALITE_API_CORS_ORIGINS: {origin!r} is not an origin: write https://host[:port], several "
                     "with commas, or *"
                 )
+        for name in self.ec2_host_names:
+            if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name):
+                raise NovaliteError(
+                    f"NOVALITE_API_EC2_HOSTS: {name!r} is not a host's name: write ec2.example.org without scheme, "
+                    "port and path, several with commas"
+                )
         if self.api_public_url is not None and not re.fullmatch(r"https?://[^\s?#]+", self.api_public_url):
             raise NovaliteError(f"NOVALITE_API_PUBLIC_URL={self.api_public_url!r}: write https://host[:port][/path]")
 
     @property
     def cors_origins(self) -> frozenset[str]:
         return frozenset(filter(None, (origin.strip() for origin in self.api_cors_origins.split(","))))
+
+    @property
+    def ec2_host_names(self) -> frozenset[str]:
+        return frozenset(filter(None, (name.strip().lower() for name in self.api_ec2_hosts.split(","))))
 
     @property
     def secret_file(self) -> str:

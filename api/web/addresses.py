@@ -10,6 +10,7 @@ Only the search for a route sees the route's own path. All else sees the client'
 from __future__ import annotations
 
 import re
+import typing as t
 
 from flask import Flask, Request, current_app, request
 from werkzeug.routing import MapAdapter
@@ -44,17 +45,20 @@ class Application(Flask):
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         adapter = super().create_url_adapter(request)
         if adapter is not None and request is not None:
-            adapter.path_info = _route_path(request, adapter.path_info)
+            adapter.path_info = _route_path(request, adapter.path_info, self.extensions["settings"].ec2_host_names)
         return adapter
 
 
-def _route_path(asked: Request, path: str) -> str:
+def _route_path(asked: Request, path: str, ec2_host_names: t.Collection[str]) -> str:
     if path == "/":
-        return "/ec2" if _is_for_ec2(asked) else path
+        return "/ec2" if _is_for_ec2(asked, ec2_host_names) else path
     return _VOLUME.sub(f"/volume/v3/{UNNAMED}/", _COMPUTE.sub("/compute/v2.1", path, count=1), count=1)
 
 
-def _is_for_ec2(asked: Request) -> bool:
-    """Tell whether a request to the root is one for EC2: the status page takes no POST there, and no signature."""
+def _is_for_ec2(asked: Request, host_names: t.Collection[str]) -> bool:
+    """Tell whether a request to the root is one for EC2: by the host's name, or because the status page takes no POST
+    there, and no signature."""
+    if asked.host.partition(":")[0].lower() in host_names:
+        return True
     signed = asked.headers.get("Authorization", "").startswith("AWS4-") or any(name in asked.args for name in _SIGNED)
     return asked.method == "POST" or signed

@@ -5,15 +5,21 @@
 
 from __future__ import annotations
 
+import pathlib
+import typing as t
+
 import botocore.auth
 import botocore.awsrequest
 import botocore.credentials
 import pytest
 from werkzeug.test import TestResponse
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from api.ec2.blueprint import ACTIONS
-from api.ec2.parameters import ListOf, Text
-from tests.api import ec2_door
+from api.ec2.faults import Ec2Error
+from api.ec2.parameters import Group, ListOf, Raw, Shape, Text
+from api.settings import Settings
+from tests.api import conftest, ec2_door
 from tests.api.ec2_door import Door
 
 
@@ -80,3 +86,50 @@ def test_each_list_of_texts_takes_one_without_its_index(door: Door) -> None:
     assert asked > 20
     answer = _ask(door, "v4", "POST", "/ec2", {"Action": "DescribeKeyPairs", "KeyName": "test"})
     assert b"<keyName>test</keyName>" in answer.data
+
+
+def _lists(shape: Shape, name: str) -> t.Iterator[tuple[str, ListOf]]:
+    """Each list of plain values at any depth below `shape`."""
+    if isinstance(shape, Group):
+        for field, below in shape._fields.items():
+            yield from _lists(below, f"{name}.{field}")
+    elif isinstance(shape, ListOf):
+        if not isinstance(shape._member, Group):
+            yield name, shape
+        yield from _lists(shape._member, f"{name}.N")
+
+
+def _parsed(shape: ListOf, raw: Raw) -> object:
+    try:
+        return shape.parse(raw, "Of")
+    except Ec2Error as error:
+        return error.code
+
+
+def test_each_list_at_any_depth_reads_a_value_without_its_index() -> None:
+    below = set()
+    for action_name, action in ACTIONS.items():
+        for name, shape in _lists(action.shape, action_name):
+            values = [_parsed(shape, {"1": value}) for value in ("test", "1", "true")]
+            assert any(isinstance(value, list) for value in values), name
+            assert [_parsed(shape, value) for value in ("test", "1", "true")] == values, name
+            below.add(name.count(".N"))
+    assert len(below) > 1  # Filter.N.Value is one of those within another list
+
+
+@pytest.mark.parametrize("host", ["ec2.example.org", "EC2.example.org:8774", "aws.example.org"])
+def test_the_root_of_these_names_is_for_ec2(seeded: pathlib.Path, tmp_path: pathlib.Path, host: str) -> None:
+    names = "ec2.example.org, AWS.example.org"
+    with conftest.application(seeded, tmp_path / "cloud", api_ec2_hosts=names) as api:
+        visitor = api.app.test_client()
+        for query in ("", "?Action=DescribeInstances"):
+            refused = visitor.get(f"/{query}", headers={"Host": host})
+            assert (refused.status_code, refused.mimetype) == (401, "text/xml")
+            elsewhere = visitor.get(f"/{query}", headers={"Host": "cloud.example.org"})
+            assert elsewhere.headers["Location"].startswith("/login")
+
+
+@pytest.mark.parametrize("name", ["https://ec2.example.org", "ec2.example.org:8774", "ec2.example.org/", "*"])
+def test_what_is_not_a_hosts_name_is_refused(name: str) -> None:
+    with pytest.raises(NovaliteError, match=r"NOVALITE_API_EC2_HOSTS.*is not a host's name"):
+        Settings(api_ec2_hosts=name).check()
