@@ -60,6 +60,7 @@ _NOT_FACTS = {
 }
 STATE_COLUMNS = (
     *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
+    "failed_builds",
     *TOTALS,
     *USED,
     *Usage._fields,
@@ -139,10 +140,10 @@ def host_states(
     until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
     host has, which costs a row for each, and which few requests ask about; without `with_counts` none is counted.
     """
-    beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
-    # what most hosts have alike is parsed once
+    beside = (table.c.id, table.c.generation, table.c.last_seen_at)
+    # as text, parsed below: what most hosts have alike once
     read: dict[str, sa.ColumnElement[t.Any]] = {
-        name: sa.cast(table.c[name], sa.Text).label(name) for name in ("aggregates", "traits")
+        name: sa.cast(table.c[name], sa.Text).label(name) for name in ("aggregates", "traits", "facts")
     }
     # a scheduler sees no difference, only reasons name it
     read |= {f"{name}_used": (table.c[f"{name}_used"] + table.c[f"{name}_others"]).label(name) for name in TOTALS}
@@ -162,19 +163,20 @@ def host_states(
     aggregates = memberships(connection, {row.name: parsed[row.aggregates] for row in rows})
     states, versions = [], {}
     for row in rows:
-        *values, failed_builds, host_id, generation, last_seen_at = row
-        fields = dict(zip(STATE_COLUMNS, values))
+        fields = dict(zip(STATE_COLUMNS, row))
+        host_id, generation, last_seen_at = row[-3:]
         if fields["up"] and now - last_seen_at > service_down_time and fields["name"] not in seen:
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
-        name, facts, fields["traits"] = fields["name"], fields["facts"], parsed[fields["traits"]]
-        fields["zone"] = zone_of(fields["zone"], aggregates[name])
-        fields["aggregates"] = tuple(Aggregate(known.name, known.zone, known.metadata) for known in aggregates[name])
+        name, fields["traits"] = fields["name"], parsed[fields["traits"]]
+        facts = fields["facts"] = json.loads(fields["facts"])
+        of_host = aggregates[name]
+        fields["zone"] = zone_of(fields["zone"], of_host) if of_host else fields["zone"]
+        fields["aggregates"] = tuple(Aggregate(known.name, known.zone, known.metadata) for known in of_host)
         states.append(
             HostState(
                 num_instances=counts.get(host_id, 0),
                 num_io_ops=building.get(name, 0),
-                failed_builds=failed_builds,
                 instances=of_hosts.get(host_id, {}),
                 metrics=facts.get("metrics") or {},
                 address=facts.get("address"),
