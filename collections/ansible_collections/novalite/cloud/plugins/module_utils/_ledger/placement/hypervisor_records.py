@@ -90,11 +90,11 @@ def hosts(connection: sa.Connection, names: t.Collection[str] | None = None, cou
     of_these = sa.true() if names is None else c.name.in_(sorted(names))
     seen = {row.name: row.last_seen_at for row in connection.execute(sa.select(c.name, c.last_seen_at).where(of_these))}
     running = _running(connection, names) if counted else {}
-    found = [
+    shown = [
         Host(versions[state.name][0], state.name, seen[state.name], running.get(state.name, 0), state)
         for state in states
     ]
-    return sorted(found, key=operator.attrgetter("id"))
+    return sorted(shown, key=operator.attrgetter("id"))
 
 
 def _running(connection: sa.Connection, names: t.Collection[str] | None) -> dict[str, int]:
