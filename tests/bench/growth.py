@@ -3,8 +3,8 @@
 
 """growth.*: what one thing costs in a cloud of 1,000 hosts and 20,000 guests, beside the same in a tenth of it.
 
-Processor time of the operations (`_cpu`, the quickest of several rounds) and bytes of what they answer (`_bytes`). The
-ratio is that of the two clouds: 1.0 where the size of the cloud is no matter.
+Processor time of the operations (`_cpu`) and bytes of what they answer (`_bytes`), medians of several rounds. The ratio
+is that of the two clouds in the same round, the median again: 1.0 where the size of the cloud is no matter.
 
 * `launch_one`: a launch of one guest, recorded, scheduled, addressed and planned, and the report that it runs
 * `list`: the command `novalite list`, a process of its own
@@ -20,6 +20,7 @@ import contextlib
 import gc
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from tests.support.grown import Call, Grown, compare, grow, size_of
 
 LIST = "growth.list"
 SIZES = (100, 1000)  # hosts
-ROUNDS, LISTS = 9, 3
+ROUNDS, LISTS = 21, 3
 Case = t.Callable[[Call], t.Any]
 
 CASES: dict[str, Case] = {
@@ -60,17 +61,20 @@ def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
             cloud = Cloud(sqlite(pathlib.Path(home)))
             stack.callback(cloud.close)
             clouds.append((cloud, grow(cloud.engine, hosts), home))
+        gc.collect()
+        gc.freeze()  # what is there by now is looked through in no round
+        stack.callback(gc.unfreeze)
         for name in names:
             measured: list[list[tuple[float, int]]] = [[], []]
-            for _round in range(
-                1 + (LISTS if name == LIST else ROUNDS)
-            ):  # in turn, for the machine may be busy meanwhile
-                for rounds, (cloud, grown, home) in zip(measured, clouds):
+            for number in range(1 + (LISTS if name == LIST else ROUNDS)):
+                # close to each other, and each first as often as the other: the machine is busy meanwhile
+                for rounds, (cloud, grown, home) in list(zip(measured, clouds))[:: 1 if number % 2 else -1]:
                     rounds.append(_listed(home) if name == LIST else _cost(cloud, grown, CASES[name]))
             # the first compiles the statements
-            small, large = (min(rounds[1:]) for rounds in measured)
-            yield _figure(f"{name}_cpu", large[0], small[0], "s")
-            yield _figure(f"{name}_bytes", large[1], small[1], "B")
+            small, large = (rounds[1:] for rounds in measured)
+            for place, (what, unit) in enumerate((("cpu", "s"), ("bytes", "B"))):
+                of_large, of_small = ([cost[place] for cost in rounds] for rounds in (large, small))
+                yield _figure(f"{name}_{what}", of_large, of_small, unit)
 
 
 def _cost(cloud: Cloud, grown: Grown, case: Case) -> tuple[float, int]:
@@ -91,6 +95,8 @@ def _listed(home: str) -> tuple[float, int]:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, size
 
 
-def _figure(name: str, large: float, small: float, unit: str) -> dict[str, t.Any]:
-    figures = {"ours": round(large, 5), "reference": round(small, 5), "ratio": round(large / small, 3)}
-    return {"bench": name, **figures, "unit": unit}
+def _figure(name: str, large: t.Sequence[float], small: t.Sequence[float], unit: str) -> dict[str, t.Any]:
+    ratio = statistics.median(of_large / of_small for of_large, of_small in zip(large, small))
+    medians = {"ours": statistics.median(large), "reference": statistics.median(small)}
+    figures = {key: round(value, 5) for key, value in medians.items()}
+    return {"bench": name, **figures, "ratio": round(ratio, 3), "unit": unit}

@@ -129,10 +129,16 @@ NOVA = Dialect(
 def page(plural: str, rows: t.Sequence[Row], view: t.Callable[[Row], Json], key: str, name: str) -> Body:
     """The body with those of `rows` after the query's marker, a value of `key`, at most its limit, as `view` has them.
     `name` is what a row is called. Raises BadRequestError for a marker that is not there."""
+    shown, marker = rows_of_page(rows, key, name)
+    return body(plural, [view(row) for row in shown], marker)
+
+
+def rows_of_page(rows: t.Sequence[Row], key: str, name: str) -> tuple[t.Sequence[Row], str | None]:
+    """Those of `rows` that are on the page, and the marker of the next one, if there is one."""
     start, limit = NOVA.start(rows, key, name), NOVA.limit() or MAX_LIMIT
     shown = rows[start : start + limit]
     more = start + limit < len(rows)
-    return body(plural, [view(row) for row in shown], str(field(shown[-1], key)) if more else None)
+    return shown, str(field(shown[-1], key)) if more else None
 
 
 def part(rows: t.Sequence[Listed], *also: str) -> t.Sequence[Listed]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+import typing as t
 
 from flask import request
 
@@ -16,14 +17,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import (
     Availability,
     Host,
+    NamedHost,
+    hosts,
+    named_hosts,
 )
 
 from ...web import policy
 from ...web.bodies import Answer, Body, field, same, the_one
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
+from ...web.listing import body
 from ...web.times import precise
-from .blueprint import compute, known, microversion, page, since
+from .blueprint import compute, known, microversion, rows_of_page, since
 
 BINARY = "nova-compute"
 
@@ -33,18 +38,18 @@ BINARY = "nova-compute"
 
 @compute.get("/os-availability-zone", "compute:zones:read")
 def list_zones() -> Answer:
-    return {"availabilityZoneInfo": [_zone(name, hosts, None) for name, hosts in _zones().items()]}, 200
+    return {"availabilityZoneInfo": [_zone(name, members, None) for name, members in _zones().items()]}, 200
 
 
 @compute.get("/os-availability-zone/detail", "compute:hosts:read")
 def list_zones_in_detail() -> Answer:
     shown = []
-    for name, hosts in _zones().items():
+    for name, members in _zones().items():
         services: Body = {
             host: {BINARY: {**same(state, "available", "active"), "updated_at": precise(state["last_seen_at"])}}
-            for host, state in hosts.items()
+            for host, state in members.items()
         }
-        shown.append(_zone(name, hosts, services))
+        shown.append(_zone(name, members, services))
     return {"availabilityZoneInfo": shown}, 200
 
 
@@ -70,19 +75,19 @@ def list_hypervisors(detailed: bool) -> Answer:
     version, args = microversion(), request.args
     view = _detail if detailed else _brief
     with reading_ledger() as connection:
-        rows = hosts(connection)
+        named: t.Sequence[NamedHost] = named_hosts(connection)
+        marker = None
         if version >= (2, 53) and "hypervisor_hostname_pattern" in args:
             if "limit" in args or "marker" in args:
                 raise BadRequestError(
                     "Paging over results with the hypervisor_hostname_pattern query parameter is not supported."
                 )
-            rows = _matching(rows, args["hypervisor_hostname_pattern"])
+            named = _matching(named, args["hypervisor_hostname_pattern"])
+        if version >= (2, 33):
+            named, marker = rows_of_page(named, _id_key(), "hypervisor")
+        rows = _hosts(connection, named, counted=detailed)
         servers = _servers(connection, rows) if _with_servers() else {}
-    if version < (2, 33):
-        return {"hypervisors": [view(row) for row in rows]}, 200
-    return page(
-        "hypervisors", rows, lambda row: {**view(row), **servers.get(row.name, {})}, _id_key(), "hypervisor"
-    ), 200
+    return body("hypervisors", [{**view(row), **servers.get(row.name, {})} for row in rows], marker), 200
 
 
 def _with_servers() -> bool:
@@ -97,7 +102,7 @@ def _with_servers() -> bool:
 @compute.get("/os-hypervisors/statistics", "compute:hypervisors:read", since("2.1", "2.87"))
 def show_statistics() -> Answer:
     with reading_ledger() as connection:
-        rows = hosts(connection)
+        rows = hosts(connection, counted=True)
     # as in Nova, of hosts that may be chosen
     numbers = [_numbers(row) for row in rows if row.state.enabled]
     sums = {name: sum(figures[name] for figures in numbers) for name in _NUMBERS}
@@ -125,24 +130,29 @@ def show_uptime(hypervisor_id: str) -> Answer:
 @compute.get("/os-hypervisors/<pattern>/search", "compute:hosts:read", since("2.1", "2.52"))
 def search_hypervisors(pattern: str) -> Answer:
     with reading_ledger() as connection:
-        rows = _matching(hosts(connection), pattern)
+        rows = _hosts(connection, _matching(named_hosts(connection), pattern))
     return {"hypervisors": [_brief(row) for row in rows]}, 200
 
 
 @compute.get("/os-hypervisors/<pattern>/servers", "compute:hosts:read", since("2.1", "2.52"))
 def list_hypervisor_servers(pattern: str) -> Answer:
     with reading_ledger() as connection:
-        rows = _matching(hosts(connection), pattern)
+        rows = _hosts(connection, _matching(named_hosts(connection), pattern))
         servers = _servers(connection, rows)
     return {"hypervisors": [{**_brief(row), **servers[row.name]} for row in rows]}, 200
 
 
-def hosts(connection: Connection) -> list[Host]:
-    return hypervisor_records.hosts(connection)
+def host_by(connection: Connection, key: str, value: str, missing: Exception) -> Host:
+    """The host whose `key` is `value`. Raises `missing`."""
+    return _hosts(connection, [the_one(named_hosts(connection), key, value, missing)], counted=True)[0]
 
 
-def _matching(rows: list[Host], pattern: str) -> list[Host]:
-    matching = [row for row in rows if pattern in row.name]
+def _hosts(connection: Connection, named: t.Iterable[NamedHost], counted: bool = False) -> list[Host]:
+    return hosts(connection, [row.name for row in named], counted)
+
+
+def _matching(named: t.Iterable[NamedHost], pattern: str) -> list[NamedHost]:
+    matching = [row for row in named if pattern in row.name]
     if not matching:
         raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
     return matching
@@ -161,7 +171,7 @@ def _id_key() -> str:
 
 def _host(connection: Connection, number: str) -> Host:
     missing = NotFoundError(f"Hypervisor with ID '{number[:60]}' could not be found.")
-    return the_one(hosts(connection), _id_key(), number, missing)
+    return host_by(connection, _id_key(), number, missing)
 
 
 def _brief(row: Host) -> Body:

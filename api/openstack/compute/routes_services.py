@@ -17,16 +17,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
     HostInUseError,
     remove,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host, hosts
 
 from ...web import validation
-from ...web.bodies import Answer, Body, the_one
+from ...web.bodies import Answer, Body
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, an_object
 from ...web.times import precise
 from .blueprint import CLEAN, compute, from_version, known, microversion
-from .routes_hosts import BINARY, hosts
+from .routes_hosts import BINARY, host_by
 from .servers.schemas import TRUE
 
 SERVICE = an_object(
@@ -38,7 +38,8 @@ SERVICE = an_object(
 def list_services() -> Answer:
     args = request.args
     with reading_ledger() as connection:
-        services = [*_control_plane(connection), *(_service(row) for row in hosts(connection))]
+        names = [args["host"]] if args.get("host") else None
+        services = [*_control_plane(connection), *(_service(row) for row in hosts(connection, names))]
     for key in ("binary", "host"):
         if args.get(key):
             services = [service for service in services if service[key] == args[key]]
@@ -90,8 +91,7 @@ def _update_old(action: str) -> Answer:
     fields: Schema = dict.fromkeys(("host", "binary", *(["disabled_reason"] if reason else [])), NAME)
     request_body = validation.body(an_object(fields, list(fields)))
     with writing_ledger() as connection:
-        names = [row.name for row in hosts(connection)]
-        if request_body["binary"] != BINARY or request_body["host"] not in names:
+        if request_body["binary"] != BINARY or not hosts(connection, [request_body["host"]]):
             raise NotFoundError(
                 f"Could not find binary {request_body['binary'][:60]} on host {request_body['host'][:60]}."
             )
@@ -115,7 +115,7 @@ def _of_service(connection: Connection, service_id: str) -> Host:
                 f"Updating a {service['binary']} service is not supported. Only nova-compute services can be updated."
             )
     key = "service_uuid" if microversion() >= (2, 53) else "id"
-    return the_one(hosts(connection), key, service_id, NotFoundError(f"Service {service_id[:60]} could not be found."))
+    return host_by(connection, key, service_id, NotFoundError(f"Service {service_id[:60]} could not be found."))
 
 
 def _service(row: Host) -> Body:

@@ -84,7 +84,7 @@ def _audit(before: float) -> Body:
     end = datetime.fromtimestamp(before, timezone.utc).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     begin = (end - timedelta(days=1)).replace(day=1)
     with reading_ledger() as connection:
-        names = [row.name for row in hypervisor_records.hosts(connection)]
+        names = [row.name for row in hypervisor_records.named_hosts(connection)]
     return {
         "hosts_not_run": names,
         "log": {},

@@ -109,5 +109,5 @@ def show_metadefs_schema(name: str) -> Answer:
 def show_usage(connection: Connection) -> Answer:
     """What is limited here: the size of all images, in MiB."""
     limit = quotas.quota_limits(connection, current().project)["image_size_total"]
-    used = counts.used(connection, current().project)["image_size_total"]
+    used = counts.image_mib(connection, current().project)
     return {"usage": {"image_size_total": {"usage": used, "limit": limit}}}, 200

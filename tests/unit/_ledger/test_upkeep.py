@@ -32,7 +32,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
     transaction,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.made import revision_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import FORMER
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import FORMER, REVISIONS
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from tests.support.former import make_former
@@ -298,6 +298,26 @@ def test_a_ledger_goes_forth_and_back(
             columns = {column["name"] for column in sa.inspect(connection).get_columns("network")}
             assert ("later" in columns) is expected
     assert dump(ledger) == before
+
+
+def test_a_ledger_that_is_migrated_is_as_a_new_one(ledger: sa.Engine) -> None:
+    def indexes() -> set[tuple[t.Any, ...]]:
+        with reading(ledger) as connection:
+            inspector = sa.inspect(connection)
+            return {
+                (table, index["name"], *index["column_names"], *map(str, index.get("dialect_options", {}).values()))
+                for table in inspector.get_table_names()
+                for index in inspector.get_indexes(table)
+            }
+
+    fill(ledger)
+    before, new = dump(ledger), indexes()
+    with transaction(ledger) as connection:
+        move_to_revision(connection, REVISIONS[0])
+    assert indexes() != new
+    with transaction(ledger) as connection:
+        move_to_revision(connection, HEAD)
+    assert indexes() == new and dump(ledger) == before
 
 
 def test_a_copy_is_kept_before_a_migration_that_nobody_asked_for(

@@ -89,7 +89,7 @@ def create_events() -> Answer:
 
 
 def _host(connection: Connection, name: str) -> Host:
-    rows = hypervisor_records.hosts(connection)
+    rows = hypervisor_records.hosts(connection, [name])
     return the_one(rows, "name", name, NotFoundError(f"Compute host {name[:255]} could not be found."))
 
 

@@ -25,11 +25,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record, same
 from ....web.context import Caller, current
-from ....web.errors import BadRequestError
+from ....web.errors import BadRequestError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
+from ....web.listing import MAX_LIMIT, body
 from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
 from ....web.times import precise
-from ..blueprint import Version, check_query, compute, from_version, microversion, page, since
+from ..blueprint import NOVA, Version, check_query, compute, from_version, microversion, since
 from ..tasks import asker, enqueue
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do
@@ -146,12 +147,15 @@ def list_migrations() -> Answer:
     for name in ("changes-since", "changes-before"):
         if name in row_conditions:
             row_conditions[name] = str(query_servers.moment(name))
+    limit = (NOVA.limit() or MAX_LIMIT) if paged else None
+    marker = request.args.get("marker") or None if paged else None
     with reading_ledger() as connection:
-        rows = migration_records.find(connection, row_conditions)
+        with in_words({NotFoundError: BadRequestError}):  # the marker
+            rows = migration_records.find(connection, row_conditions, limit and limit + 1, marker)
         flavors = migration_records.flavor_ids(connection)
-    if not paged:
-        return {"migrations": [_shown(row, flavors) for row in rows]}, 200
-    return page("migrations", rows, lambda row: _shown(row, flavors), "uuid", "migration"), 200
+    shown = rows[:limit]
+    more = len(shown) < len(rows)
+    return body("migrations", [_shown(row, flavors) for row in shown], shown[-1]["uuid"] if more else None), 200
 
 
 def _shown(row: Record, flavors: Record) -> Body:

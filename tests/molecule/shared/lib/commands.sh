@@ -6,7 +6,7 @@
 usage() {
   cat <<USAGE
 usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
-                    [--login ${PREFIX}1,${PREFIX}2]
+                    [--login ${PREFIX}1,${PREFIX}2] [--port NAME=PORT]
                     [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME] [--libvirt FILE]
        $TOOL down   --state DIR
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
@@ -19,6 +19,7 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         --memory is what a virtual machine has (default 1024 MiB).
         --login names the hypervisors whose sshd refuses root: a user logs in who has sudo, with a password that the
         inventory knows (default "${LOGINS:-none}"; the word \`none\` for none).
+        --port has NAME's sshd listen on PORT, which the inventory says.
         --modular makes NAME run libvirt's modular daemons, which lie in DIR (modular-libvirt builds them).
         --root takes NAME's system directories out of DIR, a tree of another system, instead of this machine's.
         --systemd has NAME run systemd and sshd, and nothing of libvirt's.
@@ -31,10 +32,10 @@ USAGE
 }
 
 parse_options() {
-  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 MODULAR='' TREE='' SYSTEMD='' LIBVIRT='' REST=()
+  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 PORT='' MODULAR='' TREE='' SYSTEMD='' LIBVIRT='' REST=()
   while (($#)); do
     case $1 in
-      --state | --count | --names | --inventory | --disk | --memory | --login | --modular | --root | --systemd | --libvirt)
+      --state | --count | --names | --inventory | --disk | --memory | --login | --port | --modular | --root | --systemd | --libvirt)
         (($# >= 2)) || die "$1 wants a value"
         case $1 in
           --state) STATE=$2 ;;
@@ -44,6 +45,7 @@ parse_options() {
           --disk) DISK_GIB=$2 ;;
           --memory) MEMORY_MIB=$2 ;;
           --login) LOGINS=$2 ;;
+          --port) PORT=$2 ;;
           --modular) MODULAR=$2 ;;
           --root) TREE=$2 ;;
           --systemd) SYSTEMD=$2 ;;
@@ -59,6 +61,7 @@ parse_options() {
   [[ $COUNT =~ ^([1-9][0-9]?|1[0-9][0-9]|200)$ ]] || die "--count $COUNT: want a number from 1 to 200"
   [[ $DISK_GIB =~ ^[1-9][0-9]{0,4}$ ]] || die "--disk $DISK_GIB: want a number of GiB"
   [[ $MEMORY_MIB =~ ^[1-9][0-9]{2,5}$ ]] || die "--memory $MEMORY_MIB: want a number of MiB, at least 100"
+  [[ -z $PORT || $PORT =~ ^[a-z][a-z0-9-]*=[1-9][0-9]{0,4}$ ]] || die "--port $PORT: want NAME=PORT"
   [[ -z $MODULAR || $MODULAR =~ ^[a-z][a-z0-9-]*=/ ]] || die "--modular $MODULAR: want NAME=/DIRECTORY"
   [[ -z $MODULAR || -x ${MODULAR#*=}/virtqemud ]] || die "${MODULAR#*=} has no virtqemud (modular-libvirt builds it)"
   [[ -z $TREE || $TREE =~ ^[a-z][a-z0-9-]*=/ ]] || die "--root $TREE: want NAME=/DIRECTORY"
@@ -87,6 +90,7 @@ command_up() {
   for name in "${HOSTS[@]}"; do
     host_register "$name"
   done
+  [[ -z $PORT ]] || echo "${PORT#*=}" >"$STATE/${PORT%%=*}.port"
   [[ -z $MODULAR ]] || echo "${MODULAR#*=}" >"$STATE/${MODULAR%%=*}.modular" # also when it is made again
   [[ -z $TREE ]] || echo "${TREE#*=}" >"$STATE/${TREE%%=*}.root"
   [[ -z $SYSTEMD ]] || : >"$STATE/$SYSTEMD.systemd"

@@ -10,6 +10,7 @@ host_index() { awk -v name="$1" '$1 == name { print $2 }' "$STATE/hosts" 2>/dev/
 host_login() { awk -v name="$1" '$1 == name { print $3 }' "$STATE/hosts" 2>/dev/null; }
 # shellcheck disable=SC2153  # LINK: lib/lab.sh
 host_namespace() { printf '%s-%s' "$LINK" "$1"; }
+host_port() { cat "$STATE/$1.port" 2>/dev/null || echo 22; }
 host_address() { printf '%s.%d' "$(<"$STATE/subnet")" "$((10 + $(host_index "$1")))"; }
 
 # host_register NAME: gives it an index (for its address and links), a host key and, where nobody logs in as root, the
@@ -49,7 +50,7 @@ host_healthy() {
   address=$(host_address "$1")
   [[ -n $(namespace_init "$(host_namespace "$1")") ]] || return 1
   # a connection alone proves little; the subshell keeps the socket and the error to itself
-  banner=$( (exec 3<>"/dev/tcp/$address/22" && read -r -t 5 line <&3 && echo "$line") 2>/dev/null) || return 1
+  banner=$( (exec 3<>"/dev/tcp/$address/$(host_port "$1")" && read -r -t 5 line <&3 && echo "$line") 2>/dev/null) || return 1
   [[ $banner == SSH-* ]] || return 1
   [[ ! -e $STATE/$1.libvirt ]] || return 0
   if [[ -e $STATE/$1.systemd ]]; then

@@ -31,6 +31,7 @@ YAML
       ansible_host: $(host_address "$name")
       novalite_bridge_interface: eth1
 YAML
+      [[ ! -s $STATE/$name.port ]] || echo "      ansible_port: $(host_port "$name")"
       [[ $(host_login "$name") == root ]] || cat <<YAML
       ansible_user: $(host_login "$name")
       ansible_become: true

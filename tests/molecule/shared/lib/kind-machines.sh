@@ -42,7 +42,8 @@ host_exec() {
   [[ $(host_login "$name") == root ]] || { user=lab && become=(sudo -n -H); } # lib/machine
   [[ -n $(namespace_init "$(host_namespace "$name")") ]] || die "$name is not running"
   # ssh joins the words with blanks, for a shell on the other side
-  ssh -F /dev/null -q -i "$STATE/id_ed25519" -o UserKnownHostsFile="$STATE/known_hosts" -o IdentitiesOnly=yes \
-    -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes -o BatchMode=yes -o ConnectTimeout=20 \
+  ssh -F /dev/null -q -p "$(host_port "$name")" -i "$STATE/id_ed25519" -o IdentitiesOnly=yes \
+    -o UserKnownHostsFile="$STATE/known_hosts" -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes \
+    -o BatchMode=yes -o ConnectTimeout=20 \
     "$user@$(host_address "$name")" -- "$(printf '%q ' "${become[@]}" "$@")"
 }

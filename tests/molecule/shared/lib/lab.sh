@@ -122,7 +122,9 @@ lab_write_names() {
     done
   } >"$STATE/etc-hosts"
   for name in $(lab_hosts); do
-    printf '%s,%s %s\n' "$name" "$(host_address "$name")" "$(cut -d' ' -f1,2 "$STATE/$name.hostkey.pub")"
+    # ssh looks for a host by its port, too, where that is not 22
+    printf '%s,%s,[%s]:%s %s\n' "$name" "$(host_address "$name")" "$(host_address "$name")" "$(host_port "$name")" \
+      "$(cut -d' ' -f1,2 "$STATE/$name.hostkey.pub")"
   done >"$STATE/known_hosts.new"
   mv "$STATE/known_hosts.new" "$STATE/known_hosts"
 }
@@ -143,7 +145,7 @@ lab_remove() {
   done
   [[ ! -s $STATE/inventory ]] || while read -r inventory; do rm -f -- "$inventory"; done <"$STATE/inventory"
   for name in $(lab_hosts); do
-    rm -f "$STATE/$name".{hostkey,hostkey.pub,password,log,modular,root,systemd,libvirt}
+    rm -f "$STATE/$name".{hostkey,hostkey.pub,password,log,port,modular,root,systemd,libvirt}
     [[ ! -d $STATE/$name.mnt ]] || rmdir "$STATE/$name.mnt"
   done
   rm -f "$STATE"/{kind,ramdisk,hosts,subnet,etc-hosts,known_hosts,known_hosts.new,id_ed25519,id_ed25519.pub,inventory}

@@ -138,5 +138,6 @@ MaxStartups 100
 MaxSessions 100
 Subsystem sftp internal-sftp
 CONFIG
+  [[ ! -s $STATE/$NAME.port ]] || echo "Port $(<"$STATE/$NAME.port")" >>"$ROOT/etc/ssh/sshd_config"
   login
 }

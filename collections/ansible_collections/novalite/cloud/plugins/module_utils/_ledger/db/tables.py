@@ -289,14 +289,20 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
 )
-# What is asked of one host reads its own rows, however many instances there are, and were
-sa.Index("ix_instance_host", instance.c.host, instance.c.deleted)
+# What is asked of one host reads its own rows, however many instances there are, and were; counts read no rows at all
+sa.Index("ix_instance_host", instance.c.host, instance.c.deleted, instance.c.vm_state, instance.c.power_state)
+# Lists are in this order unless they are asked for in another: a page is read, and names are looked through, without
+# the other instances' rows. Not `deleted` first: SQLite would take it for the best way to find anything that is there
+_LISTED = (instance.c.created_at, instance.c.id, instance.c.deleted, instance.c.display_name, instance.c.name)
+sa.Index("ix_instance_listed", *_LISTED)
+sa.Index("ix_instance_listed_of_project", instance.c.project_id, *_LISTED)
 sa.Index("ix_instance_hostname", instance.c.project_id, instance.c.hostname)  # of which each project has one
 # What is quiet is not read to find what is not
 partial_index("ix_instance_busy", sa.text("task_state IS NOT NULL"), instance.c.task_state)
 
-# what each host is busy with
-partial_index("ix_instance_building", sa.text("vm_state = 'building'"), instance.c.host)
+# what each host is busy with; with all that the count needs, or SQLite takes ix_instance_host, which has it
+_BUILDING = (instance.c.deleted, instance.c.host, instance.c.vm_state)
+partial_index("ix_instance_building", sa.text("vm_state = 'building'"), *_BUILDING)
 partial_index("ix_instance_adopted", sa.text("adopted IS NOT NULL"), instance.c.uuid)
 
 instance_security_group = table(

@@ -14,7 +14,7 @@ from ..db.tables import compute_host as table
 from ..placement.compute_hosts import STATE_COLUMNS, record
 from ..placement.host_removal import remove
 
-_PUBLIC_COLUMNS = (*STATE_COLUMNS, "state_dir", "count_foreign", "failed_builds", "id", "last_seen_at")
+_PUBLIC_COLUMNS = (*STATE_COLUMNS, "state_dir", "count_foreign", "id", "last_seen_at")
 
 
 def compute_host(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -30,6 +30,7 @@ EVER = 10**10  # seconds: to whom a host that nobody has asked for a while is no
 
 # What the host itself reports and has a column for; everything else it reports goes into `facts`.
 TOTALS = ("vcpus", "memory_mb", "disk_gb")
+USED = tuple(f"{name}_used" for name in TOTALS)
 # What an operator decides, with Nova's defaults (34.0.0: nova/conf/compute.py). None or left out: as it is.
 POLICY: JsonObject = {
     "enabled": True,
@@ -59,8 +60,9 @@ _NOT_FACTS = {
 }
 STATE_COLUMNS = (
     *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
+    "failed_builds",
     *TOTALS,
-    *("vcpus_used", "memory_mb_used", "disk_gb_used"),
+    *USED,
     *Usage._fields,
     *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
 )
@@ -129,18 +131,23 @@ def host_states(
     lock: bool = False,
     with_instances: bool = False,
     seen: t.Collection[str] = (),
+    with_counts: bool = True,
 ) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
     """The hosts as the scheduler sees them, and (id, generation) of each by name.
 
     A host last seen more than `service_down_time` seconds ago counts as down, unless it is one of those `seen` by the
     run that asks: a build that takes a minute makes no other host unfit to take over. With `lock`, other writers wait
     until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
-    host has, which costs a row for each, and which few requests ask about.
+    host has, which costs a row for each, and which few requests ask about; without `with_counts` none is counted.
     """
-    beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
-    # what most hosts have alike is parsed once
-    alike = {name: sa.cast(table.c[name], sa.Text).label(name) for name in ("aggregates", "traits")}
-    query = sa.select(*(alike.get(name, table.c[name]) for name in STATE_COLUMNS), *beside)
+    beside = (table.c.id, table.c.generation, table.c.last_seen_at)
+    # as text, parsed below: what most hosts have alike once
+    read: dict[str, sa.ColumnElement[t.Any]] = {
+        name: sa.cast(table.c[name], sa.Text).label(name) for name in ("aggregates", "traits", "facts")
+    }
+    # a scheduler sees no difference, only reasons name it
+    read |= {f"{name}_used": (table.c[f"{name}_used"] + table.c[f"{name}_others"]).label(name) for name in TOTALS}
+    query = sa.select(*(read.get(name, table.c[name]) for name in STATE_COLUMNS), *beside)
     if limit_to is not None:
         query = query.where(table.c.name.in_(sorted(set(limit_to))))
     if lock:
@@ -148,28 +155,28 @@ def host_states(
     # The generations first: what the other queries find may then be newer than they are, and never older. A claim
     # that is decided on something older passes its guard.
     rows = connection.execute(query).all()
-    counts = _counts(connection)
+    counts = _counts(connection) if with_counts else {}
     building = _building(connection)
     of_hosts = _instances(connection) if with_instances else {}
-    parsed = {text: json.loads(text) for row in rows for text in (row.aggregates, row.traits)}
+    texts = {row.aggregates for row in rows} | {row.traits for row in rows}
+    parsed = {text: json.loads(text) for text in texts}
     aggregates = memberships(connection, {row.name: parsed[row.aggregates] for row in rows})
     states, versions = [], {}
     for row in rows:
-        *values, failed_builds, host_id, generation, last_seen_at = row
-        fields = dict(zip(STATE_COLUMNS, values))
+        fields = dict(zip(STATE_COLUMNS, row))
+        host_id, generation, last_seen_at = row[-3:]
         if fields["up"] and now - last_seen_at > service_down_time and fields["name"] not in seen:
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
-        name, facts, fields["traits"] = fields["name"], fields["facts"], parsed[fields["traits"]]
-        for amount in ("vcpus", "memory_mb", "disk_gb"):  # a scheduler sees no difference, only reasons name it
-            fields[f"{amount}_used"] += fields[f"{amount}_others"]
-        fields["zone"] = zone_of(fields["zone"], aggregates[name])
-        fields["aggregates"] = tuple(Aggregate(known.name, known.zone, known.metadata) for known in aggregates[name])
+        name, fields["traits"] = fields["name"], parsed[fields["traits"]]
+        facts = fields["facts"] = json.loads(fields["facts"])
+        of_host = aggregates[name]
+        fields["zone"] = zone_of(fields["zone"], of_host) if of_host else fields["zone"]
+        fields["aggregates"] = tuple(Aggregate(known.name, known.zone, known.metadata) for known in of_host)
         states.append(
             HostState(
                 num_instances=counts.get(host_id, 0),
                 num_io_ops=building.get(name, 0),
-                failed_builds=failed_builds,
                 instances=of_hosts.get(host_id, {}),
                 metrics=facts.get("metrics") or {},
                 address=facts.get("address"),

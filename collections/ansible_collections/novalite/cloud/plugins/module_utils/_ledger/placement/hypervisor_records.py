@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import operator
 import typing as t
 import uuid
 
@@ -23,14 +24,12 @@ HOSTS = uuid.UUID("5b1c3f52-6a0e-5d0c-9a35-7d0fd8f3c1c4")
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
-    """A compute host as clients of the Compute API know it, with what the scheduler does not look at."""
+class NamedHost:
+    """A compute host by what clients of the Compute API know it by."""
 
     id: int
     name: str
     last_seen_at: int  # seconds since the epoch
-    running: int  # how many instances are active there
-    state: HostState  # the scheduler's view of it
 
     @property
     def uuid(self) -> str:
@@ -41,6 +40,14 @@ class Host:
     def service_uuid(self) -> str:
         """The one of its service."""
         return str(uuid.uuid5(HOSTS, f"service {self.name}"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Host(NamedHost):
+    """A compute host with what is shown of it, and what the scheduler does not look at."""
+
+    running: int  # how many instances are active there; 0 where they were not counted
+    state: HostState  # the scheduler's view of it
 
 
 class Availability(t.TypedDict):
@@ -69,24 +76,32 @@ class Aggregate:
         return str(uuid.uuid5(HOSTS, f"aggregate {self.id}"))
 
 
-def hosts(connection: sa.Connection) -> list[Host]:
-    """The compute hosts in the order of their numbers."""
-    states, _versions = host_states(connection, clock.seconds(connection), service_down_time=EVER)
-    by_name = {state.name: state for state in states}
-    running = {
-        row.host: row.running
-        for row in connection.execute(
-            sa.select(instance.c.host, sa.func.count().label("running"))
-            .where(instance.c.deleted == 0, instance.c.vm_state == "active", instance.c.host.is_not(None))
-            .group_by(instance.c.host)
-        )
-    }
+def named_hosts(connection: sa.Connection) -> list[NamedHost]:
+    """The compute hosts in the order of their numbers, without what they are like."""
     columns = (compute_host.c.id, compute_host.c.name, compute_host.c.last_seen_at)
-    return [
-        Host(row.id, row.name, row.last_seen_at, running.get(row.name, 0), by_name[row.name])
-        for row in connection.execute(sa.select(*columns).order_by(compute_host.c.id))
-        if row.name in by_name
+    return [NamedHost(*row) for row in connection.execute(sa.select(*columns).order_by(compute_host.c.id))]
+
+
+def hosts(connection: sa.Connection, names: t.Collection[str] | None = None, counted: bool = False) -> list[Host]:
+    """The compute hosts, or those of `names`, in the order of their numbers; `counted`: with how many instances run."""
+    now = clock.seconds(connection)
+    states, versions = host_states(connection, now, names, service_down_time=EVER, with_counts=False)
+    c = compute_host.c
+    of_these = sa.true() if names is None else c.name.in_(sorted(names))
+    seen = {row.name: row.last_seen_at for row in connection.execute(sa.select(c.name, c.last_seen_at).where(of_these))}
+    running = _running(connection, names) if counted else {}
+    shown = [
+        Host(versions[state.name][0], state.name, seen[state.name], running.get(state.name, 0), state)
+        for state in states
     ]
+    return sorted(shown, key=operator.attrgetter("id"))
+
+
+def _running(connection: sa.Connection, names: t.Collection[str] | None) -> dict[str, int]:
+    c = instance.c
+    of_these = c.host.is_not(None) if names is None else c.host.in_(sorted(names))
+    query = sa.select(c.host, sa.func.count().label("running")).where(c.deleted == 0, c.vm_state == "active", of_these)
+    return {row.host: row.running for row in connection.execute(query.group_by(c.host))}
 
 
 def zones(connection: sa.Connection) -> dict[str, dict[str, Availability]]:

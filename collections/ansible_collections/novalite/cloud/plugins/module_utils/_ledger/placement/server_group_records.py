@@ -38,12 +38,11 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Ser
     rows = connection.execute(
         sa.select(member.c.group_id, member.c.instance_uuid)
         .join(instance, instance.c.uuid == member.c.instance_uuid)
-        .where(instance.c.deleted == 0)
+        .where(member.c.group_id.in_(list(group_by_id)), instance.c.deleted == 0)
         .order_by(instance.c.id)
     )
     for group_id, uuid in rows:
-        if group_id in group_by_id:
-            group_by_id[group_id].members.append(uuid)
+        group_by_id[group_id].members.append(uuid)
     return list(group_by_id.values())
 
 

@@ -60,7 +60,7 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
         **{kind: owned(connection, project_id, kind) for kind in OWNERS},
         "ports": count(connection, port.c.project_id == project_id, port.c.kept.is_(True)),
         "subnets": count(connection, subnet.c.network_id == network.c.id, network.c.owner == project_id),
-        "image_size_total": -(-image_bytes(connection, project_id) // MIB),
+        "image_size_total": image_mib(connection, project_id),
         **usage(connection, project_id),
         **used_by_volumes(connection, project_id),
     }
@@ -70,6 +70,11 @@ def image_bytes(connection: sa.Connection, owner: str) -> int:
     """Return the size of all images of a project."""
     size = sa.select(sa.func.coalesce(sa.func.sum(tables.image.c.size), 0)).where(tables.image.c.owner == owner)
     return int(connection.execute(size).scalar_one())
+
+
+def image_mib(connection: sa.Connection, owner: str) -> int:
+    """Return the same in MiB, of which a part counts as one."""
+    return -(-image_bytes(connection, owner) // MIB)
 
 
 def is_project(connection: sa.Connection, project_id: str) -> bool:

@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._errors import NotFoundError
 from ..db.tables import flavor
 from ..db.tables_migrations import migration
 
@@ -22,11 +23,15 @@ _EQUALS = {
     "project_id": migration.c.project_id,
 }
 _LONGEST = 255
+_SHOWN = 60  # characters of a marker that is not there
 
 
-def find(connection: sa.Connection, conditions: t.Mapping[str, str]) -> list[dict[str, t.Any]]:
-    """The moves that meet all of `conditions` (the query parameters' names; times in seconds), newest first."""
-    query = sa.select(migration).order_by(migration.c.id.desc())
+def find(
+    connection: sa.Connection, conditions: t.Mapping[str, str], limit: int | None = None, marker: str | None = None
+) -> list[dict[str, t.Any]]:
+    """The moves that meet all of `conditions` (the query parameters' names; times in seconds), newest first: at most
+    `limit`, of those after the one with the UUID `marker`. Raises NotFoundError for a marker that is none of them."""
+    query = sa.select(migration).order_by(migration.c.id.desc()).limit(limit)
     for name, value in conditions.items():
         if name == "host":
             query = query.where(sa.or_(migration.c.source_host == value, migration.c.dest_host == value))
@@ -36,6 +41,11 @@ def find(connection: sa.Connection, conditions: t.Mapping[str, str]) -> list[dic
             query = query.where(migration.c.updated_at <= int(float(value)))
         else:
             query = query.where(_EQUALS[name] == value[:_LONGEST].replace("\x00", ""))
+    if marker is not None:
+        first = connection.execute(query.with_only_columns(migration.c.id).where(migration.c.uuid == marker)).scalar()
+        if first is None:
+            raise NotFoundError(f"Marker migration {marker[:_SHOWN]} could not be found.")
+        query = query.where(migration.c.id < first)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 

@@ -73,6 +73,7 @@ EQUALS = frozenset(
 
 
 BATCH = 1000
+LEAST = 100  # rows that are read at a time, where few are asked for
 
 
 @dataclasses.dataclass
@@ -107,25 +108,34 @@ class Query:
 def find(connection: sa.Connection, query: Query) -> list[int]:
     """The numbers of the instances that `query` asks for, in its order. Raises NotFoundError for its marker."""
     order = [*query.sort, ("id", query.sort[-1][1] if query.sort else False)]
-    select = sa.select(instance.c.id, instance.c.uuid, SHOWN_NAME.label("shown"), instance.c.tags)
+    select = sa.select(instance.c.id)
     select = select.where(*_conditions(connection, query))
     select = select.order_by(*(SORT_KEYS[key].asc() if up else SORT_KEYS[key].desc() for key, up in order))
     if query.marker is not None:
         select = select.where(_after(connection, query, order))
     if not query.in_python:
-        select = select.with_only_columns(instance.c.id)
         if query.limit is not None:
             select = select.limit(query.limit)
         return list(connection.execute(select).scalars())
-    rows = [
-        row
-        for row in connection.execute(select)
-        if (query.name_matches is None or query.name_matches(row.shown))
-        and (query.tags is None or query.tags(set(row.tags)))
-    ]
-    if query.ip_matches is not None or query.ip6_matches is not None:
-        rows = _with_addresses(connection, query, rows)
-    return [row.id for row in rows][: query.limit]
+    by_address = query.ip_matches is not None or query.ip6_matches is not None
+    # no more columns than conditions look at: names are in the index of the order
+    columns = [instance.c.id, SHOWN_NAME.label("shown")]
+    columns += [instance.c.tags] if query.tags is not None else []
+    columns += [instance.c.uuid] if by_address else []
+    size = BATCH if query.limit is None else min(max(query.limit, LEAST), BATCH)
+    ids: list[int] = []
+    with connection.execute(select.with_only_columns(*columns).execution_options(yield_per=size)) as result:
+        for rows in result.partitions():
+            rows = [
+                row
+                for row in rows
+                if (query.name_matches is None or query.name_matches(row.shown))
+                and (query.tags is None or query.tags(set(row.tags)))
+            ]
+            ids += [row.id for row in (_with_addresses(connection, query, rows) if by_address else rows)]
+            if query.limit is not None and len(ids) >= query.limit:
+                break  # what comes behind the page is not read
+    return ids[: query.limit]
 
 
 def load(connection: sa.Connection, ids: t.Sequence[int], user_data: bool = False) -> list[Record]:
@@ -306,23 +316,23 @@ def _after(connection: sa.Connection, query: Query, order: list[tuple[str, bool]
         column = SORT_KEYS[key]
         same = [SORT_KEYS[order[before][0]] == marker[before] for before in range(number)]
         behind.append(sa.and_(*same, column > marker[number] if up else column < marker[number]))
-    return sa.or_(*behind)
+    # the index of the order leads to where the page begins by a bound, and not by alternatives
+    first, up = SORT_KEYS[order[0][0]], order[0][1]
+    return sa.and_(first >= marker[0] if up else first <= marker[0], sa.or_(*behind))
 
 
 def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) -> list[t.Any]:
-    """Those of `rows` whose addresses match, a thousand at a time."""
+    """Those of `rows` whose addresses match."""
     kept = []
-    for start in range(0, len(rows), 1000):
-        some = rows[start : start + 1000]
-        nics = _nics(connection, [row.uuid for row in some])
-        for row in some:
-            of_one = nics.get(row.uuid, [])
-            v4 = [address for nic in of_one for address in (*nic["ips"], *nic["floating_ips"])]
-            v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
-            # both given: either will do, as in Nova
-            conditions = [(query.ip_matches, v4), (query.ip6_matches, v6)]
-            if any(matches is not None and any(map(matches, addresses)) for matches, addresses in conditions):
-                kept.append(row)
+    nics = _nics(connection, [row.uuid for row in rows])
+    for row in rows:
+        of_one = nics.get(row.uuid, [])
+        v4 = [address for nic in of_one for address in (*nic["ips"], *nic["floating_ips"])]
+        v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
+        # both given: either will do, as in Nova
+        conditions = [(query.ip_matches, v4), (query.ip6_matches, v6)]
+        if any(matches is not None and any(map(matches, addresses)) for matches, addresses in conditions):
+            kept.append(row)
     return kept
 
 
