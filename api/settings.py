@@ -41,7 +41,7 @@ def values_of(
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Each field is the variable NOVALITE_<FIELD>; `home` and `ledger_url` as the playbooks know them."""
+    """Settings of the application. Each field is NOVALITE_<FIELD>; the playbooks know `home` and `ledger_url`, too."""
 
     home: str | None = None  # directory of the ledger
     ledger_url: str | None = None

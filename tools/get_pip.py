@@ -1,4 +1,4 @@
-"""In the place of get-pip.py, for ansible-test: Python's own pip, which then installs the pip that was asked for."""
+"""Replacement of get-pip.py, for ansible-test: Python's own pip, which then installs the pip that was asked for."""
 
 from __future__ import annotations
 

@@ -147,7 +147,8 @@ def _devices(parameters: Parameters) -> list[Body]:
 
 
 def _check_root(ebs: Body, flavor: Body, image: Record) -> None:
-    """It is the image's, on a local disk of the flavor's size: a mapping of it may say just that."""
+    """Check a mapping of the root disk, which is local: it may name the image's own snapshot, and a size of at most the
+    flavor's."""
     if ebs.get("SnapshotId", snapshots.snapshot_id(image)) != snapshots.snapshot_id(image):
         raise unsupported("A root disk made of another snapshot than the image's")
     if ebs.get("VolumeSize", 0) > flavor["root_gb"]:

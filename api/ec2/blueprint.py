@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One address for all actions: who asks, for what, and the answer in EC2's XML."""
+"""Endpoint of all EC2 actions, at one address: it reads who asks for what, and answers in EC2's XML."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _in_ledger(
     shapes: t.Mapping[str, Shape] | None = None,
     required: t.Collection[str] = (),
 ) -> t.Callable[[InLedger], InLedger]:
-    """As action(), for a function that gets the ledger, and who asks; a dry run takes back what it wrote."""
+    """Build a decorator like action(), for a function that gets the ledger and the caller; a dry run is rolled back."""
 
     def decorate(view: InLedger) -> InLedger:
         def opened(parameters: Parameters) -> Body | None:

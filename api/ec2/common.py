@@ -88,7 +88,7 @@ def keep_tags(connection: Connection, project_id: str, resource: str, tags: Tags
 
 
 def vpc_id(project_id: str) -> str:
-    """There is one for each project: all the networks that it sees."""
+    """Return the id of a project's VPC. Each project has one: all the networks that it sees."""
     return ids.of("vpc", project_id)
 
 

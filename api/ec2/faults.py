@@ -53,7 +53,7 @@ HTTP_CODES = {404: "InvalidAction", 405: "InvalidAction", 413: "RequestEntityToo
 
 
 def translated(error: Exception) -> Ec2Error:
-    """Any exception as one of EC2's. What is ours, and no fault of the asker, is logged and not told."""
+    """Translate any exception into one of EC2's. What is our fault, not the caller's, is logged and not shown."""
     if isinstance(error, Ec2Error):
         return error
     status = status_of(error)

@@ -60,7 +60,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def filtered(bodies: t.Iterable[Body], parameters: Parameters, paths: Paths) -> list[Body]:
-    """Those that all filters of the request let through; of one filter's values any will do."""
+    """List the bodies that match all filters of the request; of a filter's values, any one will do."""
     known = {**TAGS, **paths}
     conditions = [(condition["Name"], condition.get("Value", [])) for condition in parameters.get("Filter", [])]
     for name, _values in conditions:

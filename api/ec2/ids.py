@@ -84,5 +84,5 @@ def find(kind: str, ec2_id: str, known: t.Mapping[str, Known]) -> Known:
 
 
 def find_all(kind: str, ec2_ids: t.Sequence[str], known: t.Mapping[str, Known]) -> list[Known]:
-    """As find(), for several, each once."""
+    """Find several records as find() does, each of them once."""
     return [find(kind, number, known) for number in dict.fromkeys(ec2_ids)]

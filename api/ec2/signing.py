@@ -35,7 +35,7 @@ Pairs = t.Sequence[tuple[str, str]]
 
 
 class Unsigned(Exception):
-    """There is no signature, or none that could be right."""
+    """Request without a signature, or with one that cannot be right."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Request:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Those of query and body together. Raises Unsigned for one that comes twice: it is not clear which counts."""
+        """Parameters of query and body together. Raises Unsigned for a repeated one: it is unclear which counts."""
         values: dict[str, str] = {}
         for name, value in [*self.query, *self.form]:
             if name in values:

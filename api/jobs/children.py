@@ -23,8 +23,8 @@ ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PGPAS
 
 
 class Child:
-    """One supervisor process, whose playbook waits for a run. The pipe to it is its life line: it ends its run when
-    this process ends."""
+    """Supervisor process, whose playbook waits for a run. The pipe to it is its life line: it ends its run when this
+    process ends."""
 
     def __init__(self, ahead: supervisor.Ahead) -> None:
         self._process = subprocess.Popen(

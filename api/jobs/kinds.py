@@ -56,7 +56,7 @@ FLOATING = an_object({"address": NAME, "pool": NAME, "server": TEXT, "fixed_ip":
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """One kind of job. `operation` is what it does, and whose rule it has (operations.py)."""
+    """Kind of job. `operation` is what it does, and the operation whose rule applies to it (operations.py)."""
 
     name: str
     operation: str

@@ -32,7 +32,7 @@ MAY_BE_0 = ("gather_ms", "reconcile_seconds")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Each field from `runs` on is the variable NOVALITE_JOBS_<FIELD>."""
+    """Options of jobs. Each field from `runs` on is the variable NOVALITE_JOBS_<FIELD>, or the one in its comment."""
 
     home: str
     ledger_url: str | None = None

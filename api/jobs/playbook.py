@@ -52,7 +52,7 @@ def mark(name: str, value: str) -> None:
 
 
 def changed_at(path: str | None) -> int | None:
-    """When a file was changed, in nanoseconds; None where there is none."""
+    """Return when a file was changed, in nanoseconds since the epoch; None if there is no such file."""
     with contextlib.suppress(OSError):
         return os.stat(path).st_mtime_ns if path else None
     return None

@@ -39,7 +39,7 @@ def this_machine() -> str:
 
 
 class Registration:
-    """One worker's row and lock, for as long as the process lives."""
+    """Row and lock of a worker, for as long as its process lives."""
 
     def __init__(self, options: Options) -> None:
         self.id = str(uuid.uuid4())

@@ -152,7 +152,7 @@ def _refuse_others(connection: Connection, job_id: str) -> None:
 
 
 def own(connection: Connection, uuids: t.Sequence[str]) -> list[Instance]:
-    """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
+    """Return these instances, if all are the caller's project's; administrators have all. Raises NotFoundError."""
     instances = instances_by(connection, uuids=uuids, project_id=current().reach)
     missing = set(uuids) - {instance["uuid"] for instance in instances}
     if missing:

@@ -35,5 +35,5 @@ def the_one(rows: t.Iterable[Row], key: str, value: str, missing: Exception) -> 
 
 
 def same(row: object, *names: str) -> Body:
-    """Those fields of `row` that an answer calls the same."""
+    """Return the fields `names` of `row`, which an answer calls the same."""
     return {name: field(row, name) for name in names}

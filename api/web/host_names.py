@@ -48,7 +48,7 @@ class HostNameMask:
 
 
 class NoHostNameMask(HostNameMask):
-    """For administrators: hosts have their names."""
+    """Mask of host names for administrators, which hides nothing."""
 
     def __init__(self) -> None:
         super().__init__((), "")

@@ -67,7 +67,7 @@ class Ledger:
 
 @contextlib.contextmanager
 def reading_ledger() -> t.Iterator[Connection]:
-    """One consistent view of the current application's ledger, for reading only."""
+    """Open one consistent view of the current application's ledger, for reading only."""
     ledger: Ledger = current_app.extensions["ledger"]
     with reading(ledger.engine) as connection:
         yield connection
@@ -75,8 +75,9 @@ def reading_ledger() -> t.Iterator[Connection]:
 
 @contextlib.contextmanager
 def writing_ledger(while_behind: bool = False) -> t.Iterator[Connection]:
-    """One transaction of the current application's ledger: all of it is written at its end, or nothing. What belongs to
-    looking goes on `while_behind`, as engine.transaction() has it."""
+    """Open one transaction of the current application's ledger: at its end, all of it is written, or nothing.
+    `while_behind` is for what belongs to looking, and goes on while the ledger is behind its hosts
+    (engine.transaction())."""
     ledger: Ledger = current_app.extensions["ledger"]
     with ledger.one_writer(), transaction(ledger.engine, while_behind=while_behind) as connection:
         yield connection

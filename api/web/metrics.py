@@ -63,7 +63,7 @@ def register(app: Flask, settings: Settings) -> None:
 @blueprint.get("/metrics")
 @policy.allows("metrics")
 def metrics() -> Response:
-    """For those addresses only that NOVALITE_API_METRICS_FROM names: they tell of hosts."""
+    """Serve the metrics, but only to the addresses that NOVALITE_API_METRICS_FROM names: they tell of hosts."""
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
     # a proxy on this machine that nobody named as one is this machine's address, whoever asks it

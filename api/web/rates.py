@@ -65,7 +65,7 @@ def count_nobody() -> None:
 
 
 def _count_what_is_public() -> None:
-    """Of all else its service finds out who asks, and counts."""
+    """Count a request to a public path as nobody's; for all others, the service finds out who asks, and counts."""
     from . import policy  # which asks who it is, and that counts here
 
     view = current_app.view_functions.get(request.endpoint or "")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Of what JSON schemas are made, whatever the service."""
+"""Building blocks of JSON schemas, for every service."""
 
 from __future__ import annotations
 

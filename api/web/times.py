@@ -17,12 +17,12 @@ def iso(seconds: float) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def precise(seconds: float | None) -> str | None:
-    """As Nova and Cinder write some times: with the place of microseconds, and without a zone."""
+    """Format a time as Nova and Cinder write some: zeros for microseconds, no time zone. None without a time."""
     return None if not seconds else time.strftime("%Y-%m-%dT%H:%M:%S.000000", time.gmtime(seconds))
 
 
 def with_microseconds(seconds: float) -> str:
-    """As Nova's accounting and, with a Z, Keystone write times."""
+    """Format a time as Nova's accounting and, with a Z, Keystone write it: UTC, with microseconds."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 

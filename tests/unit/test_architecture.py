@@ -205,3 +205,24 @@ def test_names_say_what_they_hold() -> None:
         if name in SAYS_NOTHING
     ]
     assert not nameless
+
+
+DOCUMENTED = (REPOSITORY / "api", PLUGINS, REPOSITORY / "tools")
+# A stranger cannot tell from these what a thing is or does: a docstring begins with a verb, or with a noun
+NEITHER_VERB_NOR_NOUN = re.compile(
+    r"(?:Who|What|Whether|Which|How|Where|When|Why|If|That|Those|These|This|As|Is|It|They|Its|For|Of|In|From|To|By|With"
+    r"|At|On|All|Every|Each|Not|No|One|And|Or|But|So|Only|Also|Here|There|Into|After|Before|Both|Any)\b"
+)
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    paths = sorted(path for folder in DOCUMENTED for path in folder.rglob("*.py"))
+    assert len(paths) > 500  # or the folders have moved, and nothing is looked at
+    vague = []
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                text = ast.get_docstring(node) or ""
+                if NEITHER_VERB_NOR_NOUN.match(text):
+                    vague.append(f"{path.relative_to(REPOSITORY)}: {text.splitlines()[0]}")
+    assert not vague, "\n".join(vague)

@@ -202,7 +202,7 @@ def _change_device(connection: Connection, record: Record, mapping: Body) -> Non
     ["InstanceId"],
 )
 def modify_instance_metadata_options(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    """From now on, for whatever asks in the guest: whether it needs a session token."""
+    """Set whether programs in the guest need a session token to read its metadata, from now on."""
     (record,) = find(connection, caller.project, [parameters["InstanceId"]])
     if "HttpTokens" in parameters:
         ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": parameters["HttpTokens"]})

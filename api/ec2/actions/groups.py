@@ -127,7 +127,7 @@ def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
 
 
 def same(requested_rule: Rule, there: t.Sequence[Rule]) -> list[Rule]:
-    """Those of a group's rules that are the one asked for. Raises Ec2Error for one that makes no sense."""
+    """List a group's rules that equal the requested rule. Raises Ec2Error for a request that makes no sense."""
     fields = {name: value for name, value in requested_rule.items() if name != "description"}
     remote = requested_rule.get("remote_group_uuid")
     with as_codes({}):
@@ -180,7 +180,7 @@ def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, 
 
 
 def rule_body(rule: Rule, project: str) -> Body:
-    """One rule, as DescribeSecurityGroupRules shows it."""
+    """Return a rule as DescribeSecurityGroupRules shows it."""
     v6 = rule["ethertype"] == "IPv6"
     remote = rule["remote_group_uuid"]
     return {
@@ -277,7 +277,7 @@ def _named(rows: t.Iterable[Record], name: str) -> Record:
 
 
 def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -> Record:
-    """One of a project's groups, by its id or else its name. Raises Ec2Error."""
+    """Return a project's group, by its id or else by its name. Raises Ec2Error."""
     if number:
         return ids.find("sg", number, _by_id(rows))
     if not name:

@@ -163,7 +163,7 @@ _PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
     ["ImageId"],
 )
 def modify_image_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> None:
-    """Its description, and which other projects may launch it. To publish one is the operator's to do."""
+    """Change an image's description, and which projects may launch it. Only the operator makes an image public."""
     text = parameters.get("Description", {}).get("Value", parameters.get("Value"))
     changes = {way: parameters.get("LaunchPermission", {}).get(way, []) for way in ("Add", "Remove")}
     changes[parameters.get("OperationType", "add").capitalize()] += [
@@ -266,7 +266,7 @@ def _registered(connection: Connection, caller: Caller, parameters: Parameters) 
     ["InstanceId", "Name"],
 )
 def create_image(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    """Of the root disk, while the guest runs or not: none is rebooted for it."""
+    """Make an image of an instance's root disk. The guest may run or not: it is never rebooted for this."""
     if parameters.get("BlockDeviceMapping"):
         raise unsupported("Another disk in an image than the root disk")
     tags = tags_for(parameters, KIND, "snapshot")

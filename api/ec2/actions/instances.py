@@ -180,7 +180,7 @@ _INSTANCE_IDS = {"InstanceId": TEXTS}
 
 @action("StartInstances", "compute:servers:start", {**_INSTANCE_IDS, "AdditionalInfo": Text()}, ["InstanceId"])
 def start_instances(parameters: Parameters) -> Body:
-    """One that was hibernated (suspended) goes on where it was. One whose type is being changed gets it before."""
+    """Start instances. A hibernated (suspended) one goes on where it was; a pending change of type is made before."""
     with reading_ledger() as connection:
         records = find(connection, current().project, parameters["InstanceId"])
         resizes = [server_changes.open_job(connection, record["uuid"], *TYPE_CHANGE) for record in records]
@@ -242,7 +242,7 @@ def reboot_instances(connection: Connection, caller: Caller, parameters: Paramet
     ["InstanceId"],
 )
 def terminate_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    """One that is gone already is no error, for as long as it is shown."""
+    """Terminate instances. An instance that is gone already is not an error, for as long as it is shown."""
 
     return _act(connection, caller, parameters, lambda _record: (DELETE, {}))
 

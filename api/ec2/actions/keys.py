@@ -139,7 +139,7 @@ def _asker(caller: Caller) -> Body:
 
 @writes("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
 def delete_key_pair(connection: Connection, caller: Caller, parameters: Parameters) -> None:
-    """One that is not there is gone already, as with Amazon; instances keep the copy that they have."""
+    """Delete a key pair. As with Amazon, a missing key pair is not an error; instances keep the copy that they have."""
     if not parameters.get("KeyName") and not parameters.get("KeyPairId"):
         raise missing("KeyName")
     names = [row["name"] for row in keypairs_of(connection, caller.project)]

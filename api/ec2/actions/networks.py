@@ -80,7 +80,7 @@ def _place(connection: Connection, project: str) -> Place:
 def _describes_one(
     name: str, operation: str, what: str, paths: filters.Paths, kind: str
 ) -> t.Callable[[t.Callable[[Place], Body]], None]:
-    """As filters.describes(), for what a project has one of: the function returns what there is to say about it."""
+    """Build a decorator like filters.describes(), for what a project has once: the function returns its fields."""
 
     def decorate(view: t.Callable[[Place], Body]) -> None:
         @filters.describes(name, operation, what, paths, kind)

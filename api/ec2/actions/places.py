@@ -173,7 +173,7 @@ def _type(flavor: Record) -> Body:
     {"LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")), **LISTING},
 )
 def describe_instance_type_offerings(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    """Every type everywhere: which host takes it is the scheduler's to say."""
+    """List every instance type at every location: the scheduler decides which host takes it."""
     kind = parameters.get("LocationType", "region")
     flavors = flavors_seen(connection, caller.is_admin, caller.project)
     places = [REGION] if kind == "region" else zones(connection)

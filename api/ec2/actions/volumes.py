@@ -168,7 +168,7 @@ def modify_volume(connection: Connection, caller: Caller, parameters: Parameters
     "DescribeVolumesModifications", "volume:read", "volumeModification", MODIFICATION_FILTERS, "vol", "volumeId"
 )
 def describe_volumes_modifications(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
-    """Those under way; of volumes that are asked for by name, also that there is none any more."""
+    """List the modifications under way; a volume that the request names is listed even when it has none any more."""
     rows = volumes_by(connection, project_id=caller.project)
     return [_modification(row) for row in rows if "VolumeId" in parameters or row.status == "extending"]
 
@@ -263,7 +263,7 @@ def describe_snapshots(connection: Connection, caller: Caller, parameters: Param
     ["VolumeId"],
 )
 def create_snapshot(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    """Also while an instance has the volume: as if its power had failed, which is Amazon's promise, too."""
+    """Snapshot a volume, even while an instance uses it: its data is as after a power failure, as Amazon's is, too."""
     tags = tags_for(parameters, "snapshot")["snapshot"]
     row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
     with as_codes({ConflictError: "IncorrectState", QuotaError: "SnapshotLimitExceeded"}):

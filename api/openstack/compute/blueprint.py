@@ -134,7 +134,7 @@ def page(plural: str, rows: t.Sequence[Row], view: t.Callable[[Row], Json], key:
 
 
 def rows_of_page(rows: t.Sequence[Row], key: str, name: str) -> tuple[t.Sequence[Row], str | None]:
-    """Those of `rows` that are on the page, and the marker of the next one, if there is one."""
+    """Return the `rows` of the page, and the marker of the next page, if there is one."""
     start, limit = NOVA.start(rows, key, name), NOVA.limit() or MAX_LIMIT
     shown = rows[start : start + limit]
     more = start + limit < len(rows)
@@ -142,7 +142,7 @@ def rows_of_page(rows: t.Sequence[Row], key: str, name: str) -> tuple[t.Sequence
 
 
 def part(rows: t.Sequence[Listed], *also: str) -> t.Sequence[Listed]:
-    """Those of `rows` that the query's `limit` and `offset` leave.
+    """Return the part of `rows` that the query's `limit` and `offset` select.
 
     Raises BadRequestError from 2.75 on for any other parameter that is not one of `also`: who pages by a marker would
     be given the first page for ever.

@@ -208,7 +208,7 @@ def _detail(row: Host) -> Body:
 
 
 def _uptime(row: Host) -> str | None:
-    """As uptime(1) begins, which Nova's drivers ask; None for a host that is down, or has not said it."""
+    """Return the uptime as uptime(1) begins, which Nova's drivers show; None if the host is down, or never told."""
     booted_at, now = row.state.facts.get("booted_at"), time.time()
     if not booted_at or not row.state.up:
         return None

@@ -98,7 +98,7 @@ def delete_quotas(project: str) -> Answer:
 
 @compute.get("/os-quota-class-sets/<name>", "compute:quotas:write")
 def show_class(name: str) -> Answer:
-    """There is one class, of the projects that have no limits of their own; any other has its limits."""
+    """Show a quota class. Only one exists, for projects without own limits; any other name shows the same limits."""
     with reading_ledger() as connection:
         return {"quota_class_set": {"id": name, **_shown(default_limits(connection))}}, 200
 

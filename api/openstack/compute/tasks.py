@@ -35,5 +35,5 @@ def tell(
 
 
 def enqueue(connection: Connection, kind: str, row: InstanceRow, variables: Record | None = None) -> str:
-    """As tell(), about one server."""
+    """Queue a job about one server, as tell() does about several. Returns its id."""
     return tell(connection, kind, [row.uuid], row.project_id, variables)

@@ -46,7 +46,7 @@ def services() -> list[Body]:
 
 
 def endpoints(project_id: str | None) -> list[Body]:
-    """Every service at every interface. Without a project, what is the project's keeps its placeholder."""
+    """List every service at every interface. Without a project, a project's part of an address stays a placeholder."""
     rows: list[Body] = []
     for kind, _name, path in SERVICES:
         address = base_url() + (path if project_id is None else path.format(project_id=project_id))

@@ -31,7 +31,7 @@ def _refuse_delegated() -> None:
 
 @service.get("", "identity:credentials:list", strict_slashes=False)
 def list_credentials() -> Body:
-    """Those of the caller, or of all; by `user_id` and `type`."""
+    """List the caller's credentials, for an administrator those of all users; by `user_id` and `type`."""
     requested_user_id = request.args.get("user_id")
     user_id = requested_user_id if current().is_admin else current().user_id
     rows: list[Record] = []

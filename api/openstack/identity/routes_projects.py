@@ -28,7 +28,7 @@ service = services.Service("identity_projects", "/identity/v3")
 
 @service.get("/projects", "identity:projects:list", reads)
 def list_projects(connection: Connection) -> Body:
-    """All projects. Whose one has a role in are at /auth/projects."""
+    """List all projects. Those that the caller has a role in are at /auth/projects."""
     args = request.args
     if flag("is_domain"):
         rows = domains.list_domains(connection, args.get("name"), flag("enabled"))

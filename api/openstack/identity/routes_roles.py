@@ -32,7 +32,7 @@ service = services.Service("identity_roles", "/identity/v3")
 
 @service.get("/roles", "identity:roles", reads)
 def list_roles(connection: Connection) -> Body:
-    """Those for all domains; with `domain_id`, those of the domain alone."""
+    """List the roles that hold for all domains; with `domain_id`, only the roles of that domain."""
     domain_id = request.args.get("domain_id")
     rows = roles.list_roles(connection, domain_id, request.args.get("name")) if sees_domain(domain_id) else []
     return views.listing("roles", map(views.role, rows))

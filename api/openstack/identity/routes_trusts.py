@@ -25,7 +25,7 @@ service = services.Service("identity_trusts", "/identity/v3/OS-TRUST/trusts")
 
 @service.get("", "identity:trusts:list", reads, strict_slashes=False)
 def list_trusts(connection: Connection) -> Body:
-    """One's own, as `trustor_user_id` or `trustee_user_id`; an admin those of all."""
+    """List the caller's own trusts, as `trustor_user_id` or `trustee_user_id`; an administrator lists those of all."""
     refuse_delegated("trusts")
     trustor, trustee = request.args.get("trustor_user_id"), request.args.get("trustee_user_id")
     if current().user_id not in (trustor, trustee) and not current().is_admin:

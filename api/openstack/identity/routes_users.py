@@ -72,7 +72,7 @@ def delete_user(connection: Connection, user_id: str) -> Answer:
 
 @service.post("/users/<user_id>/password", "identity:users:password", takes(schemas.CHANGE_PASSWORD))
 def change_password(body: Record, user_id: str) -> Answer:
-    """One's own password, with the old one as the proof, and no token, as in Keystone: whose has expired may change it.
+    """Change a user's own password, even an expired one: as in Keystone, the old one is the proof, and not a token.
 
     All tokens of the user are void from then on.
     """

@@ -24,7 +24,7 @@ def unknown(what: str, identifier: str) -> NotFoundError:
 
 
 def time_text(seconds: float) -> str:
-    """As Keystone writes times: UTC, with microseconds."""
+    """Format a time as Keystone does: UTC, with microseconds."""
     return f"{with_microseconds(seconds)}Z"
 
 

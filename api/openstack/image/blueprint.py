@@ -36,7 +36,7 @@ def seen(connection: Connection, number: str) -> Record:
 
 
 def own(connection: Connection, number: str) -> Record:
-    """One that the caller may change. Raises NotFoundError, ForbiddenError."""
+    """Return an image that the caller may change. Raises NotFoundError, ForbiddenError."""
     row = seen(connection, number)
     if row["owner"] != current().project and not current().is_admin:
         raise ForbiddenError("You are not permitted to modify this image: it is another's.")

@@ -40,7 +40,7 @@ CONTROL = ("limit", "marker", "sort", "sort_key", "sort_dir", "member_status")
 
 
 def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
-    """Those of the records that a project may use which it is shown unless it asks for others, or was asked about.
+    """List the records that a request shows, of those that the project may use.
 
     Hidden ones, those of the community and those that others share with it are told of on request only.
     """

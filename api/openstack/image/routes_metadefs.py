@@ -107,7 +107,7 @@ def show_metadefs_schema(name: str) -> Answer:
 
 @image.get("/info/usage", "image:read", reads)
 def show_usage(connection: Connection) -> Answer:
-    """What is limited here: the size of all images, in MiB."""
+    """Show the use of what is limited here: the size of all images, in MiB."""
     limit = quotas.quota_limits(connection, current().project)["image_size_total"]
     used = counts.image_mib(connection, current().project)
     return {"usage": {"image_size_total": {"usage": used, "limit": limit}}}, 200

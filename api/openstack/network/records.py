@@ -81,7 +81,7 @@ def _networks(connection: Connection, _number: str | None) -> list[Record]:
 
 
 def _subnets(connection: Connection, _number: str | None) -> list[Record]:
-    """Those of floating pools are for administrators: as in Neutron, nobody else has a port there."""
+    """List the subnets; those of floating pools only for administrators: as in Neutron, no other has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     subnets = subnets_of(connection, rows)
     pools = network_records.pools_seen(connection) if current().is_admin else []

@@ -33,7 +33,7 @@ records.put_into(network, "security_group_rules", "network:security_groups:read"
 
 @network.get("/security-groups", "network:security_groups:read")
 def list_groups() -> Answer:
-    """As in Neutron, a project has the default one from the first time that somebody looks."""
+    """List the security groups. As in Neutron, a project has its default one as soon as somebody looks."""
     groups_seen()
     with reading_ledger() as connection:
         return records.list_kind(connection, "security_groups"), 200
@@ -74,7 +74,7 @@ def delete_group(connection: Connection, group_id: str) -> Answer:
 
 
 def delete_group_and_tell(connection: Connection, number: str) -> None:
-    """As in Neutron, the rules of others that name a group go with it."""
+    """Delete a group, and tell hosts. As in Neutron, the rules of other groups that name it are deleted, too."""
     for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
         tell_group_hosts(connection, group, name)
 
@@ -84,7 +84,7 @@ def delete_group_and_tell(connection: Connection, number: str) -> None:
 
 @network.post("/security-group-rules", "network:security_groups:write", takes(schemas.CREATE_RULE), writes_checked)
 def create_rules(connection: Connection, body: Record) -> Answer:
-    """As in Neutron, several at once are of one group, and each of them is another."""
+    """Create security group rules. As in Neutron, those of one request are of one group, and no two are the same."""
     items = body.get("security_group_rules") or [body["security_group_rule"]]
     if len({item["security_group_id"].lower() for item in items}) > 1:
         raise NeutronError(

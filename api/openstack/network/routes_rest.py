@@ -130,7 +130,7 @@ def list_zones() -> Answer:
 
 @network.get("/quotas", "network:quotas:list", reads)
 def list_quotas(connection: Connection) -> Answer:
-    """Those that an administrator changed, as Neutron lists them."""
+    """List the quotas that an administrator changed, as Neutron lists them."""
     return {
         "quotas": [
             {**_limits(quota_limits(connection, project)), "tenant_id": project, "project_id": project}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Cinder has and this cloud never does: backups, groups, messages and so on.
+"""Resources of Cinder that this cloud never has: backups, groups, messages and so on.
 
 Their lists are empty, and of none of them is there one, in Cinder's words: so clients that look at everything go on.
 """

@@ -95,7 +95,7 @@ Map(
 
 @volume.get("/<project>/types/<type_id>/encryption", "volume:admin", reads)
 def show_encryption(connection: Connection, type_id: str) -> Answer:
-    """No type encrypts its volumes: as in Cinder, an empty body says so."""
+    """Show a type's encryption. No type encrypts its volumes: as in Cinder, an empty body says so."""
     _seen(connection, type_id)
     return {}, 200
 

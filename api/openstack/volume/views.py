@@ -45,7 +45,7 @@ def brief_volume(row: Volume) -> Body:
 
 
 def new_volume(row: Volume) -> Body:
-    """As a volume is shown to who makes or changes it."""
+    """Return a volume as it is shown to a client that makes or changes it."""
     body: Body = {
         **brief_volume(row),
         "description": row.description,
@@ -164,12 +164,12 @@ def volume_type(row: VolumeType) -> Body:
 
 
 def new_volume_type(row: VolumeType) -> Body:
-    """As a type is shown to who makes it."""
+    """Return a type as it is shown to a client that makes it."""
     return {**changed_volume_type(row), "os-volume-type-access:is_public": row.is_public}
 
 
 def changed_volume_type(row: VolumeType) -> Body:
-    """As a type is shown to who changes it."""
+    """Return a type as it is shown to a client that changes it."""
     return {**same(row, "id", "name", "description", "is_public", "extra_specs")}
 
 

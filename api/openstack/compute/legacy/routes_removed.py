@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Nova has given up without a successor, in its words: 410, and not the 404 of a path that never was.
+"""Routes that Nova gave up without a successor: they answer 410 in its words, not 404 as for a path that never was.
 
 Source: nova/api/openstack/compute/routes.py, whose controllers of these raise HTTPGone.
 """

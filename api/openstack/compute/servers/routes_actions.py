@@ -108,7 +108,7 @@ def _reset_state(connection: Connection, row: InstanceRow, value: Record, caller
 
 
 def _reset_network(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    """Of Nova's drivers only Xen's had anything to do: a libvirt guest asks by DHCP, or reads its disk."""
+    """Do nothing. Of Nova's drivers only Xen's had work here: a libvirt guest asks by DHCP, or reads its disk."""
 
 
 def _restore(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:

@@ -99,7 +99,7 @@ COUNTERS = [f"{way}_{what}" for way in ("rx", "tx") for what in ("octets", "erro
 
 
 def _diagnostics(record: Record, now: int) -> Body:
-    """As little as is known here without asking the host."""
+    """Return the few diagnostics that are known here without asking the host."""
     uptime = max(0, now - (record["launched_at"] or now))
     if microversion() < (2, 48):
         return {"memory": record["flavor"]["memory_mb"] * 1024, "uptime": uptime}

@@ -65,7 +65,7 @@ REMOTE_CONSOLE = wrapped(
 
 @functools.lru_cache(maxsize=128)
 def rebuild_schema(version: Version) -> Schema:
-    """As nova/api/openstack/compute/schemas/servers.py has it, by microversion."""
+    """Return a rebuild's schema for a microversion, as nova/api/openstack/compute/schemas/servers.py has it."""
     fields: Schema = {
         **schemas.SHOWN,
         "imageRef": NAME,

@@ -80,7 +80,7 @@ _LATER: dict[str, tuple[Version, Schema]] = {
 
 
 def later(version: Version, *names: str) -> Schema:
-    """Those of `names` that a request in this microversion may have."""
+    """Return the schemas of those `names` that a request in this microversion may have."""
     return {name: _LATER[name][1] for name in names if version >= _LATER[name][0]}
 
 

@@ -32,7 +32,7 @@ class RenderContext:
 
     @property
     def shows_user_data(self) -> bool:
-        """Whether a server in detail has its user data: it may hold secrets, and an administrator alone sees it."""
+        """Tell whether a server's details include its user data, for administrators only: it may hold secrets."""
         return self.is_admin and self.version >= (2, 3)
 
     def from_version(self, first: Version, fields: Body) -> Body:

@@ -13,7 +13,7 @@ LETS_IN = ("accepted", "closed")
 
 
 class ActionModule(TripAction):
-    """One module call; one question before it where Ansible becomes root."""
+    """Action of one module call, with one question before it where Ansible becomes root."""
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)

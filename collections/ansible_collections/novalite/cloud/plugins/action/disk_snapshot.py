@@ -23,7 +23,7 @@ MODULE = "disk_snapshot"
 
 
 class ActionModule(TripAction):
-    """One module call to copy, one file for each copy, one call to remove what was copied."""
+    """Action of one module call to copy, one fetched file for each copy, and one call to remove what was copied."""
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 
 class NovaliteError(Exception):
-    """One clear line for a person: it names the offending value and says what to do. The value may be hostile: what
-    would write on a terminal, or make another line, is escaped."""
+    """Error in one clear line for a person: it names the offending value and says what to do. The value may be hostile:
+    what would write on a terminal, or make another line, is escaped."""
 
     def __init__(self, message: str) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class QuotaError(NovaliteError):
 
 
 class VolumeQuotaError(QuotaError):
-    """One of volumes, snapshots or their size. A server can be asked for with volumes, and have its own quotas, too."""
+    """Excess of a quota of volumes, snapshots or their size; a server made with volumes has quotas of its own, too."""
 
 
 class ImageRefusedError(NovaliteError):

@@ -162,7 +162,7 @@ def places() -> list[JsonObject]:
 
 
 def missing_commands() -> list[str]:
-    """Those of COMMANDS that this host does not have, a group as "this or that"."""
+    """List those of COMMANDS that this host does not have, a group as "this or that"."""
     return [" or ".join(group) for group in COMMANDS if not any(map(_which, group))]
 
 

@@ -48,7 +48,7 @@ OTHER_MACHINE, OTHER_NAME, UNKNOWN_MARK, NOT_PRIVATE = "other_machine", "other_n
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What the ledger `ledger` (its UUID) has of the host that a trip is for, if it is `known` there at all.
+    """Expectation of the ledger `ledger` (its UUID) about the host that a trip is for, if it is `known` there at all.
 
     `marks` are those that it may carry, None where that is not compared; `leave` is left there, unless it is None.
     `former` is a name that it had before. Of a machine that has `replaced` another one nothing is compared, and a mark
@@ -80,8 +80,8 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What was found on a host before the first step. `refused` says why there is none; `left`, that the mark of the
-    trip is there."""
+    """Findings on a host before the first step. `refused` says why no step is taken; `left`, that the mark of the trip
+    is there."""
 
     identity: Identity
     mark: Mark | None = None

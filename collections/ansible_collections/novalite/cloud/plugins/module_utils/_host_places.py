@@ -28,7 +28,7 @@ _Hop = tuple[JsonMapping, JsonMapping]  # a route, and one of its next hops, whi
 
 
 def routes() -> list[JsonObject]:
-    """All routes of this namespace but those of the kernel's own table, as `ip -j route` shows them."""
+    """List all routes of this namespace but those of the kernel's own table, as `ip -j route` shows them."""
     rows: list[JsonObject] = json.loads(run(["ip", "-j", "route", "show", "table", "all"]).stdout or "[]")
     return [row for row in rows if row.get("table") != "local"]
 

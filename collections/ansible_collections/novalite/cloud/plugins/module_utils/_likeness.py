@@ -82,8 +82,8 @@ HEAD = max(offset + len(magic) for offset, magic in (*_SIGNS, *((at, magic) for 
 
 
 def is_packed(head: bytes) -> str | None:
-    """What the file that begins with `head` is, with the remedy, where it is compressed, an archive, or a page; None
-    for everything else."""
+    """Return what the file that begins with `head` is, with the remedy, where it is compressed, an archive, or a page;
+    None for everything else."""
     for offset, magic, what in _PACKED:
         if head[offset : offset + len(magic)] == magic:
             return what

@@ -32,7 +32,7 @@ TOKENS_KEPT = 3600  # seconds; a trip is sent again at once, or never
 
 
 class Step(t.TypedDict):
-    """One module that the controller has run here; `paths` are the options that are paths on this host."""
+    """Module call that the controller has run here; `paths` are the options that are paths on this host."""
 
     name: str
     module: str

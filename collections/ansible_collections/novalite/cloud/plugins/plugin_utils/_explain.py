@@ -122,7 +122,7 @@ class Story:
         return lines
 
     def built(self, host: str, result: JsonMapping) -> Lines:
-        """What a host did, step by step, from what module `host_steps` returned."""
+        """List what a host did, step by step, from what module `host_steps` returned."""
         trip = result.get("trip") or {}
         steps = [step for step in result.get("steps") or () if step["module"] in BY_OPERATION]
         if not steps:
@@ -143,7 +143,7 @@ class Story:
         return lines
 
     def hidden(self, host: str, seconds: float) -> Lines:
-        """What can be told of a trip whose result may be shown to nobody."""
+        """List what can be told of a trip whose result may be shown to nobody."""
         return [
             f"---- {host}: one trip over ssh, {seconds:.3f} s; what it carried is secret: a password, user data, files"
         ]

@@ -28,8 +28,8 @@ class HostRefusedError(NovaliteError):
 
 @dataclasses.dataclass(frozen=True)
 class Errand:
-    """What a trip is to do on `host`: it `looks` only, or changes nothing (`check_mode`); the host may have `any_mark`,
-    was renamed from `former`, or its machine was `replaced`."""
+    """Errand of a trip to `host`: it `looks` only, or changes nothing (`check_mode`); the host may have `any_mark`, was
+    renamed from `former`, or its machine was `replaced`."""
 
     host: str
     looks: bool = False
@@ -40,12 +40,12 @@ class Errand:
 
     @property
     def leaves(self) -> bool:
-        """Whether it leaves a mark: what changes nothing does not have to be known of afterwards."""
+        """Tell whether the trip leaves a mark: what changes nothing does not have to be known of afterwards."""
         return not (self.looks or self.check_mode or self.replaced)
 
 
 class Handshake:
-    """What is expected of a host in one trip, and what follows from what is met there."""
+    """Handshake with a host in one trip: what is expected of it, and what follows from what is met there."""
 
     def __init__(self, marks: HostMarks, errand: Errand, known: Known) -> None:
         self._marks, self._errand, self._known, self._attempts = marks, errand, known, 0

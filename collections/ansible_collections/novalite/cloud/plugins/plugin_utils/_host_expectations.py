@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the inventory says of compute hosts, to be held against what the ledger has of them.
+"""Expectations of the inventory about compute hosts, to be held against what the ledger has of them.
 
 A worker for each host, which only finds that its host need not be asked, costs a launch 0.1 s and 100 hosts some
 seconds. So the options of the task that looks at a host are worked out for all of them in one process.

@@ -132,7 +132,7 @@ class Progress:
         return ", ".join(names[:_NAMED]) + more
 
     def table(self, width: int, height: int, now: float) -> list[Line]:
-        """At most `height` lines of at most `width` characters: the instances, then the hosts that do something else.
+        """List at most `height` lines of at most `width` characters: the instances, then hosts that do something else.
 
         Where there is too little room, those that are done go first, then those that wait; they are counted.
         """

@@ -223,7 +223,7 @@ class TripAction(ActionBase):
         return str(self._task.delegate_to or task_vars.get("inventory_hostname") or "")
 
     def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
-        """What a trip with these `steps` is for; a subclass may know more of the host."""
+        """Return what a trip with these `steps` is for; a subclass may know more of the host."""
         looks = all(step["module"] in LOOKS or step["args"].get("state") == "read" for step in steps)
         return Errand(self.host_name(task_vars), looks, check_mode=self._task.check_mode)
 
@@ -255,7 +255,7 @@ class TripAction(ActionBase):
     def _trip(
         self, steps: list[JsonObject], expected: JsonObject | None, task_vars: JsonObject
     ) -> tuple[Seen, list[Result]] | None:
-        """One process on the host; None if it cannot be had."""
+        """Run the steps in one process on the host; None if it cannot be had."""
         step_keys = ("name", "module", "args", "paths", "may_fail")
         request = {
             "steps": [{key: step[key] for key in step_keys} for step in steps],
@@ -332,7 +332,7 @@ class TripAction(ActionBase):
         return seen, results
 
     def _met_by_module(self, expected: JsonObject, task_vars: JsonObject) -> Seen:
-        """What a module finds that compares the host; it is waited for, also in an asynchronous task."""
+        """Compare the host by a module; it is waited for, also in an asynchronous task."""
         arguments = {"state": "present", "expected": expected, "state_dir": self.state_dir(task_vars)}
         result = self._execute_module(
             module_name=f"{COLLECTION}.host_mark", module_args=arguments, task_vars=task_vars, wrap_async=False

@@ -74,8 +74,8 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class Use:
-    """What a network does with a range on a host: by which `links` its guests are reached, whether the host gets an
-    address in it (`taken`), and which of its addresses are handed out, as far as that is known."""
+    """Use of a range by a network on a host: by which `links` its guests are reached, whether the host gets an address
+    in it (`taken`), and which of its addresses are handed out, as far as that is known."""
 
     cidr: str
     links: tuple[str, ...]

@@ -42,7 +42,7 @@ CONVERT_CPU = 900  # seconds
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """One image that must be in the cache. Sizes in bytes, 0 or None where they are not known; `staged` is where a
+    """Image that must be in the cache. Sizes are in bytes, 0 or None where they are not known; `staged` is where a
     pushed file lies on this host."""
 
     checksum: str

@@ -42,7 +42,7 @@ class ConfigDrive:
 
     @property
     def name(self) -> str:
-        """Of its file; the hash of what it holds stands in the one beside it."""
+        """Name of the drive's file; the hash of what the drive holds stands in the file beside it."""
         return RESCUE_DRIVE if self.rescue else layout.CONFIG_DRIVE
 
     @property
@@ -64,7 +64,7 @@ class ConfigDrive:
 
     @property
     def digest(self) -> str:
-        """One hash of format, paths and contents, each with its length, so that no two drives can share it."""
+        """Hash of format, paths and contents, each with its length, so that no two drives can share it."""
         digest = hashlib.sha256()
         for part in (
             self.format.encode(),

@@ -120,7 +120,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """One that knows http and https, with the proxies of the environment, and no file: or ftp:."""
+    """Build an opener that knows http and https, with the proxies of the environment, but neither file: nor ftp:."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,

@@ -98,7 +98,7 @@ def _cached(state_dir: str) -> t.Iterator[_Cached]:
 
 
 def _chosen(unused: t.Sequence[_Cached], total: int, max_age: float, max_size: int | None, now: float) -> list[_Cached]:
-    """Of `unused`, the least recently used first, those that go."""
+    """Choose the images to remove from `unused`, which begins with the least recently used one."""
     going = []
     for image in unused:
         age = now - image.used

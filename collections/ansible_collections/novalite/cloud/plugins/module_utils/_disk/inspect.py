@@ -179,7 +179,7 @@ def _is_vmdk_descriptor(head: bytes) -> bool:
 
 
 class _Qcow2:
-    """One qcow2 header: each check names what is wrong with it."""
+    """Header of a qcow2 file, whose checks each name what is wrong with it."""
 
     def __init__(self, name: str, fd: int, head: bytes, size: int) -> None:
         self.name = name

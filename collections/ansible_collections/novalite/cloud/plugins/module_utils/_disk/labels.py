@@ -45,8 +45,8 @@ def labels(state_dir: str) -> tuple[Label, ...]:
 
 
 def missing(desired_labels: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
-    """Of `desired_labels`, what is not in the `listing` of `semanage fcontext -l -C -n`, each with the option that sets
-    it: -a adds a rule, -m changes one that is there."""
+    """List those of `desired_labels` that the `listing` of `semanage fcontext -l -C -n` lacks, each with the option
+    that sets it: -a adds a rule, -m changes an existing one."""
     known = {}
     for line in listing.splitlines():
         match = _LOCAL.match(line.strip())
@@ -77,7 +77,8 @@ def ensure_labels(state_dir: str, check_mode: bool = False) -> JsonObject:
 
 
 def present(own: t.Iterable[Label], listing: str) -> list[Label]:
-    """Of `own`, what the `listing` of `semanage fcontext -l -C -n` has with that type; another one is an operator's."""
+    """List those of `own` that the `listing` of `semanage fcontext -l -C -n` has with the same type; a label with
+    another type is an operator's."""
     own = list(own)
     lacking = {label for _option, label in missing(own, listing)}
     return [label for label in own if label not in lacking]

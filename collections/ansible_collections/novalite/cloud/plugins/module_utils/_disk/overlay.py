@@ -68,7 +68,7 @@ class Disk:
 
     @property
     def name(self) -> str:
-        """Of the root disk's file."""
+        """Name of the root disk's file."""
         return layout.DISK + self._suffix
 
     def boot_files(self) -> list[tuple[str, str]]:
@@ -83,7 +83,7 @@ class Disk:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    """One file of an instance: `source` is the key in the cache of what it is made from; a disk has a format."""
+    """File of an instance. `source` is the cache's key of what it is made from; a disk has a format."""
 
     name: str
     source: str
@@ -177,7 +177,7 @@ def _made(plans: t.Sequence[_Plan], state_dir: str) -> JsonObject:
 
 
 def _files(disk: Disk) -> t.Iterator[_File]:
-    """All files that an instance needs, in the order of Nova's devices."""
+    """Yield all files that an instance needs, in the order of Nova's devices."""
     if disk.root and disk.base is None:
         raise NovaliteError(f"instance {disk.uuid}: a disk needs its base image")
     size = f"{disk.virtual_size_gb} GiB" if disk.virtual_size_gb else "the base's size"

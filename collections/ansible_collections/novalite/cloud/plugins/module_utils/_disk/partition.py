@@ -66,7 +66,7 @@ EXT_NEEDS_RECOVERY = 0x4
 
 @dataclasses.dataclass(frozen=True)
 class Partition:
-    """One entry of a partition table; `start` and `size` in bytes."""
+    """Entry of a partition table; `start` and `size` are in bytes."""
 
     number: int
     start: int

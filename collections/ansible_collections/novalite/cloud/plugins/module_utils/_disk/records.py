@@ -116,6 +116,6 @@ def beside(disk: str) -> str:
 
 
 def _directories(xml: str) -> t.Iterable[str]:
-    """Of disks, and of the console's log: a guest that starts from a volume has only that in its directory."""
+    """Return the directories of disks and console logs: a guest that starts from a volume has only its log there."""
     values = (element.get(name) for element in ElementTree.fromstring(xml).iter() for name in ("file", "path"))
     return {os.path.dirname(path) for path in values if path and os.path.isabs(path)}

@@ -29,7 +29,7 @@ _PERCENT = 100
 
 
 class Day(t.NamedTuple):
-    """What was removed on one `day`: so many instances' `disks`, which take so many `bytes`."""
+    """Removals of one `day`: so many instances' `disks`, which take so many `bytes`."""
 
     day: str
     disks: int
@@ -37,7 +37,7 @@ class Day(t.NamedTuple):
 
 
 def days(state_dir: str) -> list[Day]:
-    """What is in the bin, the oldest day first."""
+    """List what is in the bin, the oldest day first."""
     found_days = []
     with contextlib.suppress(FileNotFoundError), _opened(state_dir) as root, _directory(root, REMOVED) as bin_fd:
         for name in sorted(filter(_DAY.fullmatch, os.listdir(bin_fd))):
@@ -115,7 +115,7 @@ def too_many(state_dir: str, min_free: int) -> list[str]:
 
 
 def expired(names: t.Iterable[str], now: float, keep_days: int) -> list[str]:
-    """Those of these days that are more than `keep_days` before `now` (seconds since the epoch)."""
+    """List the days of `names` that are more than `keep_days` before `now` (seconds since the epoch)."""
     last = datetime.date.fromtimestamp(now) - datetime.timedelta(days=keep_days)
     return [name for name in sorted(names) if name < last.isoformat()]
 

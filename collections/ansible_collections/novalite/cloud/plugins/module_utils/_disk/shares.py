@@ -23,8 +23,8 @@ Share = t.Mapping[str, str]  # name, source, fstype, options
 
 
 def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool = False) -> JsonObject:
-    """Each share is mounted at <state_dir>/shares/<name>, now and after the next boot (fstab). Returns `changed` and
-    `diff`. Raises NovaliteError, ConflictError where another file system is mounted already."""
+    """Mount each share at <state_dir>/shares/<name>, now and after the next boot (fstab). Returns `changed` and `diff`.
+    Raises NovaliteError, and ConflictError where another file system is mounted already."""
     before, after = {}, {}
     for share in shares:
         path = _path(share, state_dir)

@@ -53,7 +53,7 @@ class Done:
 def ensure(
     volumes: t.Sequence[Spec], state: str, state_dir: str, guests: Guests, check_mode: bool = False, workers: int = 2
 ) -> list[Done]:
-    """Each of `volumes` is there with its size, or absent; each for itself, its error is in what is returned."""
+    """Make each of `volumes` present with its size, or absent. Each is independent: an error is in its own result."""
 
     def work(spec: Spec) -> Done:
         path = volume_path(spec, state_dir)

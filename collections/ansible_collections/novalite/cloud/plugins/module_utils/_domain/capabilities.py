@@ -108,7 +108,7 @@ def cpu_model_of(cpuinfo: str) -> str | None:
 
 
 def booted_at_of(stat: str) -> int | None:
-    """When the host was started, in seconds since the epoch: `btime` of /proc/stat (proc_stat(5))."""
+    """Return when the host was started, in seconds since the epoch: `btime` of /proc/stat (proc_stat(5)), or None."""
     for line in stat.splitlines():
         word, _blank, value = line.partition(" ")
         if word == "btime" and value.isdigit():

@@ -77,7 +77,7 @@ class Volume:
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    """All that its domain XML says about an instance. Memory in MiB; paths as they are on the compute host."""
+    """Contents of an instance's domain XML. Memory is in MiB; paths are those on the compute host."""
 
     uuid: str
     name: str  # instance-%08x

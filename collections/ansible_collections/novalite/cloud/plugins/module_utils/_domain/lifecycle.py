@@ -56,8 +56,8 @@ def ignoring(*codes: int) -> t.Iterator[None]:
 
 
 def list_domains(connection: libvirt.virConnect, directory: str) -> list[JsonObject]:
-    """All domains of this host by name, whoever made them, with their state and what they take: MiB, vCPUs, and GiB
-    that their disks may come to take of the file system of `directory`."""
+    """List all domains of this host by name, whoever made them, with their state and what they take: MiB, vCPUs, and
+    the GiB that their disks may come to take of the file system of `directory`."""
     domains = []
     for listed, state in ((_ACTIVE, "running"), (_INACTIVE, "shutoff")):
         for domain in connection.listAllDomains(listed):
@@ -98,8 +98,8 @@ def ensure_running(
     timeout: float = START_TIMEOUT,
     together: bool = False,
 ) -> list[Outcome]:
-    """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first when
-    its persistent XML differs), one that is active is left alone and its differences are reported.
+    """Start every domain that does not run. A missing domain is defined and started, one that is shut off is started
+    (redefined first when its persistent XML differs), an active one is left alone and its differences are reported.
 
     With `together`, several are started paused, as Nova does while it waits for a port, and resumed when all of them
     are there: guests that boot would take the processors from those that are to be started. One that is paused is
@@ -145,8 +145,8 @@ def ensure_running(
 def ensure_defined(
     connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
 ) -> list[Outcome]:
-    """Every domain is defined; one that is missing is, from its xml, and not started. Others are left as they are.
-    Raises NovaliteError, and ConflictError when another domain holds a name."""
+    """Define every domain that is missing, from its xml, without starting it. Others are left as they are. Raises
+    NovaliteError, and ConflictError when another domain holds a name."""
     outcomes = inspect(connection, domains)
     for spec, outcome in zip(domains, outcomes):
         _desired(spec)
@@ -165,8 +165,8 @@ def ensure_defined(
 def ensure_absent(
     connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
 ) -> list[Outcome]:
-    """No domain with these UUIDs exists, neither running nor defined. What libvirt leaves of one goes, too, also where
-    the guest ended elsewhere: it was migrated there."""
+    """Remove every domain with one of these UUIDs, running or defined. What libvirt leaves of a domain goes, too, even
+    where the guest was migrated away and ended elsewhere."""
     outcomes = inspect(connection, [DomainSpec(uuid=spec["uuid"], name=spec["name"], xml=None) for spec in domains])
     todo = [outcome for outcome in outcomes if outcome.before_state != MISSING]
     for outcome in todo:

@@ -53,7 +53,7 @@ def _device(xml: str, disk: str) -> str:
 
 
 def _xml(device: str, path: str, fmt: str, kind: str) -> str:
-    """One disk is named, so libvirt copies no other."""
+    """Return the XML of a backup of one disk, which it names, so that libvirt copies no other."""
     root = ElementTree.Element("domainbackup", mode="push")
     disk = ElementTree.SubElement(ElementTree.SubElement(root, "disks"), "disk", name=device, backup="yes", type=kind)
     ElementTree.SubElement(disk, "target", {"dev" if kind == "block" else "file": path})

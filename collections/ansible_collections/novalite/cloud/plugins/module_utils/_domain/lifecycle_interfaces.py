@@ -69,8 +69,8 @@ def ensure(
     check_mode: bool = False,
     timeout: float = DETACH_TIMEOUT,
 ) -> list[Plugged]:
-    """Every domain has the interfaces of its `xml` and no others, within `timeout` seconds for a guest to let go, or
-    its outcome has an `error`, and what this call plugged into it is out again."""
+    """Give every domain the interfaces of its `xml` and no others; a guest has `timeout` seconds to let go of one.
+    Where that fails, the outcome has an `error`, and what this call plugged into the domain is out again."""
 
     def carry_out(spec: DomainSpec) -> Plugged:
         done = Plugged(spec["uuid"], spec["name"])

@@ -58,7 +58,7 @@ def ensure(
     shutdown_timeout: float = SHUTDOWN_TIMEOUT,
     missing_ok: bool = False,
 ) -> list[Outcome]:
-    """Every domain is in `state`, or its outcome has an `error`.
+    """Bring every domain into `state`; where that fails, its outcome has an `error`.
 
     `running` starts what is off (from its saved memory, where there is one) and lets go on what is paused. `stopped`
     asks the guest to shut down, and cuts off its power after `shutdown_timeout` seconds (the spec's own comes first, 0

@@ -15,7 +15,7 @@ MISSING = "missing"
 
 
 class DomainSpec(t.TypedDict):
-    """One entry of the modules' `domains`. Only what is to run, or to be compared, needs `xml`."""
+    """Entry of the modules' `domains`. Only a domain that is to run, or to be compared, needs `xml`."""
 
     uuid: str
     name: str
@@ -31,7 +31,7 @@ DOMAIN_OPTIONS = {
 
 
 class PowerSpec(DomainSpec):
-    """One entry of domain_power's `domains`."""
+    """Entry of domain_power's `domains`."""
 
     hard: t.Optional[bool]
     shutdown_timeout: t.Optional[float]  # seconds; None: the task's

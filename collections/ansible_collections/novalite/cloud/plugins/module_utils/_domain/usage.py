@@ -35,8 +35,8 @@ class Share:
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """What the ledger counts on: the UUIDs of its `instances` on the host, which other guests count, and the shares by
-    resource. What has no share is not checked."""
+    """Room that the ledger counts on: the UUIDs of its `instances` on the host, which other guests count, and the
+    shares by resource. A resource without a share is not checked."""
 
     count_foreign: str
     instances: frozenset[str]

@@ -22,8 +22,8 @@ _ARRIVES = re.compile(rf"/{channel.INCOMING}/({_UUID.pattern})\"")
 
 
 def find(state_dir: str) -> list[MoveWay]:
-    """All of them, whosever they are. What has arrived for an instance, without a line that names its move, has no
-    `id`. Changes nothing."""
+    """List all ways that moves have open here, whosever they are. What has arrived for an instance, without a line that
+    names its move, has no `id`. Changes nothing."""
     ways: dict[str, MoveWay] = {}
     arriving: dict[str, MoveWay] = {}  # by instance
 

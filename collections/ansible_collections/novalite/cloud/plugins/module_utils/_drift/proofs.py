@@ -35,7 +35,7 @@ class Proof(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Sight:
-    """What a host was seen to have of an instance."""
+    """Traces of an instance that were seen on a host."""
 
     runs: bool = False
     defined: bool = False
@@ -44,7 +44,7 @@ class Sight:
 
 @dataclasses.dataclass(frozen=True)
 class Word:
-    """What the ledger says of an instance."""
+    """Statement of the ledger about an instance."""
 
     uuid: str
     name: str
@@ -58,8 +58,8 @@ class Word:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What this run saw of an instance: `sights` by host, of those that have something of it. A host that is not among
-    them and not `silent` (not asked, or without an answer) has nothing."""
+    """Evidence about an instance from this run: `sights` by host, of the hosts that have something of it. A host that
+    is neither among them nor `silent` (not asked, or without an answer) has nothing."""
 
     sights: t.Mapping[str, Sight] = dataclasses.field(default_factory=dict)
     silent: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ class Verdict:
 
 
 def sights_of(look: Look) -> dict[str, Sight]:
-    """What a look at a host saw, by UUID."""
+    """Return what a look at a host saw of instances, by UUID."""
     states = {domain["uuid"]: domain.get("state", "running") for domain in look["domains"]}
     files = look.get("files", {})
     return {

@@ -20,7 +20,7 @@ DAMAGE = "damage"  # what a run of the module firewall put back, that others had
 
 
 def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Row:
-    """One difference. `host` is None for what is in the ledger alone."""
+    """Return one difference as a row of the report. `host` is None for what is in the ledger alone."""
     return {"host": host, "object": what, "ledger": ledger, "there": there, "repair": repair}
 
 
@@ -30,7 +30,7 @@ def removal(host: str, what: str, ledger: str, how: str, *, proof: str, why: str
 
 
 def correction(record: Result) -> Row:
-    """Of the module `ledger_heal`."""
+    """Return the row for a correction, as the module `ledger_heal` reports it."""
     before, after = record["before"], record["after"]
     what, reason = f"{record['kind']} {record['name']}", record["reason"]
     if after is None:
@@ -40,7 +40,7 @@ def correction(record: Result) -> Row:
 
 
 def deletion(record: Result) -> Row:
-    """Of the module `ledger_heal`: an instance that nobody goes on deleting."""
+    """Return the row for an instance that nobody goes on deleting, as the module `ledger_heal` reports it."""
     silent = f"nobody was at it for {record['silent']} s"
     return row(record["host"], f"instance {record['name']}", "is being deleted", silent, "deleted to the end")
 

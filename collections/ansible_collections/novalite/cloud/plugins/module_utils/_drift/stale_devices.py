@@ -40,7 +40,7 @@ class StaleDevice(t.NamedTuple):
 
 
 def find(state_dir: str, proc: str = "/proc", sys_block: str = "/sys/block") -> list[StaleDevice]:
-    """All of it, in the order in which it can be taken away: mounts before their devices, those before their server."""
+    """List all stale devices in the order in which they can be taken away: mounts, their devices, then the servers."""
     instances = os.path.join(os.path.abspath(state_dir), layout.INSTANCES)
     loops = [loop for loop in _loops(sys_block, instances) if _is_idle(loop.disk, instances)]
     servers, devices = _servers(proc, sys_block, instances)

@@ -49,7 +49,7 @@ def _forget(family: str, owned: set[Owned]) -> None:
 
 
 def _tracked(family: str, owned: t.Container[Owned]) -> set[tuple[Owned, str]]:
-    """Those of these addresses that connections are tracked of, and at which end."""
+    """Return those of the addresses `owned` that the kernel tracks connections of, and at which end each one is."""
     tracked = set()  # type: set[tuple[Owned, str]]
     for line in run(["conntrack", "-L", "-f", family]).stdout.splitlines():
         words = line.split()

@@ -65,7 +65,7 @@ def close(present: Present, changes: Changes, family: str) -> list[str]:
 
 
 def warnings(repaired: t.Mapping[str, t.Sequence[str]], lost: t.Mapping[str, t.Sequence[str]]) -> list[str]:
-    """For the user. `repaired` and `lost`: the chains by table, what is put back and what is only closed."""
+    """List warnings for the user. `repaired` and `lost`: the chains by table, those put back and those only closed."""
     texts = []
     if repaired:
         texts.append(

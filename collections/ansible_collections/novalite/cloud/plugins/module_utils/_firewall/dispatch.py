@@ -69,7 +69,7 @@ def to_cidr(prefix: str, family: str) -> str:
 
 
 def chains(side: Side, scopes: t.Mapping[str, Entries], family: str, head: Head = ()) -> Chains:
-    """All chains that dispatch, with the roots. What the first root begins with is not dispatch's: `head`."""
+    """Return all chains that dispatch, with the roots. `head`: what the first root begins with, and not dispatch's."""
     return changed(side, {}, scopes, family, heads=((), head)).chains
 
 

@@ -85,7 +85,7 @@ class Look:
         return self._compared(Known(presents, facts, False, now, False, ports=self._read_ports()), kept)
 
     def _compared(self, known: Known, kept: cache.Kept | None) -> Known:
-        """With what the last run left, where that is not what is there. Who gives everything needs no notes."""
+        """Put into `known` what the last run left, where that is not there. A request for everything needs no notes."""
         if (
             kept is None
             or kept.fingerprint["namespace"] != known.fingerprint["namespace"]
@@ -115,8 +115,8 @@ class Look:
         return self.request.state == "present" and any(instance.is_in(family) for instance in self.request.instances)
 
     def _look_at_the_other(self) -> None:
-        """Only who gives all instances of the host can have what the other backend holds taken out: whatever was left
-        there alone would be protected no more."""
+        """Refuse a request that does not give all instances of the host while the other backend holds chains: whatever
+        was left there alone would be protected no more."""
         if not self.second.look() or self.request.is_everything:
             return
         backend, other = self.tables.backend, self.second.backend
@@ -173,8 +173,8 @@ def with_sources(instances: t.Iterable[Instance]) -> list[Instance]:
 
 
 def _of_device(addresses: t.Sequence[str], servers: t.Collection[str]) -> dict[str, list[str]]:
-    """By server, of a device's addresses (in the kernel's order) those that packets leave with: to everybody the first
-    of all, to somebody of the server's network the first in that."""
+    """Return, by server, those of a device's addresses (in the kernel's order) that packets leave with: to everybody
+    the first of all, to machines in the server's network the first address in that network."""
     interfaces = [ipaddress.IPv4Interface(text) for text in addresses]
     sources = {}
     for interface in interfaces:

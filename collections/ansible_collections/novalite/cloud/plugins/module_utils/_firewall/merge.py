@@ -146,8 +146,8 @@ class _Merge:
             self.all[chain.name] = chain.rules
 
     def _common_groups(self, numbers: t.Sequence[str]) -> list[int]:
-        """Of an address that several instances may use: what all of them allow. Whoever holds it, nothing more than
-        its own groups allow can reach it."""
+        """List the groups common to all instances that may use an address: so whoever holds it, nothing can reach it
+        but what its own groups allow."""
         first, *others = map(self._groups_of, numbers)
         return [group for group in first if all(group in groups for groups in others)]
 

@@ -47,7 +47,7 @@ def end_of(rules: t.Sequence[str]) -> int | None:
 
 
 def dropping(policies: t.Mapping[str, str], chains: t.Mapping[str, t.Sequence[str]]) -> frozenset[str]:
-    """Those of the built-in chains that guests pass which drop what nobody accepts."""
+    """Return the built-in chains on the way of guests' packets that drop what nobody accepts."""
     return frozenset(
         chain
         for chain in CALLED_FROM.values()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From instances and security groups to Nova's iptables chains, in the very words that `iptables-save` uses.
+"""Translation of instances and security groups into Nova's iptables chains, in the very words of `iptables-save`.
 
 Pure: plain data in, chains out. The text is canonical (what `iptables-save` 1.8 prints for the rule), so that a chain
 that is already on the host compares equal without a second parser.
@@ -131,7 +131,7 @@ class Group:
     leaving: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     def content(self, scope: str) -> Content:
-        """What was said of its members in a scope."""
+        """Return what was said of the group's members in a scope."""
         members = None if self.members is None else tuple(self.members.get(scope, ()))
         return Content(members, self.joining.get(scope, ()), self.leaving.get(scope, ()))
 

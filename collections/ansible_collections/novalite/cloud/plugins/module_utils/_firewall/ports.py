@@ -65,7 +65,7 @@ class Present:
 
 
 def parse_port(instance: int, value: JsonMapping) -> Port:
-    """One of an instance's `ports`. Raises NovaliteError."""
+    """Parse one of an instance's `ports`. Raises NovaliteError."""
     device, mac = str(value["device"]), str(value["mac"]).lower()
     if not _DEVICE.fullmatch(device):
         raise NovaliteError(f"instance {instance}: {device!r} is not a name of a network device")
@@ -125,7 +125,7 @@ def parse(text: str) -> Present:
 def chains_after(
     present: Present, ports: t.Mapping[int, t.Sequence[Port]], instances: t.Container[int], exclusive: bool
 ) -> Chains:
-    """All of novalite's chains afterwards: those of the `instances` are `ports`, the others stay."""
+    """Return all of novalite's chains afterwards: `instances` get those of `ports`, others stay unless `exclusive`."""
     chains: Chains = {}
     jumps: list[str] = []
     taken = {port.device for of_instance in ports.values() for port in of_instance}

@@ -89,7 +89,7 @@ def of_ruleset(ruleset: Ruleset) -> Present:
 
 
 def everything(present: Present, family: str) -> Chains:
-    """All chains, those that lead to instances as well."""
+    """Return all chains, including those that lead to instances."""
     chains = {name: tuple(rules) for name, rules in present.chains.items()}
     if present.ruleset is None:
         heads = devices.heads(present.devices)

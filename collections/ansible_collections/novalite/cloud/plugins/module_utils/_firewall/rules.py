@@ -46,7 +46,7 @@ class Rule:
 
 
 def parse_rule(group: int, value: JsonMapping) -> Rule:
-    """One rule of the module's `security_groups`. Raises NovaliteError, which names the group and the value."""
+    """Parse one rule of the module's `security_groups`. Raises NovaliteError, which names the group and the value."""
     family = {"ipv4": "IPv4", "ipv6": "IPv6"}.get(str(value.get("ethertype") or "IPv4").lower())
     if family is None:
         raise NovaliteError(f"security group {group}: ethertype {value['ethertype']!r} is neither IPv4 nor IPv6")

@@ -39,7 +39,7 @@ class Hook(t.NamedTuple):
 
     @property
     def name(self) -> str:
-        """For the user."""
+        """Name of the chain for the user, with the table unless that is filter."""
         return self.chain if self.table == FILTER else f"{self.table} {self.chain}"
 
 
@@ -97,7 +97,7 @@ _PROTOCOLS = {
 
 @dataclasses.dataclass
 class Ruleset:
-    """One family's tables: table -> chain -> rules (without `-A <chain> `), and the policies of filter's chains."""
+    """Tables of one family: table -> chain -> rules (without `-A <chain> `), and the policies of filter's chains."""
 
     tables: dict[str, dict[str, tuple[str, ...]]]
     policies: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -119,7 +119,7 @@ class Ruleset:
                     yield table, name, rules
 
     def misplaced_hooks(self, roots: t.Container[str]) -> list[Hook]:
-        """Those that are not where they belong, exactly once; nor absent where the root is none of `roots`."""
+        """List misplaced hooks: each belongs in its place once, or nowhere if its root is none of `roots`."""
         return [hook for hook in HOOKS if not self._is_placed(hook, hook.root in roots)]
 
     def _is_placed(self, hook: Hook, is_desired: bool) -> bool:
@@ -336,7 +336,7 @@ def in_order(name: str, old: t.Sequence[str], new: tuple[str, ...]) -> tuple[str
 
 
 def differing(chains: t.Mapping[str, tuple[str, ...]], there: t.Mapping[str, tuple[str, ...]]) -> policy.Chains:
-    """Those of the `chains` that are not there, or mean something else; what stays keeps its place."""
+    """Return those of the `chains` that are missing, or mean something else; what stays keeps its place."""
     return {
         name: in_order(name, there.get(name, ()), rules)
         for name, rules in chains.items()

@@ -81,7 +81,7 @@ class Second:
         return bool(self.rulesets)
 
     def chains(self) -> JsonObject:
-        """By family, for the user."""
+        """Return the chains by family, for the user."""
         return {family: ruleset.shown(tables.owned()) for family, tables in self.rulesets.items()}
 
     def clear(self) -> None:

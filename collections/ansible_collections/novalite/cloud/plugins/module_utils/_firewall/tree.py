@@ -111,7 +111,7 @@ class _Walk:
         limit: int,
         heads: tuple[Rules, Rules] = ((), ()),
     ) -> None:
-        """One chain and those below, in both trees at once. `then` and `now`: its sorted keys, None where it is not."""
+        """Compare a chain and those below it, in both trees. `then` and `now`: its sorted keys, None if missing."""
         before, under_then = _held(then, self.old, limit)
         after, under_now = _held(now, self.new, limit)
         if now is None:

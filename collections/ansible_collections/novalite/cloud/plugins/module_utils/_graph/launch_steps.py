@@ -28,7 +28,7 @@ REQUEST, TAKEN, TRIP = "request", "job", "host_steps"
 
 @dataclasses.dataclass(frozen=True)
 class LaunchStep:
-    """One step. `number` is the article's, None for a step that it does not have; `component` is Nova's, `method` what
+    """Step of a launch. `number` is the article's, None for a step that it lacks; `component` is Nova's, `method` what
     runs there. `operations` are the modules, or parts of them, that take the step here, by a call of `kind`."""
 
     number: int | None

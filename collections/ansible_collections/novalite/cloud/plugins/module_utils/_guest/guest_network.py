@@ -31,7 +31,7 @@ _NAME = re.compile(r"[a-z0-9._-]{1,15}\Z")
 
 
 class AddressData(t.TypedDict):
-    """One address with its prefix length; `gateway` of the default route where this interface has it."""
+    """Address with its prefix length; `gateway` is the default route's where this interface has it."""
 
     address: str
     prefix: int
@@ -56,7 +56,7 @@ class InterfaceData(_InterfaceData, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """One address with its prefix length, and the default route through `gateway` where this interface has it."""
+    """Address with its prefix length, and the default route through `gateway` where this interface has it."""
 
     address: str
     prefix: int

@@ -71,7 +71,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One thing that differs: `after` must stand where `before` (None: nothing) is."""
+    """Difference in the guest's files: `after` must stand where `before` (None: nothing) is."""
 
     path: str
     before: Entry | None
@@ -179,7 +179,7 @@ def _plan_text(guest: GuestRoot, path: str, text: str, mode: int = 0o644) -> t.I
 
 
 def _plan_network(guest: GuestRoot, nics: t.Sequence[Nic]) -> t.Iterator[Step]:
-    """One way of configuring the network: the one that the guest has. netplan comes first: it drives the others.
+    """Plan the network's configuration in the one way that the guest has. netplan comes first: it drives the others.
     Debian's systemd brings networkd's directory along, so that counts only where nothing else is there."""
     if guest.directory(guest_network.NETPLAN) is not None:
         # 0600: netplan complains about files that others can read

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One injection from end to end: attach, mount, compare, write, read back, and everything taken down again."""
+"""Injection from end to end: attach, mount, compare, write, read back, and take everything down again."""
 
 from __future__ import annotations
 

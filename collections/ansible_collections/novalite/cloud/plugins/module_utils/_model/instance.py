@@ -333,7 +333,7 @@ class _Move(t.TypedDict):
 
 
 class Move(_Move, total=False):
-    """One move as playbooks pass it on (server_migration): from where the guest is now to where it is to be."""
+    """Move as playbooks pass it on (server_migration): from where the guest is now to where it is to be."""
 
     known: bool  # whether its guest is where it was, should it not have moved
 

@@ -46,7 +46,7 @@ class Remnant(t.TypedDict):
 
 
 class RemovedDay(t.TypedDict):
-    """What repairs removed on one day, and the bin still has."""
+    """Removals of repairs on one day that are still in the bin."""
 
     day: str  # 2026-11-01
     disks: int
@@ -54,7 +54,7 @@ class RemovedDay(t.TypedDict):
 
 
 class MoveWay(t.TypedDict):
-    """What a move has open on a host, of which the end closes; its id and its instance, empty where nobody knows."""
+    """Openings that a move left on a host, and its end closes; `id` and `uuid` are empty where nobody knows them."""
 
     id: str
     uuid: str
@@ -63,7 +63,7 @@ class MoveWay(t.TypedDict):
 
 
 class Look(t.TypedDict):
-    """All of novalite's that is on a host."""
+    """Result of a look at a host: everything of novalite's that is there."""
 
     looked_at: float  # seconds since the epoch, by the host's clock
     domains: list[FoundDomain]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One rule for text that people write and others read: every script and its blanks, and nothing that commands a
+"""Rule for text that people write and others read: it allows every script and its blanks, and nothing that commands a
 terminal, ends a line or turns the order of what is read."""
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ _LOCK = "settings"
 
 @dataclasses.dataclass(frozen=True)
 class Additions:
-    """Of one ledger to one bridge. `addresses` (CIDR) and `ports` were added to a bridge of others, and its `switches`
-    (`nf_call_iptables`) turned on; `mtus` (bytes) and `downs` are what devices were before."""
+    """Additions of one ledger to one bridge. `addresses` (CIDR) and `ports` were added to a bridge of others, and its
+    `switches` (`nf_call_iptables`) turned on; `mtus` (bytes) and `downs` are what devices were before."""
 
     addresses: tuple[str, ...] = ()
     ports: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def write(bridge: str, mark: Mark, additions: Additions) -> None:
 
 
 def addresses() -> set[str]:
-    """All addresses (CIDR) that novalite has added to devices of others, or as floating IPs, of whatever ledger."""
+    """Return all addresses (CIDR) that novalite, by any ledger, added to devices of others, or as floating IPs."""
     texts: set[str] = set()
     for path in glob.glob(os.path.join(glob.escape(DIRECTORY), "*", "*.json")):
         listed = _load(path).get("addresses")

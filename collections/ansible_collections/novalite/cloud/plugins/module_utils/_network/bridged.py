@@ -123,7 +123,7 @@ def ensure(wrong: t.Mapping[str, str], directory: str = DIRECTORY) -> None:
 
 
 def _of_bridge(bridge: str) -> dict[str, str]:
-    """Its own switches by their names in iproute2; none where it is not there, or no bridge."""
+    """Return a bridge's own switches by their names in iproute2; none where it does not exist, or is not a bridge."""
     # not of /sys, which shows the devices of the namespace that it was mounted in
     with contextlib.suppress(CommandError, ValueError, KeyError, IndexError):
         data = json.loads(run(["ip", "-d", "-j", "link", "show", "dev", bridge]).stdout)[0]["linkinfo"]["info_data"]
@@ -144,7 +144,7 @@ def _read(path: str) -> str:
 
 
 def warnings(bridges: t.Sequence[str]) -> list[str]:
-    """One line for each thing that drops what goes over the bridges."""
+    """List the warnings, one line for each thing that drops what goes over the bridges."""
     if not bridges:
         return []
     texts = []  # type: list[str]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One dnsmasq for each network on a host: its files, its process, and the leases that must not outlive their guests."""
+"""DHCP from one dnsmasq for each network on a host: files, process, and leases that must not outlive their guests."""
 
 from __future__ import annotations
 

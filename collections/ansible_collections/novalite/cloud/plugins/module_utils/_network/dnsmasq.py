@@ -72,7 +72,7 @@ class Network:
         return tuple(dict.fromkeys(server for each in self.ranges for server in each.dns))
 
     def listens_for(self, address: str) -> str:
-        """This host's address in the range of the `address`."""
+        """Return this host's address in the range of the `address`."""
         return next((each.listen for each in self.ranges if address in each), self.listen)
 
 

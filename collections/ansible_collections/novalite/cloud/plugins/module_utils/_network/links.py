@@ -69,8 +69,8 @@ class Living(t.NamedTuple):
 
 @dataclasses.dataclass
 class Step:
-    """One command, and the one that takes it back. A command that reads several lines (`stdin`) may fail half-way, so
-    it is taken back when it fails, too. `adds` is what is to be remembered before it runs."""
+    """Command, and the one that takes it back. A command that reads several lines (`stdin`) may fail half-way, so it is
+    taken back when it fails, too. `adds` is what is to be remembered before it runs."""
 
     argv: list[str]
     undo: list[str] | None = None

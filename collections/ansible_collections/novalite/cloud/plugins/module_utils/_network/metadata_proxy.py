@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One metadata proxy for each network on a host: its file, its process, and the address that guests ask at."""
+"""Metadata proxy of each network on a host: its file, its process, and the address that guests ask at."""
 
 from __future__ import annotations
 

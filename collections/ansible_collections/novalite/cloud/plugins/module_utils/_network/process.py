@@ -27,8 +27,8 @@ class Server:
     pid_file: str
 
     def pid(self) -> int | None:
-        """Its process id. A number in a file proves nothing: the process must name our file; and where the number is
-        wrong, a server that still runs would hold the address."""
+        """Return the server's process id; None if it does not run. A number in a file proves nothing: the process must
+        name our file; and where the number is wrong, a server that still runs would hold the address."""
         number = self.written_pid()
         if number is not None and self.is_it(number):
             return number

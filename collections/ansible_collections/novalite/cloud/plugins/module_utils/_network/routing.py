@@ -107,8 +107,8 @@ def ensure(
 
 
 def _without_floating(work: _Run, routers: t.Iterable[Router]) -> list[Router]:
-    """Those of the routers that this host has, as it has them, without the floating IPs that are given: others may have
-    come since it was decided that these go."""
+    """List those of the routers that this host has, as it has them, without the floating IPs that are given: others may
+    have come since it was decided that these go."""
     nat = work.root.get("nat", {})
     left = []
     for vrouter in routers:

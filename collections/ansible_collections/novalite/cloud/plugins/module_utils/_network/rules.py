@@ -59,7 +59,7 @@ def parse(text: str) -> dict[str, list[str]]:
 
 
 def owned(table: str, current: Table) -> dict[str, list[str]]:
-    """Those of novalite's chains that are there."""
+    """Return those of novalite's chains that are in the table."""
     return {name: list(current[name]) for name in CHAINS[table] if name in current}
 
 

@@ -17,8 +17,8 @@ ROOT = "/proc/sys/net"
 
 
 def wrong(settings: t.Mapping[str, str], namespace: str | None = None) -> dict[str, str]:
-    """Those of the `settings` (path below net/ -> value) that are something else, with what they are. One that
-    the kernel does not have (IPv6 turned off, a device not made yet) is not wrong."""
+    """Return those of the `settings` (path below net/ -> value) that are something else, with what they are. A setting
+    that the kernel does not have (IPv6 turned off, a device not made yet) is not wrong."""
     with entered(namespace):
         values = {name: _read(name) for name in settings}
     return {name: value for name, value in values.items() if value is not None and value != settings[name]}

@@ -55,7 +55,7 @@ def _first_address(ranges: t.Iterable[Range]) -> str | None:
 
 
 def bridges(instances: t.Iterable[Instance], tunnels: TunnelMap, shared_routes: t.Sequence[str] = ()) -> list[Plan]:
-    """Each bridge of these instances of one host, parts of whose `shared_routes` networks may have."""
+    """List the bridges of these instances of one host, with its `shared_routes`, parts of which networks may have."""
     shared = {"shared_routes": list(shared_routes)} if shared_routes else {}
     plans = {
         nic["network"]["bridge"]: bridge(nic["network"], str(instance["host"]), nic["dhcp_server"], tunnels)

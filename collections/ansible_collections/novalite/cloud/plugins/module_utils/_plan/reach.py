@@ -42,8 +42,8 @@ class Address:
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """One who talks. `groups` is None for what is no instance: nobody judges what it sends and receives. `host` is
-    where its chains are, empty where there are none."""
+    """Party to a talk. `groups` is None for what is not an instance: nobody judges what it sends and receives. `host`
+    is where its chains are, empty where there are none."""
 
     name: str
     addresses: tuple[Address, ...]
@@ -82,7 +82,7 @@ Remotes = t.Mapping[int, Remote]
 
 
 def answers(source: End, destination: End, talk: Talk, remotes: Remotes) -> list[JsonObject]:
-    """One answer for each pair of addresses of one family. Raises NovaliteError for a protocol that is none."""
+    """List one answer for each pair of addresses of the same family. Raises NovaliteError for an invalid protocol."""
     return [
         _answer(source, here, destination, there, talk, remotes)
         for here in source.addresses

@@ -45,7 +45,7 @@ def controller(*works: t.Collection[object]) -> list[str]:
 
 
 def of_hosts(hosts: t.Collection[str], **others: t.Collection[str]) -> Targets:
-    """All of `hosts`, those of each of `others`, and the controller if there are any in `hosts`."""
+    """Return all of `hosts`, those of each of `others`, and the controller if there are any in `hosts`."""
     more = {name: list(each) for name, each in others.items()}
     return {"hosts": list(hosts), "controller": controller(hosts), **more}
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the undo of a failed build takes away: what this very run made, and nothing that it found. Pure."""
+"""Plan of what the undo of a failed build takes away: what this very run made, and nothing that it found. Pure."""
 
 from __future__ import annotations
 

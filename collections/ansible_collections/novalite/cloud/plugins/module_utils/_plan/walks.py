@@ -19,7 +19,7 @@ MOST = 32  # pairs of addresses that are walked
 
 
 def packets(source: End, destination: End, answers: t.Sequence[JsonMapping], talk: Talk) -> dict[str, list[JsonObject]]:
-    """By host, the packets that module packet_trace shall walk for each of the `answers` of reach.py."""
+    """Return, by host, the packets that module packet_trace shall walk for each of the first `answers` of reach.py."""
     hosts: dict[str, list[JsonObject]] = {}
     for number, answer in enumerate(answers[:MOST]):
         if not answer["rules"]:  # on networks between which nothing is routed
@@ -41,7 +41,7 @@ def _address(end: End, text: str) -> Address:
 
 
 def _ways(source: End, here: Address, destination: End, there: Address) -> t.Iterator[tuple[str, dict[str, str]]]:
-    """Each host that the packet comes to, and the interfaces and devices there."""
+    """Yield each host that the packet comes to, and the interfaces and devices there."""
     near = here.network == there.network if None not in (here.network, there.network) else _is_inside(here, there)
     together = source.host == destination.host
     if source.host:

@@ -37,8 +37,8 @@ JSON_LIMITS = {"str": "Length", "raw": "Length", "int": "imum", "list": "Items"}
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `limits` are the least and the most: of a number, of a text's characters, of a list's items, and of
-    the characters of each value of a dict without suboptions."""
+    """Option of a server. `limits` are the least and the most: of a number, of a text's characters, of a list's items,
+    and of the characters of each value of a dict without suboptions."""
 
     name: str
     kind: Kind = "str"
@@ -99,7 +99,7 @@ def documented(options: t.Iterable[Option], texts: t.Mapping[str, Json], path: s
 
 
 def no_log(options: t.Iterable[Option], path: str) -> dict[str, bool]:
-    """What is said of secrecy, which documentation has no word for, by the option's path."""
+    """Return `no_log` by the option's path, for which documentation has no word."""
     said: dict[str, bool] = {}
     for option in options:
         if option.no_log is not None:

@@ -46,7 +46,7 @@ class States(t.NamedTuple):
 
 
 def states_of(statuses: t.Iterable[str]) -> States:
-    """Of statuses in any case; one that there is none of stands for no state."""
+    """Return the states of statuses, which may be in upper or lower case; an unknown status stands for no state."""
     upper_statuses = {status.upper() for status in statuses}
     states: list[tuple[str, tuple[str | None, ...] | None]] = []
     others: dict[str, tuple[str, ...]] = {}

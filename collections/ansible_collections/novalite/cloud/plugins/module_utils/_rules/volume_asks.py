@@ -20,7 +20,7 @@ _OPTIONS = ", ".join(sorted(_KNOWN))
 
 @dataclass(frozen=True)
 class VolumeRequest:
-    """One volume that a server is asked for with: one that there is, or one to be made. `of` is an id."""
+    """Volume that a server is asked for with: one that exists, or one to be made. `of` is an id."""
 
     source: str
     of: str | None = None

@@ -13,7 +13,7 @@ Number = t.TypeVar("Number", int, float)
 
 
 def metadata_of(host: HostState) -> dict[str, set[str]]:
-    """All values of each key, over all aggregates of the host."""
+    """Return all values of each key, over all aggregates of the host."""
     metadata: dict[str, set[str]] = {}
     for aggregate in host.aggregates:
         for key, value in aggregate.metadata.items():

@@ -34,7 +34,7 @@ class Placed:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One instance from one host to another, and the cluster's score before and after."""
+    """Move of one instance from one host to another, with the cluster's score before and after."""
 
     uuid: str
     name: str

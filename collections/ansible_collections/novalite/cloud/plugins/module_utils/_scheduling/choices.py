@@ -25,7 +25,7 @@ class Score(t.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """One way to rank what passed. The earlier name wins a tie."""
+    """Way to rank the hosts that passed. The earlier name wins a tie."""
 
     name: str
     scores: t.Callable[[Candidates, random.Random], t.Sequence[Score]]

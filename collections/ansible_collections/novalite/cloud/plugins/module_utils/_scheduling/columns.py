@@ -95,7 +95,7 @@ class Column:
             del self.scores[at]
 
     def keep(self, stay: t.Sequence[int]) -> None:
-        """Only the candidates at these positions are left."""
+        """Keep only the candidates at these positions."""
         self.weights = [self.weights[at] for at in stay]
         if self.multipliers is not None:
             self.multipliers = [self.multipliers[at] for at in stay]
@@ -105,7 +105,7 @@ class Column:
 def columns_for(
     weighers: t.Iterable[Weigher], hosts: t.Sequence[HostState], request: Request, options: Options
 ) -> list[Column]:
-    """One for each weigher that has something to say and counts."""
+    """List one column for each weigher that has something to say and counts."""
     memberships = filter(None, map(operator.attrgetter("aggregates"), hosts))
     aggregates = {id(member): member for members in memberships for member in members}
     overridden = {key for aggregate in aggregates.values() for key in aggregate.metadata}

@@ -21,7 +21,7 @@ NAMED_IN_DATA = 100  # hosts named per filter in what is recorded; the counts ar
 
 @dataclasses.dataclass(frozen=True)
 class FilterStep:
-    """One filter: how many hosts came in, how many stayed, and why each of the others did not."""
+    """Step of one filter: how many hosts came in, how many stayed, and why each of the others did not."""
 
     name: str
     start: int
@@ -31,7 +31,7 @@ class FilterStep:
 
 @dataclasses.dataclass(frozen=True)
 class WeighedHost:
-    """One host that passed, its score and what the score was made of."""
+    """Host that passed, its score and what the score was made of."""
 
     name: str
     score: Score
@@ -53,7 +53,7 @@ class Decision:
     message: str = ""
 
     def with_host(self, host: str, alternates: tuple[str, ...], weighed: tuple[WeighedHost, ...]) -> Decision:
-        """This decision for `host`."""
+        """Return this decision with `host` as the chosen one."""
         remain = self.filters[-1].end if self.filters else self.hosts
         message = f"{host} was chosen for {self.request.name!r} by {self.choice} from {remain} of {self.hosts} hosts"
         return dataclasses.replace(self, host=host, alternates=alternates, weighed=weighed, message=message)
@@ -123,7 +123,7 @@ def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> JsonOb
 
 
 def lines_of(explained: JsonMapping, named: int | None = NAMED) -> list[str]:
-    """One line for each host that was weighed, best first, then for each that a filter removed.
+    """List one line for each host that was weighed, best first, then for each that a filter removed.
 
     `explained` is what explanation() returns. With thousands of hosts, those that a filter removed
     are counted, and `named` of them named (None: all).

@@ -57,7 +57,7 @@ def evaluate(text: str, host: HostState) -> Json:
 
 
 def evaluate_number(text: str, host: HostState) -> float:
-    """As `evaluate`, as a number: true is 1, and what is none is 0."""
+    """Evaluate as `evaluate` does, but to a number: true is 1, and what is not a number is 0."""
     return _number(compiled(text)(host))
 
 

@@ -18,7 +18,7 @@ def _always(request: Request, options: Options) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-    """One filter, read out of its module once, so that loops touch no module attributes."""
+    """Filter, read out of its module once, so that loops touch no module attributes."""
 
     name: str
     passes: t.Callable[[HostState, Request, Options], t.Optional[str]]
@@ -31,7 +31,7 @@ class Filter:
 
 @dataclasses.dataclass(frozen=True)
 class Weigher:
-    """One weigher. Of those in force `sign` is in the multiplier already."""
+    """Weigher of hosts. Where it is in force, its multiplier already includes `sign`."""
 
     name: str
     weigh: t.Callable[[t.Sequence[HostState], Request, Options], list[float]]

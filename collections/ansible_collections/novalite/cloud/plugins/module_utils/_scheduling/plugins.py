@@ -73,7 +73,7 @@ def weighers_for(options: Options) -> list[Weigher]:
 
 
 def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
-    """Those that run once first: they leave fewer hosts to ask again and again.
+    """Sort filters so that those that run once come first: they leave fewer hosts to ask again and again.
 
     The order does not change what passes; it only decides which of several refusals an explanation names.
     """

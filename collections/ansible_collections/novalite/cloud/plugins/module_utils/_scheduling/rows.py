@@ -53,7 +53,7 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostState:
-    """One compute host as the ledger and its facts know it. Memory in MiB, disk in GiB."""
+    """Compute host as the ledger and its facts know it. Memory is in MiB, disk in GiB."""
 
     name: str
     vcpus: int
@@ -130,7 +130,7 @@ class HostState:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One instance that wants a host. Memory in MiB, disk in GiB."""
+    """Request for a host for one instance. Memory is in MiB, disk in GiB."""
 
     uuid: str
     name: str

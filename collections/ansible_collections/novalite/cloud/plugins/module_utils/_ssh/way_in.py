@@ -133,7 +133,7 @@ def _last(variables: JsonMapping, spellings: t.Sequence[str]) -> str:
 
 
 def _flags(words: t.Sequence[str]) -> t.Iterator[tuple[str, str]]:
-    """Each flag of ssh(1) with its value; empty for one that takes none."""
+    """Yield each flag of ssh(1) with its value; empty for a flag that takes none."""
     rest = iter(words)
     for word in rest:
         if not word.startswith("-") or word == "--":

@@ -44,7 +44,7 @@ Values = t.Mapping[str, t.Any]
 
 
 class Record(t.NamedTuple):
-    """One flavor, image, network, key pair, security group, server group or volume that the document names."""
+    """Flavor, image, network, key pair, security group, server group or volume that the document names."""
 
     kind: str
     name: str
@@ -55,7 +55,7 @@ class Record(t.NamedTuple):
 
 
 class Server(t.NamedTuple):
-    """One server that the document names, after `count` and profiles were worked in."""
+    """Server that the document names, after `count` and profiles were worked in."""
 
     name: str
     fields: Item  # as the module `server` takes them, without name and count
@@ -110,7 +110,7 @@ def validator() -> t.Any:
 
 
 def fields_of(kind: str) -> list[str]:
-    """All fields that a record of this kind can have."""
+    """List all fields that a record of this kind can have."""
     section = validator().schema["$defs"]["stack"]["properties"][SECTIONS[kind]]
     properties = validator().schema["$defs"][section["items"]["$ref"].rpartition("/")[2]]["properties"]
     return [name for name in properties if name not in META]

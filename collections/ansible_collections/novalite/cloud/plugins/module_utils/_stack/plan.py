@@ -25,7 +25,7 @@ Values = t.Mapping[str, t.Any]
 
 
 class Change(t.NamedTuple):
-    """One field; None is what is not there."""
+    """Change of one field; None is what is not there."""
 
     field: str
     before: t.Any

@@ -90,7 +90,7 @@ def doors(moves: t.Sequence[Move], opened: t.Mapping[str, JsonMapping]) -> dict[
 
 
 def door(login: str) -> JsonObject:
-    """On the destination: what a source has to know of its door, for doors(). The port is that of the sshd by which
+    """Return what a source has to know of this destination's door, for doors(). The port is that of the sshd by which
     Ansible came, as the host itself sees it: whoever translates ports on Ansible's way is on no source's."""
     session = ssh_session(os.environ)
     return {"host_keys": host_keys(), "login": login, "port": int(session[3]) if session else SSH_PORT}
@@ -109,7 +109,7 @@ def staging_of(state_dir: str, uuid: str) -> str:
 
 
 def offer(moves: t.Sequence[Move]) -> dict[str, str]:
-    """On the source: a key for each move. Returns the public keys by the moves' ids."""
+    """Make a key for each move, on its source. Returns the public keys by the moves' ids."""
     keys = {}
     for move in moves:
         directory = directory_of(move["id"])
@@ -128,7 +128,7 @@ def offer(moves: t.Sequence[Move]) -> dict[str, str]:
 def accept(
     moves: t.Sequence[Move], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
 ) -> JsonObject:
-    """On the destination, where `login` may log in, let these keys in, each for its own move. Returns its door()."""
+    """Let these keys in, each for its own move, on the destination, where `login` may log in. Returns its door()."""
     layout.prepare_state_dir(state_dir)
     lines = {}
     for move in moves:
@@ -159,8 +159,8 @@ def accept(
 
 
 def close(moves: t.Sequence[Move], state_dir: str, login: str = ROOT) -> bool:
-    """On either host: let nobody in any more, and leave nothing. Of a move whose `id`, or `uuid`, nobody knows (empty)
-    that goes which the other one tells. Returns whether there was anything."""
+    """Let nobody in any more, and leave nothing, on either host of the moves. Where nobody knows a move's `id`, or
+    `uuid` (empty), the other one says what goes. Returns whether there was anything."""
     going = {move["id"] for move in moves if move["id"]}
     if os.path.lexists(RUN_DIR):
         _make_run_dir()  # or refuse one that leads elsewhere: much is removed below
@@ -190,7 +190,7 @@ def logins() -> list[str]:
 
 
 def ssh(move: str, door: Door) -> list[str]:
-    """On the source: the beginning of the command that reaches the destination of this move."""
+    """Return the beginning of the command that reaches the destination of this move from its source."""
     directory = directory_of(move)
     for key in door.host_keys:
         if not _HOST_KEY.match(key):

@@ -245,7 +245,7 @@ def checked_properties(name: str, properties: JsonMapping, known: JsonMapping | 
 
 
 def members(connection: sa.Connection, image_id: str, member: str | None = None) -> list[Record]:
-    """All members of an image, the first one first, or the one of this id."""
+    """List all members of an image, the oldest first, or only the one with this id."""
     mine = image_member.c.image_id == image_id if member is None else _sharing(image_id, member)
     order = (image_member.c.created_at, image_member.c.member)
     rows = connection.execute(sa.select(image_member).where(mine).order_by(*order)).mappings()

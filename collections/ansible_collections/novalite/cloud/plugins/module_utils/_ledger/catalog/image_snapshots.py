@@ -102,7 +102,7 @@ def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
 
 
 def unused(connection: sa.Connection, sources: t.Iterable[str]) -> list[str]:
-    """Those of the files that no image has."""
+    """List those of the files that no image has."""
     distinct_sources = sorted(set(sources))
     used = set(connection.execute(sa.select(image.c.source).where(image.c.source.in_(distinct_sources))).scalars())
     return [source for source in distinct_sources if source not in used]

@@ -129,7 +129,7 @@ def _refuse_taken(connection: sa.Connection, name: str) -> None:
 
 
 def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
-    """All options of a type, the usual ones included. Raises NovaliteError for one that makes no sense."""
+    """Return all options of a type, the usual ones included. Raises NovaliteError for an option that makes no sense."""
     if backend not in OPTIONS:
         raise NovaliteError(f"volume type {name!r}: unknown back end {backend!r}: use {', '.join(OPTIONS)}")
     for option in options:
@@ -167,7 +167,7 @@ def types_seen(connection: sa.Connection, project_id: str, everything: bool) -> 
 
 
 def type_seen(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:
-    """One of them; `default` names the default one. Raises NotFoundError."""
+    """Return a volume type that the project sees; `default` names the default one. Raises NotFoundError."""
     resolved_name_or_id = DEFAULT_ID if name_or_id == "default" else name_or_id
     return _called(resolved_name_or_id, types_seen(connection, project_id, everything))
 

@@ -74,7 +74,7 @@ NO_LABELS = Labels()
 
 @dataclass(frozen=True)
 class NewInstance:
-    """One instance to be written: its request with everything that it names looked up."""
+    """Instance to be written: its request, with everything that it names looked up."""
 
     uuid: str
     request: ServerRequest

@@ -77,7 +77,7 @@ def insert(
 
 
 def open_moves(connection: sa.Connection, uuids: t.Iterable[str] | None = None) -> dict[str, MoveRow]:
-    """Each instance's open move, by its UUID; of all instances without `uuids`."""
+    """Return each instance's open move, by the instance's UUID; without `uuids`, of all instances."""
     query = sa.select(migration).where(migration.c.status.in_(OPEN)).order_by(migration.c.id)
     if uuids is not None:
         query = query.where(migration.c.instance_uuid.in_(sorted(set(uuids))))
@@ -162,7 +162,7 @@ def undo(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str)
 
 
 def commit(connection: sa.Connection, move: MoveRow, task_state: str) -> bool:
-    """From now on the instance is on the move's destination, in its new size. False when somebody else has it."""
+    """Record that the instance is now on the move's destination, in its new size. False when somebody else has it."""
     after = {"host": move.dest_host, "flavor": move.new_flavor}
     done = _swap(connection, move, task_state, move.source_host, after)
     if done:
@@ -171,7 +171,7 @@ def commit(connection: sa.Connection, move: MoveRow, task_state: str) -> bool:
 
 
 def take_back(connection: sa.Connection, move: MoveRow, task_state: str | None) -> bool:
-    """From now on the instance is on the move's source again, in its old size. False when somebody else has it."""
+    """Record that the instance is again on the move's source, in its old size. False when somebody else has it."""
     after = {"host": move.source_host, "flavor": move.old_flavor, "vm_state": move.old_vm_state}
     return _swap(connection, move, task_state, move.dest_host, after)
 
@@ -212,7 +212,7 @@ def settle(connection: sa.Connection, move: MoveRow, status: str) -> None:
 
 
 def end_with(connection: sa.Connection, uuids: t.Collection[str]) -> None:
-    """These instances are deleted: Nova confirms their resizes, and cancels what is under way."""
+    """End the moves of deleted instances: as Nova does, confirm their resizes, and cancel what is under way."""
     of_these = sa.and_(migration.c.instance_uuid.in_(list(uuids)), migration.c.status.in_(OPEN))
     for status, where in ((CONFIRMED, migration.c.status == FINISHED), ("cancelled", sa.true())):
         connection.execute(

@@ -34,7 +34,7 @@ def servers_named(connection: sa.Connection, project: str | None, names: t.Seque
 def under_way(
     connection: sa.Connection, action: str, uuids: t.Collection[str]
 ) -> tuple[list[Instance], list[dict[str, str]]]:
-    """Those of these instances on which the API began `action`; `uuid` and `reason` of each of the others."""
+    """Return the instances on which the API began `action`, and `uuid` and `reason` of each of the others."""
     going, skipped = [], []
     server_by_uuid = {server["uuid"]: server for server in instances_by(connection, uuids=uuids)}
     states = server_actions.task_states(action)

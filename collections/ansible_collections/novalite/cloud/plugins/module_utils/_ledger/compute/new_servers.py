@@ -63,7 +63,7 @@ _GROUPS = sa.select(security_group.c.id, security_group.c.uuid, security_group.c
 
 @dataclass(frozen=True)
 class CreateRequest(ServerRequest):
-    """One request: `min_count` to `max_count` servers that differ in their names only.
+    """Request for `min_count` to `max_count` servers that differ in their names only.
 
     `name` is the one to be shown. The flavor and the image (None: it starts from one of its volumes) are named by the
     ids that clients know, networks by UUID, security groups by name or UUID (none: the project's default group).

@@ -136,7 +136,7 @@ def ended_rebuild(
 
 
 def running_after(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    """Those of the instances that are being rebuilt which are to run then: all but those that were stopped."""
+    """Return those of the instances being rebuilt that are to run afterwards: all but those that were stopped."""
     rows = connection.execute(
         sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(set(uuids))), instance.c.vm_state != "stopped")
     )

@@ -38,7 +38,7 @@ def with_hash(request: JsonMapping) -> JsonObject:
 
 
 def settled(connection: sa.Connection, params: JsonMapping, servers: t.Sequence[Instance]) -> list[Instance]:
-    """Those of the servers of which the image was made before."""
+    """List those of the servers whose image was made before."""
     if params["action"] != SNAPSHOT:
         return []
     names = _image_names(params, servers)

@@ -143,7 +143,7 @@ def action_in(task_state: str | None) -> str | None:
 
 
 def with_open_job(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    """Those of the instances that a job of the API waits for, or works at: their action is not dead, however silent."""
+    """Return the instances that a job of the API waits for, or works at: their action is not dead, however silent."""
     rows = connection.execute(
         sa.select(job_instance.c.instance_uuid)
         .join(job, job.c.id == job_instance.c.job_id)

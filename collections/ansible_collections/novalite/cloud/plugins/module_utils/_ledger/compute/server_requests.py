@@ -34,7 +34,7 @@ Amounts = t.Mapping[str, int]
 
 @dataclass(frozen=True)
 class NetworkRequest:
-    """One interface asked for: a network's name and, optionally, the IPv4 address on it; or a port that there is."""
+    """Interface asked for: a network's name and, optionally, the IPv4 address on it; or a port that exists."""
 
     name: str
     fixed_ip: str | None = None
@@ -44,7 +44,7 @@ class NetworkRequest:
 
 @dataclass(frozen=True)
 class ServerRequest:
-    """One server asked for, after `count` was expanded. `networks` None means: the project's only one."""
+    """Server asked for, after `count` was expanded. `networks` is None for the project's only network."""
 
     name: str
     flavor: str | None
@@ -62,8 +62,8 @@ class ServerRequest:
 
 
 def expand(entries: t.Sequence[JsonMapping]) -> list[ServerRequest]:
-    """Every server that `entries` ask for: `count` 1 keeps the name, n > 1 makes name-1 to name-n, as Nova does. Raises
-    NovaliteError naming the first value that cannot be, before anything was looked up or written."""
+    """Expand `entries` into all servers that they ask for: `count` 1 keeps the name, n > 1 makes name-1 to name-n, as
+    Nova does. Raises NovaliteError naming the first value that cannot be, before anything is looked up or written."""
     requests: list[ServerRequest] = []
     for name, count, entry in _counted(entries):
         requests.extend(_expand_one(name, count, entry))

@@ -193,7 +193,7 @@ def _retry(
 
 
 def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
-    """It will not be built, or could not be deleted: record why, and give back what a failed build held."""
+    """Record why a server will not be built, or could not be deleted, and give back what a failed build held."""
     built: list[End] = []
     undeleted: list[End] = []
     blamed: list[str] = []

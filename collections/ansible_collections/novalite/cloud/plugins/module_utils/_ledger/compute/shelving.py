@@ -75,12 +75,12 @@ def ended_shelve(
 def ended_offload(
     connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """After an error the instance stays shelved on its host, until it is offloaded, or unshelved, after all."""
+    """Return what an offload changes: after an error nothing, as the instance stays shelved on its host for now."""
     return {} if error is not None else {"host": None}
 
 
 def left(connection: sa.Connection, hosts: t.Mapping[str, str | None], now: int) -> None:
-    """These instances (UUIDs) have left their `hosts`: give back their room, and addresses that hosts had for them."""
+    """Record that these instances (UUIDs) left their `hosts`, whose room and addresses for them are free again."""
     release_claims(connection, hosts)
     departures.leave_all(connection, hosts, departures.SHELVED, now)
     query = sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(sorted(hosts)))

@@ -44,7 +44,7 @@ def begin(connection: sa.Connection, reason: str, now: int) -> None:
 
 
 def end(connection: sa.Connection) -> bool:
-    """All hosts were asked; return whether the ledger was behind them."""
+    """Record that all hosts were asked; return whether the ledger was behind them."""
     was = sa.update(ledger_identity).where(ledger_identity.c.behind.is_not(None))
     return bool(connection.execute(was.values(behind=None, behind_since=None)).rowcount)
 

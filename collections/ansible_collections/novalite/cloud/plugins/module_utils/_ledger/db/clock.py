@@ -78,8 +78,8 @@ def note(ledger: str) -> None:
 
 
 class _State(t.TypedDict, total=False):
-    """How the clock of a machine stands: `offset` is by how much it is ahead of the uptime, in this boot, and the same
-    until somebody sets it; `set_at` is when that was done."""
+    """State of a machine's clock: `offset` is by how much it is ahead of the uptime, in this boot, and stays the same
+    until somebody sets the clock; `set_at` is when that was done."""
 
     boot: str
     offset: float
@@ -87,7 +87,7 @@ class _State(t.TypedDict, total=False):
 
 
 def _current(now_: float) -> _State | None:
-    """How it stands now; None on a machine that does not tell its uptime."""
+    """Return the clock's state now; None on a machine that does not tell its uptime."""
     with contextlib.suppress(ValueError, IndexError):
         uptime = float((read_text(_UPTIME) or "").split()[0])
         return {"boot": (read_text(_BOOT) or "").strip(), "offset": now_ - uptime, "set_at": now_}
@@ -109,7 +109,7 @@ def _agree(kept: _State, current: _State) -> bool:
 
 
 def _set_at(kept: _State, current: _State) -> float:
-    """When the clock was set while the ledger was in use. After a reboot no run goes on: it counts for nothing."""
+    """Return when the clock was set while the ledger was in use; 0 after a reboot, since no run goes on after one."""
     if kept.get("boot") != current["boot"]:
         return 0.0
     return kept["set_at"] if _agree(kept, current) else current["set_at"]

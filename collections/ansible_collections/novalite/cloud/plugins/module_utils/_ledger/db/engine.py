@@ -111,7 +111,7 @@ def open_as_it_is(place: Place) -> sa.Engine:
 
 @contextlib.contextmanager
 def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool = False) -> t.Iterator[sa.Connection]:
-    """One transaction over the ledger: committed at the end, rolled back after an error and in check mode.
+    """Open one transaction over the ledger: committed at the end, rolled back after an error and in check mode.
 
     On SQLite it holds the write lock from its first statement on (BEGIN IMMEDIATE), so that what it reads cannot
     change before it writes. Raises BusyError when other writers keep the ledger for longer than 30 s, UndoneError
@@ -145,7 +145,7 @@ def _read_only(connection: sa.Connection, refusal: BehindError) -> t.Iterator[No
 
 @contextlib.contextmanager
 def reading(engine: sa.Engine) -> t.Iterator[sa.Connection]:
-    """One consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
+    """Open a consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
     with clear_errors("the ledger", file_of(engine)), engine.connect().execution_options(**DEFERRED) as connection:
         yield connection
 

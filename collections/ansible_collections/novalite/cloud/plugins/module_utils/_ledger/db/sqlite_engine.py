@@ -1,8 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How SQLite is set up for the ledger: transactions, and files that vanish or change under a process that has them
-open."""
+"""Setup of SQLite for the ledger: transactions, and files that vanish or change under a process that has them open."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def is_full(path: str) -> bool:
 
 
 def trouble(path: str, error: BaseException) -> str | None:
-    """Why SQLite could not use the file `path`, as an operator would say it; None for what is neither a full file
-    system nor damage. `error` is the driver's, or SQLAlchemy's, which has that one."""
+    """Explain why SQLite could not use the file `path`, as an operator would say it; None for what is neither a full
+    file system nor damage. `error` is the driver's, or SQLAlchemy's, which has that one."""
     error = getattr(error, "orig", None) or error
     code = getattr(error, "sqlite_errorcode", None)
     kind = None if code is None else code & 0xFF  # the rest says more precisely where it happened
@@ -65,7 +65,7 @@ def trouble(path: str, error: BaseException) -> str | None:
 
 
 def damage(path: str) -> str | None:
-    """What is wrong with the file of a ledger, and what to do; None where it is whole. Reads all of it."""
+    """Return what is wrong with the file of a ledger, and what to do; None where it is whole. Reads all of it."""
     try:
         with contextlib.closing(connect(path, BUSY_TIMEOUT)) as connection:
             [(first,)] = connection.execute("PRAGMA quick_check(1)")
@@ -75,7 +75,7 @@ def damage(path: str) -> str | None:
 
 
 def _has_log(path: str) -> bool:
-    """Whether something was written that is not in the file itself yet."""
+    """Tell whether something was written that is not in the file itself yet."""
     with contextlib.suppress(OSError):
         return os.path.getsize(f"{path}-wal") > 0
     return False

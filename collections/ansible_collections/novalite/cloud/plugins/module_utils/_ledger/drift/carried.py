@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be believed of a slice that a host kept: the tables and columns of CARRIED (slices.py), values that fit
-them, and rows about the host's own instances and what these stand on. The rest is refused, by name. No SQL.
+"""Credible part of a slice that a host kept: the tables and columns of CARRIED (slices.py), values that fit them, and
+rows about the host's own instances and what these stand on. The rest is refused, by name. No SQL.
 
 Whoever is root of a host writes its slices. They speak for the host's guests, and for nothing else of the cloud.
 """
@@ -131,7 +131,7 @@ class Filter:
         return row if complete and all(_fits(column, row[column.name]) for column in known) else None
 
     def _connected(self, rows: Rows, own: Rows) -> Rows:
-        """Those of `rows` that the `own` ones stand on, with all their parts."""
+        """Return those of `rows` that the `own` ones stand on, with all their parts."""
         kept: Rows = {}
         reached: set[Place] = set()
         waiting = [
@@ -161,7 +161,7 @@ Place = tuple[str, str, Json]
 
 
 def _leading_to(table: str, row: Row) -> set[Place]:
-    """What a row that is kept brings along: what it refers to, and its parts."""
+    """Return what a row that is kept brings along: what it refers to, and its parts."""
     places = {
         (*target, value) for (column, key), target in _LEADS[table] if (value := _value(row, column, key)) is not None
     }
@@ -182,7 +182,7 @@ def _is_reached(table: str, row: Row, reached: set[Place]) -> bool:
 
 
 def _value(row: Row, column: str, key: str | None) -> Json:
-    """What a row refers to by a column, or by a `key` of the mapping there."""
+    """Return what a row refers to by a column, or by a `key` of the mapping there; None where it refers to nothing."""
     value = row.get(column)
     if key is not None:
         value = value.get(key) if isinstance(value, dict) else None

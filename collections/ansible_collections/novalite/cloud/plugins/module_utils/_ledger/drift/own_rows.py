@@ -65,7 +65,7 @@ class OwnRows:
         )
 
     def newer(self, slices: t.Sequence[Slice], disputed: t.Container[str]) -> list[Slice]:
-        """Those of these slices that know more than the ledger does."""
+        """List those of these slices that know more than the ledger does."""
         i, last = tables.instance.c, _last_written(self._connection)
         columns = (i.uuid, i.updated_at, i.deleted, i.host, i.project_id)
         known = {row.uuid: row for row in self._connection.execute(sa.select(*columns))}
@@ -339,7 +339,7 @@ def _short(name: str, rows: t.Sequence[Row]) -> str:
 
 
 def _last_written(connection: sa.Connection) -> float:
-    """When the ledger was last written to, as far as it shows: what a host was told later is newer than all of it."""
+    """Return when the ledger was last written to, as far as it shows: what a host was told later is newer."""
     latest: list[Json] = [0]
     for name in sorted({*(CARRIED.keys() & tables.metadata.tables.keys()), "compute_host"}):
         times = [column for column in tables.metadata.tables[name].columns if column.name.endswith("_at")]

@@ -39,7 +39,7 @@ DEFAULT_BACKEND = "file"  # of volumes: in the state directory of hosts, whereve
 
 @dataclasses.dataclass
 class Report:
-    """What a rebuild did, in lines for people."""
+    """Report of what a rebuild did, in lines for people."""
 
     added: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     servers: list[str] = dataclasses.field(default_factory=list)  # that were added
@@ -243,13 +243,13 @@ def _parent(table: sa.Table, column: str) -> str:
 
 
 def _ways(table: sa.Table, row: Row) -> Row:
-    """What makes a row unique, beside its key, as one that gives way has it."""
+    """Return the values that a row which gives way takes for those that make it unique, beside its key."""
     name = {"name": f"{row['name']}-{str(row['id'])[:8]}"}
     return name if table is not tables.network else {**name, "bridge": f"gone{row['id']}", "vlan": None, "vni": None}
 
 
 def _values(table: sa.Table, row: Row) -> list[tuple[Json, ...]]:
-    """What no other row of the table may have as well, beside the key."""
+    """List the values that no other row of the table may have as well, beside the key."""
     return [
         (columns, *(row[column] for column in columns))
         for columns in unique(table)

@@ -251,7 +251,7 @@ def _as_it_is(slice_: Slice, host: str, domain: FoundDomain | None) -> Slice:
 
 
 def _with_volumes(slice_: Slice) -> Rows:
-    """Its volumes as the guest has them: what was being attached when the slice was written is attached."""
+    """Return a slice's volumes as the guest has them: one that was being attached when it was written is attached."""
     links = [
         {**link, "attached_at": link.get("attached_at") or slice_.written_at}
         for link in slice_.tables.get("volume_attachment", ())

@@ -21,7 +21,7 @@ from ..volumes import volume_attachments
 
 
 def words(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Word]:
-    """What the ledger says of those of these instances that it knows, deleted ones too."""
+    """Return what the ledger says of those of these instances that it knows, deleted ones too."""
     left = departures.of_instances(connection, uuids)
     from_volumes = volume_attachments.from_volumes(connection, uuids)
     return {
@@ -41,7 +41,7 @@ def words(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Word
 
 
 class Elsewhere:
-    """What this run saw on other hosts than `host`: `params["elsewhere"]`, as the operation `whereabouts` returns it
+    """Sights of this run on other hosts than `host`: `params["elsewhere"]`, as the operation `whereabouts` returns it
     for each host. Without it no other host was asked."""
 
     def __init__(self, connection: sa.Connection, host: str, params: JsonMapping) -> None:
@@ -54,7 +54,7 @@ class Elsewhere:
         self._silent = frozenset(seen["silent"])
 
     def of(self, uuid: str) -> Evidence:
-        """What was seen of the instance."""
+        """Return what was seen of the instance."""
         return Evidence({host: Sight(**sight) for host, sight in self._sights.get(uuid, {}).items()}, self._silent)
 
     def doubt_of_volume(self, volume_id: str) -> str | None:

@@ -75,7 +75,7 @@ def list_application_credentials(connection: sa.Connection, user_id: str, name: 
 
 
 def find_application_credential(connection: sa.Connection, user_id: str, credential_id: str) -> Credential:
-    """One of the user's own. Raises NotFoundError."""
+    """Return one of the user's own application credentials. Raises NotFoundError."""
     mine = (application.c.user_id == user_id, application.c.id == credential_id)
     row = connection.execute(sa.select(application).where(*mine)).mappings().first()
     if row is None:

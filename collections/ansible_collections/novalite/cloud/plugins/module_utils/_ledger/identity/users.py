@@ -48,7 +48,7 @@ def user_by_name(connection: sa.Connection, name: str, domain_id: str = DEFAULT_
 def list_users(
     connection: sa.Connection, name: str | None = None, enabled: bool | None = None, domain_id: str | None = None
 ) -> list[User]:
-    """All users, by name; or those of this name, state or domain."""
+    """List all users by name, or only those of this name, state or domain."""
     conditions = equal({user.c.enabled: enabled, user.c.domain_id: domain_id})
     conditions += [] if name is None else [_is_shown_as(name)]
     query = _USERS.where(*conditions).order_by(SHOWN, user.c.id)

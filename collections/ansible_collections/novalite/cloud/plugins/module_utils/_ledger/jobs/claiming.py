@@ -200,7 +200,7 @@ def _drop_overtaken(connection: sa.Connection) -> None:
 
 
 def _alike(connection: sa.Connection, first: Waiting, queue: t.Sequence[Waiting]) -> set[str]:
-    """Those jobs of `queue` that can be in one run with `first`. Only theirs are read: variables can be long."""
+    """Return jobs of `queue` that can share a run with `first`. Variables can be long: only its kind's are read."""
     like = (first.kind, first.check_mode)
     ids = [waiter.id for waiter in queue if (waiter.kind, waiter.check_mode) == like]
     rows = connection.execute(sa.select(job.c.id, job.c.variables).where(job.c.id.in_(ids)))
@@ -297,7 +297,7 @@ def _served(connection: sa.Connection, projects: t.Collection[str | None]) -> di
 
 
 def _behind(connection: sa.Connection, kinds: Kinds, ids: t.Sequence[str]) -> set[str]:
-    """Those of the jobs `ids` that come after another one that waits and changes one of their instances.
+    """Return those of the jobs `ids` that come after another one that waits and changes one of their instances.
 
     Whosever that is: an administrator acts on instances of others, and turns go by projects.
     """

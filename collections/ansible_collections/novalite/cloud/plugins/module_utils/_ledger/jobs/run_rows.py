@@ -23,7 +23,7 @@ FORGOTTEN_AT_ONCE = 1000  # jobs: others wait to write
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One playbook over the instances of one or several jobs. Times are in seconds since the epoch."""
+    """Run of one playbook over the instances of one or several jobs. Times are in seconds since the epoch."""
 
     id: str
     kind: str

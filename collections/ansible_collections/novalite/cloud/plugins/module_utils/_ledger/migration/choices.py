@@ -22,7 +22,7 @@ from .begin import local_volume
 
 
 def away_from(connection: sa.Connection, host: str) -> list[Instance]:
-    """Those that left `host` for its maintenance, and have not moved since."""
+    """List the instances that left `host` for its maintenance, and have not moved since."""
     last: dict[str, MoveRow] = {}
     for row in connection.execute(sa.select(migration).order_by(migration.c.id)):
         if row.status not in (migrations.ERROR, migrations.REVERTED, "cancelled"):
@@ -90,7 +90,7 @@ def place(connection: sa.Connection, server: Instance, move: MoveRow, params: Js
 def _live_destinations(
     connection: sa.Connection, host: str, destination: str | None, limit_to: t.Collection[str] | None
 ) -> t.Collection[str] | None:
-    """Those of the hosts `limit_to` (None: any) that a guest of `host` can go to while it runs.
+    """Return those of the hosts `limit_to` (None: any) that a guest of `host` can go to while it runs.
 
     It takes the names of its files along: its QEMU has them open, and libvirt carries its definition over. Raises
     NovaliteError when the `destination` that was asked for, or every other host, keeps its files elsewhere.
@@ -112,7 +112,7 @@ def _live_destinations(
 
 
 def move_of(action: str, server: Instance, move: MoveRow, why: list[str]) -> Move:
-    """One move as the playbook passes it on: from where the guest is now to where it is to be afterwards."""
+    """Return a move as the playbook passes it on: from where the guest is now to where it is to be afterwards."""
     back = action == "revertResize"
     ends = [(move.source_host, move.old_flavor), (move.dest_host or "", move.new_flavor)]
     (from_host, from_flavor), (to_host, to_flavor) = reversed(ends) if back else ends

@@ -117,7 +117,7 @@ def unused(
 
 
 def _addressed(connection: sa.Connection, instances: list[Instance]) -> list[Instance]:
-    """With the address of each one's host in each of its networks."""
+    """Return the instances with the address of each one's host in each of its networks."""
     if not instances:
         return []
     return give_addresses(connection, instances).instances

@@ -38,7 +38,7 @@ def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 
 def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
-    """Those whose disks have arrived belong to their new hosts; for the others it is over."""
+    """Record the new hosts of the instances whose disks have arrived; for the others, end the action with its error."""
     action = params["action"]
     error_by_uuid = _error_by_uuid(params, going)
     open_moves = migrations.open_moves(connection, [move["uuid"] for move in going])
@@ -189,8 +189,9 @@ def error_of(server_or_move: Instance | Move, message: str) -> Error:
 
 
 def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """With the state `interrupted`: which hosts are to be asked about which domains. With `resolve`: record what they
-    said. One of which a host says nothing, or that runs on both, is left as it is, and named in `errors`."""
+    """Resolve interrupted moves. With the state `interrupted`, return which hosts to ask about which domains; with
+    `resolve`, record what they said. Where one says nothing, or both run it, a domain is left as it is, and named in
+    `errors`."""
     running_moves = {
         uuid: move for uuid, move in migrations.open_moves(connection).items() if move.status == migrations.RUNNING
     }

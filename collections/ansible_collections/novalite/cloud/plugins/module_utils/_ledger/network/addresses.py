@@ -104,9 +104,9 @@ def _claim_in_ranges(
     now: int,
     warnings: list[str],
 ) -> tuple[dict[str, int], list[str]]:
-    """As claim_addresses(), in a network of several ranges: its hosts get an address in each in which their guests have
-    one. In the first they get one, too, while it has some: what a host's guests know it by is to stay when others come.
-    """
+    """Claim addresses as claim_addresses() does, in a network of several ranges: its hosts get an address in each range
+    in which their guests have one. In the first they get one, too, while it has some: what a host's guests know it by
+    is to stay when others come."""
     names = _named(hosts)
     cidrs = [row.cidr or "", *(each.cidr for each in further)]
     owned, new = claim_addresses(connection, row, interfaces, now, warnings, cidrs)

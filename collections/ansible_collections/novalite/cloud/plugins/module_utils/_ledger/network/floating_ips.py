@@ -34,7 +34,7 @@ Item = JsonMapping
 
 @dataclasses.dataclass
 class _Work:
-    """One call: what it works on, and what it did."""
+    """Work of one call: what it works on, and what it did."""
 
     connection: sa.Connection
     project: JsonMapping

@@ -41,7 +41,7 @@ def refuse_floating(connection: sa.Connection, pool: str, addresses: t.Sequence[
 
 
 def _hosts(connection: sa.Connection) -> t.Iterator[tuple[str, tuple[Place, ...], t.Sequence[str]]]:
-    """Each host with its places, and the routes of which networks may have a part."""
+    """Yield each host with its places, and the routes of which networks may have a part."""
     query = sa.select(compute_host.c.name, compute_host.c.facts).order_by(compute_host.c.name)
     for name, facts in connection.execute(query):
         yield name, places.parse(facts.get("places")), facts.get("shared_routes") or ()

@@ -63,7 +63,7 @@ def _recorded(
     nics: t.Sequence[JsonMapping],
     tried: t.Mapping[str, str],
 ) -> dict[str, str]:
-    """Those of the addresses `tried` that their interfaces now have, recorded."""
+    """Record those of the addresses `tried` that their interfaces get, and return them. Raises ConflictError."""
     rows = connection.execute(
         sa.select(vif.c.network_id, vif.c.ipv6, vif.c.id).where(
             vif.c.network_id.in_(sorted({nic["network"]["id"] for nic in nics})),

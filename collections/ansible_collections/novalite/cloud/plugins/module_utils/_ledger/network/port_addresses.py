@@ -97,7 +97,7 @@ def change_addresses(connection: sa.Connection, row: Network, seen: Port, fixed_
 
 
 def _kept(going: t.Sequence[str], wish: Wish) -> str | None:
-    """Of addresses that are about to go, one that will do."""
+    """Return an address that will do, of those that are about to go; None if none will."""
     return next((address for address in going if any(address in subnet for subnet in wish.subnets)), None)
 
 

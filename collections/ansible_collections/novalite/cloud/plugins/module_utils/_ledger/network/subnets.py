@@ -335,7 +335,7 @@ def _pool(request: SubnetRequest) -> JsonObject:
 
 
 def _uses(network_record: JsonMapping, request: SubnetRequest) -> list[Use]:
-    """What hosts have to do for the network with this subnet, and which addresses it hands out."""
+    """Return what hosts have to do for the network with this subnet, and which addresses it hands out."""
     bounds = [tuple(int(netaddr.IPAddress(end)) for end in ends) for ends in request.pools]
     return places.uses(network_record, tuple((low, high) for low, high in bounds))
 

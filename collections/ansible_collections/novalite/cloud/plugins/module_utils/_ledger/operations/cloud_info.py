@@ -98,7 +98,7 @@ def _server(instance: Instance) -> JsonObject:
 
 
 def _groups(instances: t.Iterable[Instance]) -> list[JsonObject]:
-    """Those that instances carry, with their rules."""
+    """List the security groups that instances carry, with their rules."""
     record_by_id: dict[int, JsonObject] = {}
     for instance in instances:
         for group in instance["security_groups"]:

@@ -45,7 +45,7 @@ Key = t.TypeVar("Key", str, int)
 
 @dataclasses.dataclass(frozen=True)
 class Correction:
-    """One thing that was wrong. `kind` is the table, `name` a person's word for the row."""
+    """Correction of one thing that was wrong. `kind` is the table, `name` a person's word for the row."""
 
     kind: str
     name: str
@@ -154,8 +154,8 @@ def _dead_since(connection: sa.Connection, timeout: int, newest: float) -> tuple
 def _silent(
     connection: sa.Connection, since: float, busy: t.Sequence[str], *conditions: sa.ColumnElement[bool]
 ) -> list[InstanceRow]:
-    """Those of the `busy` instances of which nobody has said anything `since` then. The queue looks after its own: a
-    job that waits or runs is never forgotten. Whoever holds one of the rows is at work on it."""
+    """List those of the `busy` instances of which nobody has said anything since the time `since`. The queue looks
+    after its own: a job that waits or runs is never forgotten. Whoever holds one of the rows is at work on it."""
     c = instance.c
     query = sa.select(instance).where(c.deleted == 0, c.updated_at <= since, *conditions).order_by(c.id)
     rows: list[InstanceRow] = []

@@ -153,7 +153,7 @@ def _desired_network(connection: sa.Connection, item: JsonMapping, before: Recor
 
 
 def _uses(record: Record) -> list[Use]:
-    """What hosts have to do for the network, and which addresses it hands out."""
+    """Return what hosts have to do for the network, and which addresses it hands out."""
     cidr = netaddr.IPNetwork(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
     free = pools.bounds(address for address in range(cidr.first, cidr.last + 1) if address not in kept)

@@ -153,7 +153,7 @@ def _placed(connection: sa.Connection, host: str) -> dict[str, int]:
 
 
 def _moved_away(connection: sa.Connection, host: str) -> set[str]:
-    """Those that left the host with a move that waits for their owners' word: of them it keeps disks, and no more."""
+    """Return the instances that left the host by a move which awaits their owners' word: it keeps only their disks."""
     query = (
         sa.select(instance.c.uuid)
         .join(migration, migration.c.instance_uuid == instance.c.uuid)
@@ -173,8 +173,8 @@ def _all(connection: sa.Connection, column: sa.Column[Held], *conditions: sa.Col
 
 
 def _unused_bridges(connection: sa.Connection, look: Look, served: set[int], mark: Mark, others: bool) -> list[Network]:
-    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are. A bridge of
-    somebody else's that one of them is to use stays, unless this ledger has added something to it."""
+    """List this ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
+    Somebody else's bridge that such a network uses stays, unless this ledger has added something to it."""
     if others:
         return []
     names = look["bridges"]

@@ -60,7 +60,7 @@ def server_interface(connection: sa.Connection, params: JsonMapping) -> JsonObje
 
 
 def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> list[str]:
-    """Those of the named servers that change: what is as it shall be is left alone."""
+    """Begin the change on each named server that needs it, and return their UUIDs; what is as it shall be stays."""
     uuids = []
     for item in params["interfaces"]:
         (server,) = servers_named(connection, params.get("project"), [item["server"]])

@@ -93,7 +93,7 @@ def _alive(host: str, seen: t.Iterable[JsonMapping]) -> str | None:
 
 
 def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
-    """Those that are named, but for what is already as it shall be."""
+    """Begin the action on the chosen servers, and return them; one that is already as it shall be is left alone."""
     action = params["action"]
     entry_by_name = _entry_by_name(params)
     if _named(params):
@@ -133,7 +133,7 @@ def _named(params: JsonMapping) -> bool:
 
 
 def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
-    """Those of any project that meet the call's conditions, and with which the action can begin at all."""
+    """List the servers of any project that meet the call's conditions, and with which the action can begin at all."""
     if params.get("begin_uuids") is not None:
         return instances_by(connection, uuids=params["begin_uuids"])
     if params.get("from_host") is not None:

@@ -24,7 +24,8 @@ def server_state(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 
 def _by_uuid(params: JsonMapping) -> dict[str, Outcome]:
-    """Each server's own outcome. What was to be built and is in none did not even get an answer from its host."""
+    """Return each server's outcome, by UUID. A server that was to be built and has none is to be retried: its host did
+    not even answer."""
     outcomes: dict[str, Outcome] = {}
     for outcome in params.get("outcomes") or []:
         if outcome["state"] not in STATES:

@@ -25,7 +25,7 @@ METADATA_LENGTH = 255  # Nova's, for keys and values
 
 
 class Membership(t.NamedTuple):
-    """One aggregate as a host sees it."""
+    """Aggregate as a host sees it."""
 
     name: str
     zone: str | None

@@ -34,19 +34,19 @@ def leave(connection: sa.Connection, uuids: t.Iterable[str], host: str | None, r
 
 
 def leave_all(connection: sa.Connection, hosts: t.Mapping[str, str | None], reason: str, now: int) -> None:
-    """As leave(), of instances that each (UUID) left a host of `hosts`."""
+    """Record that each instance (UUID) left its host of `hosts`, as leave() does for one host."""
     for host in sorted({host for host in hosts.values() if host}):
         leave(connection, [uuid for uuid in hosts if hosts[uuid] == host], host, reason, now)
 
 
 def arrive(connection: sa.Connection, uuids: t.Iterable[str], host: str | None) -> None:
-    """These instances come to `host`: what is there of them is theirs."""
+    """Record that these instances come to `host`: what is there of them is theirs."""
     of_these = departure.c.instance_uuid.in_(sorted(set(uuids)))
     connection.execute(sa.delete(departure).where(of_these, departure.c.host == host))
 
 
 def arrive_all(connection: sa.Connection, hosts: t.Mapping[str, str | None]) -> None:
-    """As arrive(), of instances that each (UUID) come to a host of `hosts`."""
+    """Record that each instance (UUID) comes to its host of `hosts`, as arrive() does for one host."""
     for host in sorted({host for host in hosts.values() if host}):
         arrive(connection, [uuid for uuid in hosts if hosts[uuid] == host], host)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the ledger has of a host before a trip, and the marks that trips leave there, by the databases' drivers alone.
+"""Knowledge of the ledger about a host before a trip, and the marks of trips there, by the databases' drivers alone.
 
 Each trip leaves a new mark, which is in the ledger before it is on its way. So a host carries `mark`, the last one that
 is known to be there, or one of those `sent` since, whatever became of their trips. A host with another one was
@@ -38,8 +38,8 @@ Execute = t.Callable[..., Rows]
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What the ledger `ledger` has of a host. `behind` says why the ledger may not be trusted. `recorded`: it knows the
-    host at all. `token` is the mark for this trip to leave; `own`, that no other trip leaves it."""
+    """Knowledge of the ledger `ledger` about a host. `behind` says why the ledger may not be trusted; `recorded`, that
+    it knows the host at all. `token` is the mark for this trip to leave; `own`, that no other trip leaves it."""
 
     ledger: str
     behind: str | None
@@ -52,12 +52,12 @@ class Known:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Those that the host may carry."""
+        """Marks that the host may carry."""
         return (*((self.mark,) if self.mark else ()), *self.sent)
 
     @property
     def by_others(self) -> tuple[str, ...]:
-        """Those that this trip has no part in."""
+        """Marks that this trip has no part in."""
         return tuple(mark for mark in self.marks if not (self.own and mark == self.token))
 
 
@@ -198,7 +198,7 @@ class HostMarks:
 
     @contextlib.contextmanager
     def _transaction(self, writes: bool) -> t.Iterator[Execute]:
-        """One transaction; yields what runs a statement in it, with a "?" for each value, and returns its rows."""
+        """Open a transaction; yield what runs a statement in it, with a "?" for each value, and returns its rows."""
         driver = self._driver
         try:
             if self._connection is None:

@@ -66,7 +66,7 @@ def check_empty(connection: sa.Connection, row: sa.Row[t.Any], refused: str) -> 
 
 
 def _instances(connection: sa.Connection, row: sa.Row[t.Any]) -> list[str]:
-    """Those that are there or have a claim; a claim without an instance, which a killed run left, by its UUID."""
+    """List the instances that are there or have a claim; by UUID if a killed run left a claim without an instance."""
     claimed = sa.select(allocation.c.instance_uuid).where(allocation.c.compute_host_id == row.id)
     here = sa.or_(instance.c.host == row.name, instance.c.uuid.in_(claimed))
     rows = connection.execute(

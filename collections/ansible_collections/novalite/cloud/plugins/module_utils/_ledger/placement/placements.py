@@ -159,7 +159,7 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> JsonObject:
 
 
 def _explanation(outcome: Outcome, uuid: str, everything: bool) -> JsonObject:
-    """Every host of the decision or, as it is recorded, a bounded number of them."""
+    """Return the explanation of a decision with every host or, as it is recorded, with a bounded number of them."""
     # in a request for all or nothing, an instance may have had its choice and not got it
     explained = {**explanation(outcome.decisions[uuid]), "host": outcome.hosts.get(uuid)}
     if everything:

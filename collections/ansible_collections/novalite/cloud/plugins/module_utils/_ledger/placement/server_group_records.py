@@ -66,5 +66,5 @@ def create_server_group(
 
 
 def delete_server_group(connection: sa.Connection, group_id: str) -> None:
-    """Its servers stay where they are."""
+    """Delete a server group. Its servers stay where they are."""
     connection.execute(sa.delete(server_group).where(server_group.c.id == group_id))

@@ -90,7 +90,7 @@ class Usage(t.TypedDict):
 
 
 def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> list[Host]:
-    """Every compute host, or those of `names`, by name."""
+    """List every compute host, or those of `names`, by name."""
     states, _versions = host_states(connection, clock.seconds(connection), names, EVER)
     c = compute_host.c
     query = sa.select(c.name, c.last_seen_at, c.looked_at, c.differences)
@@ -122,7 +122,7 @@ def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> 
 
 
 def host(connection: sa.Connection, name: str) -> Host:
-    """One compute host. Raises NotFoundError."""
+    """Return one compute host. Raises NotFoundError."""
     named_hosts = hosts(connection, [name])
     if not named_hosts:
         raise NotFoundError(f"Compute host {name[:255]} could not be found.")

@@ -187,7 +187,7 @@ def abandon(connection: sa.Connection, uuids: t.Iterable[str], message: str, now
 
 
 def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[JsonObject]]:
-    """All actions of each instance, newest first, each with its events, in two queries."""
+    """Return all actions of each instance, newest first, each with its events, in two queries."""
     events: collections.defaultdict[int, list[JsonObject]] = collections.defaultdict(list)
     of_these = instance_action.c.instance_uuid.in_(sorted(set(uuids)))
     for row in connection.execute(

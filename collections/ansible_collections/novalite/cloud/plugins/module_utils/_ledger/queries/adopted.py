@@ -11,5 +11,5 @@ from ..._model.instance import Instance
 
 
 def not_adopted(instances: t.Iterable[Instance]) -> list[Instance]:
-    """Those of the instances that hosts are to be made ready for: an adopted one has what it needs, made by others."""
+    """List the instances that hosts are to be made ready for: an adopted one has what it needs, made by others."""
     return [server for server in instances if server["adopted"] is None]

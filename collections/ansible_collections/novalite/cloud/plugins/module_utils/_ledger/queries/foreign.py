@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which guests of a compute host are this ledger's, and which are somebody's own, or another ledger's."""
+"""Distinction between this ledger's guests on a compute host, and those of somebody else, or of another ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BATCH = 5000  # UUIDs in one query; SQLite takes 32766 variables
 
 
 def known_uuids(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    """Those of the UUIDs that are, or were, instances of this ledger.
+    """Return those of the UUIDs that are, or were, instances of this ledger.
 
     What was deleted just now may still be in a host's list from before, and what a crash left of it is going to be
     removed (orphans.py): neither is somebody else's.

@@ -90,7 +90,7 @@ def _movements(
 def differences(
     connection: sa.Connection, groups: t.Collection[int], joining: t.Sequence[Instance], leaving: t.Sequence[Instance]
 ) -> dict[int, Plan]:
-    """Each of these groups as the module `firewall` takes it, with the addresses that it gains and loses."""
+    """Return each of these groups as the module `firewall` takes it, with the addresses that it gains and loses."""
     of_these = instance.c.uuid.in_(sorted(server["uuid"] for server in joining))
     gained = members_of(connection, groups if joining else (), joining, leaving, of_these)
     lost = _of_nics(leaving, groups)

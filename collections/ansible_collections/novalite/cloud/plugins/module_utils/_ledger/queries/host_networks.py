@@ -114,7 +114,7 @@ def addresses(
 def networks_on(
     connection: sa.Connection, networks_of_hosts: t.Collection[tuple[int, str]]
 ) -> dict[tuple[int, str], OnHost]:
-    """These (network, host), each with the host's own address there."""
+    """Return the networks of these (network, host) pairs, each with the host's own address there."""
     ids = {key for key, _host in networks_of_hosts}
     query = sa.select(network).where(network.c.id.in_(sorted(ids)))
     rows = {row["id"]: t.cast(Network, dict(row)) for row in connection.execute(query).mappings()}

@@ -135,7 +135,7 @@ def shown_name(row: JsonMapping) -> str:
 
 
 def public_properties(properties: JsonMapping) -> JsonObject:
-    """Those of an image's properties that are shown, and that go with it."""
+    """Return those of an image's properties that are shown, and that go with it."""
     return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
 
 
@@ -180,7 +180,7 @@ def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Re
 
 
 def networks_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
-    """As network_by_name(), for several names with one query, in their order."""
+    """Find several networks as network_by_name() finds one, with one query, in the order of `names`."""
     table = tables.network
     # "" sorts first, so that the project's own record overwrites the public one
     seen = sa.select(table).where(table.c.owner.in_(["", project_id])).order_by(table.c.owner)
@@ -198,7 +198,7 @@ def security_group_by_name(connection: sa.Connection, name: str, project_id: str
 
 
 def security_groups_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
-    """As security_group_by_name(), for several names with one query, in their order."""
+    """Find several groups as security_group_by_name() finds one, with one query, in the order of `names`."""
     return _owned(connection, tables.security_group, "security group", names, project_id)
 
 

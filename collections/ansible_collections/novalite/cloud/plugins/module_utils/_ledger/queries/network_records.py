@@ -218,7 +218,7 @@ class Page(t.NamedTuple):
 
 
 class PortChoice(t.NamedTuple):
-    """Of all ports, those with one of these values; None: any."""
+    """Choice among all ports: those with one of these values; None means any."""
 
     ids: t.Collection[str] | None = None
     networks: t.Collection[str] | None = None

@@ -322,7 +322,7 @@ def _after(connection: sa.Connection, query: Query, order: list[tuple[str, bool]
 
 
 def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) -> list[t.Any]:
-    """Those of `rows` whose addresses match."""
+    """Return the `rows` whose addresses match."""
     kept = []
     nics = _nics(connection, [row.uuid for row in rows])
     for row in rows:

@@ -101,8 +101,8 @@ def instances_by(
 
 
 def instances_with_ways_in(connection: sa.Connection) -> list[Instance]:
-    """Of each instance that was launched and is on a host, what an ssh_config says, and no more: this is read of all at
-    every launch."""
+    """List each instance that was launched and is on a host, with what an ssh_config says and no more: every launch
+    reads this of all instances."""
     image = instance.c.image
     rows = connection.execute(
         sa.select(

@@ -47,7 +47,7 @@ class Live(t.TypedDict):
 
 
 def live_servers(connection: sa.Connection, stack: Stack, project_id: str) -> dict[str, Live]:
-    """By name, the project's servers that the document names or that the stack made (`mine`)."""
+    """Return, by name, the project's servers that the document names or that the stack made (`mine`)."""
     named = {server.name for server in stack.servers}
     mine = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
     seen = connection.execute(sa.select(instance.c.name, instance.c.uuid, instance.c.metadata).where(mine)).all()

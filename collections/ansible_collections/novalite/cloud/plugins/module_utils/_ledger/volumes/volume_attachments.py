@@ -168,7 +168,7 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
 
 
 def from_volumes(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    """Those of these instances that start from a volume, instead of a root disk of their own."""
+    """Return those of these instances that start from a volume, instead of a root disk of their own."""
     table = volume_attachment
     query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(set(uuids))))
     return set(connection.execute(query.where(table.c.boot_index == 0)).scalars())
@@ -189,7 +189,7 @@ def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volu
 
 
 def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
-    """These instances are gone, and with them the volumes that were to go with them; the others are free again.
+    """Release the volumes of deleted instances: those that were to go with them are deleted, the others are free again.
 
     The hosts removed the data of those that went when they removed the instance.
     """

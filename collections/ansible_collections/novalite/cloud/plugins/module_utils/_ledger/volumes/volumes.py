@@ -81,7 +81,7 @@ def finish_create(connection: sa.Connection, volume_id: str, *, error: str | Non
 
 
 def made(connection: sa.Connection, volume_id: str) -> None:
-    """Its host has data for it, empty as that may be."""
+    """Record that a volume's host has data for it, empty as that may be."""
     unmade = sa.and_(volume.c.id == volume_id, volume.c.made_at.is_(None))
     connection.execute(sa.update(volume).where(unmade).values(made_at=clock.seconds(connection)))
 

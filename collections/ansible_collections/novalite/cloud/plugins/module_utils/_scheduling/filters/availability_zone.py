@@ -14,7 +14,7 @@ RUN_ONCE_PER_REQUEST = True
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """No requested zone means any."""
+    """Tell whether the request names a zone: without one, any zone will do."""
     return request.availability_zone is not None
 
 

@@ -31,7 +31,7 @@ _MAX_DEPTH = 50
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only who gives the hint."""
+    """Tell whether the request gives the hint."""
     return bool(request.hint("query"))
 
 
@@ -68,7 +68,7 @@ def _check(query: Json, whole: str, depth: int = 0) -> None:
 
 
 def _evaluate(query: list[Json], host: HostState, whole: str) -> Json:
-    """As Nova's: what a host does not know is left out of the arguments, and one argument alone compares to nothing."""
+    """Evaluate as Nova does: what a host does not know is left out, and one argument alone compares to nothing."""
     if not query:
         return True
     operation, arguments = query[0], []

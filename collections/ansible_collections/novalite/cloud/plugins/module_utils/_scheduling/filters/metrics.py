@@ -14,7 +14,7 @@ RUN_ONCE_PER_REQUEST = True
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only when metrics are weighed."""
+    """Tell whether metrics are weighed."""
     return bool(options.metrics_weight_setting)
 
 

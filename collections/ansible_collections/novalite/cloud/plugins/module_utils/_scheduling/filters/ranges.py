@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""No host that a network of the instance would cut off from where it lives. Neither Nova nor Neutron asks."""
+"""Novalite's own, which Nova and Neutron lack: no host that the instance's networks would cut off from its home."""
 
 from __future__ import annotations
 

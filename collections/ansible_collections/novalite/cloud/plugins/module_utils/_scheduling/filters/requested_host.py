@@ -13,7 +13,7 @@ RUN_ONCE_PER_REQUEST = True
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only who names a host is held to it."""
+    """Tell whether the request names a host: only then it is held to it."""
     return request.requested_host is not None
 
 

@@ -13,7 +13,7 @@ NAME = "requirements"
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only who gives an expression."""
+    """Tell whether the request gives an expression."""
     return bool(request.requirements)
 
 

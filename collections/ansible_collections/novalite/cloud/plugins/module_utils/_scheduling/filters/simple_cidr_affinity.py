@@ -33,7 +33,7 @@ def _network(address: str, cidr: str) -> netaddr.IPNetwork:
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only who gives the hint."""
+    """Tell whether the request gives the hint."""
     return bool(request.hint("build_near_host_ip"))
 
 

@@ -20,7 +20,7 @@ def _named(properties: JsonMapping, kind: str) -> list[str]:
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only flavors and images that name traits."""
+    """Tell whether the flavor or the image names traits."""
     return any(key.startswith(PREFIX) for key in (*request.extra_specs, *request.image_properties))
 
 

@@ -17,7 +17,7 @@ NOVA = "MetricsWeigher"
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only when metrics are set."""
+    """Tell whether metrics to weigh were set."""
     return bool(options.metrics_weight_setting)
 
 

@@ -15,7 +15,7 @@ NAME = "rank"
 
 
 def concerns(request: Request, options: Options) -> bool:
-    """Only who gives an expression."""
+    """Tell whether the request gives an expression."""
     return bool(request.rank)
 
 
