@@ -81,6 +81,8 @@ def made(cloud: t.Any) -> list[str]:
 @pytest.mark.parametrize("key", sorted(server_listing.SORT_KEYS))
 @pytest.mark.parametrize("ascending", [True, False])
 def test_every_sort_key_leads_through_all_pages(cloud: t.Any, made: list[str], key: str, ascending: bool) -> None:
+    with cloud.engine.begin() as connection:  # some of them start from a volume
+        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid.in_(made[1::2])).values(image={}))
     with cloud.engine.connect() as connection:
         of_demo = server_listing.instance_row(connection, made[0], None).project_id
         query = server_listing.Query(project_id=of_demo, sort=[(key, ascending)], limit=2)

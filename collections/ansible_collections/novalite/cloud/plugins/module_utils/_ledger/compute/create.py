@@ -52,7 +52,7 @@ class NetworkRef(t.NamedTuple):
 
     id: int
     name: str
-    cidr: str  # None: it has no subnet, and record_servers() refuses it
+    cidr: str | None  # None: it has no subnet, and record_servers() refuses it
     within: str | None = None  # the range that an address is to be of, where the network has several
 
 

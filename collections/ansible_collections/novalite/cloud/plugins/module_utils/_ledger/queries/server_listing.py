@@ -54,7 +54,7 @@ _COLUMNS = (
 SORT_KEYS: dict[str, sa.ColumnElement[t.Any]] = {
     "display_name": SHOWN_NAME,
     "display_description": sa.func.coalesce(instance.c.description, ""),
-    "image_ref": instance.c.image["id"].as_string(),
+    "image_ref": sa.func.coalesce(instance.c.image["id"].as_string(), ""),
     "instance_type_id": instance.c.flavor["name"].as_string(),
     **{name: instance.c[name] for name in ("id", "uuid", "hostname", "project_id", "vm_state", "power_state")},
     **{name: instance.c[name] for name in ("created_at", "updated_at")},
