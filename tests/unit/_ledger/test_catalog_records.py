@@ -49,7 +49,7 @@ def test_hosts_zones_and_aggregates(connection: sa.Connection) -> None:
     server = add_server(connection, "a", host="hv1")
     claim = {"instance_uuid": server, "compute_host_id": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "created_at": 0}
     connection.execute(sa.insert(tables.allocation).values(**claim))
-    first, second = hypervisor_records.hosts(connection)
+    first, second = hypervisor_records.hosts(connection, counted=True)
     assert (first.running, first.state.up, second.running, second.state.up) == (1, True, 0, False)
     assert list(hypervisor_records.zones(connection)) == ["edge", "nova"]
     assert [each["uuid"] for each in hypervisor_records.servers_on(connection, ["hv1", "hv2"])["hv1"]] == [server]

@@ -76,8 +76,10 @@ def stack(tmp_path: pathlib.Path) -> Document:
 @pytest.fixture
 def zone(ledger_url: str) -> None:
     """A compute host in the zone `nova`."""
-    with transaction(open_ledger(url=ledger_url)) as connection:
+    engine = open_ledger(url=ledger_url)
+    with transaction(engine) as connection:
         add_host(connection, "hv1")
+    engine.dispose()
 
 
 def contents(ledger_url: str) -> dict[str, list[t.Any]]:
