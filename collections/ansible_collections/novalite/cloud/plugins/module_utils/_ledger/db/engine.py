@@ -176,6 +176,16 @@ def _opened(engine: sa.Engine, place: Place, check_mode: bool = False) -> sa.Eng
     return engine
 
 
+@contextlib.contextmanager
+def _closed_on_error(engine: sa.Engine) -> t.Iterator[None]:
+    """Close the engine of a ledger that cannot be opened: nobody else has it."""
+    try:
+        yield
+    except BaseException:
+        engine.dispose()
+        raise
+
+
 # --- SQLite ---------------------------------------------------------------------------------------------------------
 
 
@@ -183,8 +193,9 @@ def _open_file(place: Place, check_mode: bool, verify: known.Verifier) -> sa.Eng
     path, home = place.path, os.path.dirname(place.path)
     if os.path.exists(path):
         engine = of_file(path, BUSY_TIMEOUT, verify)
-        if _is_current(engine, path):
-            return _opened(engine, place, check_mode)
+        with _closed_on_error(engine):
+            if _is_current(engine, path):
+                return _opened(engine, place, check_mode)
         engine.dispose()
     else:
         verify(None)
@@ -202,13 +213,14 @@ def _open_file(place: Place, check_mode: bool, verify: known.Verifier) -> sa.Eng
         # SQLite gives the -wal and -shm files the mode of the database itself
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         engine = of_file(path, BUSY_TIMEOUT, verify)
-        if not _is_current(engine, path):
-            # by the driver alone: within a transaction SQLite ignores this
-            with contextlib.closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as raw:
-                raw.execute("PRAGMA journal_mode=WAL")
-            _keep_copy(engine, home)
-            _migrate(engine, place)
-        return _opened(engine, place)
+        with _closed_on_error(engine):
+            if not _is_current(engine, path):
+                # by the driver alone: within a transaction SQLite ignores this
+                with contextlib.closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as raw:
+                    raw.execute("PRAGMA journal_mode=WAL")
+                _keep_copy(engine, home)
+                _migrate(engine, place)
+            return _opened(engine, place)
 
 
 def make_home(home: str) -> None:
@@ -254,14 +266,15 @@ def _parse(url: str) -> sa.URL:
 
 def _open_server(place: Place, check_mode: bool, verify: known.Verifier) -> sa.Engine:
     engine = _server_engine(t.cast(sa.URL, place.url), verify)
-    if not _is_current(engine, place.shown):
-        if check_mode:
-            raise NovaliteError(
-                f"the ledger at {place.shown} is to be made or migrated first: run once without --check"
-            )
-        _keep_copy(engine, place.home)
-        _migrate(engine, place)
-    return _opened(engine, place, check_mode)
+    with _closed_on_error(engine):
+        if not _is_current(engine, place.shown):
+            if check_mode:
+                raise NovaliteError(
+                    f"the ledger at {place.shown} is to be made or migrated first: run once without --check"
+                )
+            _keep_copy(engine, place.home)
+            _migrate(engine, place)
+        return _opened(engine, place, check_mode)
 
 
 def _server_engine(url: sa.URL, verify: known.Verifier) -> sa.Engine:
@@ -286,14 +299,10 @@ def _server_engine(url: sa.URL, verify: known.Verifier) -> sa.Engine:
 
 
 def _is_current(engine: sa.Engine, shown: str) -> bool:
-    """Tell whether the ledger is at the newest revision, not older or empty. Raises NovaliteError, and closes the
-    engine, for a revision that this code does not know."""
-    try:
-        with engine.connect().execution_options(**DEFERRED) as connection:
-            return revision_of(connection, shown) == HEAD
-    except NovaliteError:
-        engine.dispose()
-        raise
+    """Tell whether the ledger is at the newest revision, not older or empty. Raises NovaliteError for a revision that
+    this code does not know."""
+    with engine.connect().execution_options(**DEFERRED) as connection:
+        return revision_of(connection, shown) == HEAD
 
 
 def _keep_copy(engine: sa.Engine, home: str) -> None:
