@@ -43,7 +43,7 @@ def sqlite(home: pathlib.Path) -> str:
 
 
 def validator(module_name: str) -> ArgumentSpecValidator:
-    """What checks a task of a controller module, and completes its arguments."""
+    """Checker of a controller module's tasks, which completes their arguments."""
     module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
     spec = spec_of(module.DOCUMENTATION, getattr(module, "NO_LOG", None))
     return ArgumentSpecValidator(spec, **getattr(module, "SPEC_RULES", {}))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import operator
 import typing as t
 import uuid
 
@@ -76,25 +75,26 @@ class Aggregate:
         return str(uuid.uuid5(HOSTS, f"aggregate {self.id}"))
 
 
-def named_hosts(connection: sa.Connection) -> list[NamedHost]:
-    """The compute hosts in the order of their numbers, without what they are like."""
-    columns = (compute_host.c.id, compute_host.c.name, compute_host.c.last_seen_at)
-    return [NamedHost(*row) for row in connection.execute(sa.select(*columns).order_by(compute_host.c.id))]
+def named_hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> list[NamedHost]:
+    """Return the compute hosts, or those of `names`, in the order of their numbers, without what they are like."""
+    c = compute_host.c
+    query = sa.select(c.id, c.name, c.last_seen_at).order_by(c.id)
+    if names is not None:
+        query = query.where(c.name.in_(sorted(names)))
+    return [NamedHost(*row) for row in connection.execute(query)]
 
 
 def hosts(connection: sa.Connection, names: t.Collection[str] | None = None, counted: bool = False) -> list[Host]:
-    """The compute hosts, or those of `names`, in the order of their numbers; `counted`: with how many instances run."""
+    """Return named_hosts() with what is shown of them; `counted`: with how many instances run there."""
     now = clock.seconds(connection)
-    states, versions = host_states(connection, now, names, service_down_time=EVER, with_counts=False)
-    c = compute_host.c
-    of_these = sa.true() if names is None else c.name.in_(sorted(names))
-    seen = {row.name: row.last_seen_at for row in connection.execute(sa.select(c.name, c.last_seen_at).where(of_these))}
+    states, _versions = host_states(connection, now, names, service_down_time=EVER, with_counts=False)
+    by_name = {state.name: state for state in states}
     running = _running(connection, names) if counted else {}
-    shown = [
-        Host(versions[state.name][0], state.name, seen[state.name], running.get(state.name, 0), state)
-        for state in states
+    return [
+        Host(host.id, host.name, host.last_seen_at, running.get(host.name, 0), by_name[host.name])
+        for host in named_hosts(connection, names)
+        if host.name in by_name
     ]
-    return sorted(shown, key=operator.attrgetter("id"))
 
 
 def _running(connection: sa.Connection, names: t.Collection[str] | None) -> dict[str, int]:
