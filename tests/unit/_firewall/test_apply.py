@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import subprocess
 import typing as t
 
@@ -13,7 +12,6 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments, policy
-from ansible_collections.novalite.cloud.plugins.module_utils._network import bridged
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("own_files")]
 
@@ -379,24 +377,3 @@ def test_another_program_that_was_faster_is_looked_at_again(
         assert tries == ["IPv4", "IPv4", "IPv4", "IPv6"]
         forward = [line for line in saved(backend).splitlines() if line.startswith("-A FORWARD")]
         assert forward == ["-A FORWARD -j nova-local", *["-A FORWARD -p tcp -j ACCEPT"] * 2, "-A FORWARD -j nova-local"]
-
-
-@pytest.mark.parametrize("lan", [0], indirect=True)
-def test_bridged_packets_are_shown_to_iptables(lan: t.Any, backend: str) -> None:
-    switch = pathlib.Path(bridged.DIRECTORY, "bridge-nf-call-iptables")
-    with lan.enter(lan.hypervisor):
-        apply.apply(request_for([SSH]), backend=backend)
-        switch.write_text("0\n")
-        planned = apply.apply(request_for([SSH]), check_mode=True, backend=backend)
-        assert planned.before == {"sysctl": {"net.bridge.bridge-nf-call-iptables": "0"}}
-        assert switch.read_text() == "0\n"
-        assert apply.apply(request_for([SSH]), backend=backend).changed
-        assert switch.read_text() == "1\n"
-
-
-def test_switches_that_stay_off_are_refused(tmp_path: pathlib.Path) -> None:
-    wrong = bridged.missing(directory=str(tmp_path))
-    assert set(wrong.values()) == {"absent"}
-    (tmp_path / "bridge-nf-call-iptables").mkdir()
-    with pytest.raises(NovaliteError, match="bypass every security group"):
-        bridged.ensure(wrong, directory=str(tmp_path))

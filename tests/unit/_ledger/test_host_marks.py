@@ -9,14 +9,11 @@ The ledger is real, and so is the host's side; only what carries requests from o
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import errno
 import itertools
 import json
 import os
 import pathlib
-import random
 import shutil
 import typing as t
 import uuid
@@ -26,73 +23,11 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host_mark
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._host_mark import Expected, Seen
-from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import known, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import place_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_marks import HostMarks, open_marks
-from ansible_collections.novalite.cloud.plugins.plugin_utils._handshake import Errand, Handshake, HostRefusedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.plugin_utils._handshake import HostRefusedError
 from tests.support.cloud import Cloud, sqlite
 from tests.unit._ledger.conftest import on_sqlite
-
-
-class LostError(Exception):
-    """A host whose answer did not come."""
-
-
-class Machine:
-    """One whose root, with its identity, is a directory. `done` are the trips whose steps it has taken."""
-
-    def __init__(self, path: pathlib.Path, machine_id: str | None = None, product_uuid: str | None = None) -> None:
-        self.root, self.state_dir = path, path / "state"
-        self.identity = {
-            name: value for name, value in (("machine_id", machine_id), ("product_uuid", product_uuid)) if value
-        }
-        for name, value in self.identity.items():
-            file = path / _host_mark.SOURCES[name][0]
-            file.parent.mkdir(parents=True)
-            file.write_text(f"{value}\n")
-        self.state_dir.mkdir(parents=True, exist_ok=True)
-        self.done: list[str] = []
-
-    def answer(self, expected: JsonObject, steps: t.Sequence[str], check_mode: bool = False) -> Seen:
-        request = Expected.of(json.loads(json.dumps(expected)))
-        seen = _host_mark.meet(request, str(self.state_dir), check_mode, root=str(self.root))
-        self.done += [] if seen.refused else steps
-        return Seen.of(json.loads(json.dumps(dataclasses.asdict(seen))))
-
-    def clone(self, path: pathlib.Path) -> Machine:
-        """A machine made of this one's disk."""
-        shutil.copytree(self.root, path)
-        copy = Machine.__new__(Machine)
-        copy.root, copy.state_dir, copy.identity, copy.done = path, path / "state", dict(self.identity), []
-        return copy
-
-
-@dataclasses.dataclass
-class Trips:
-    """Trips of one controller, over the ledger of `marks`."""
-
-    marks: HostMarks
-
-    def go(self, machine: Machine, host: str, **errand: t.Any) -> None:
-        """Take a trip to `machine`, to which the inventory leads under the name `host`."""
-        with contextlib.closing(self.marks):
-            handshake = Handshake.begin(self.marks, Errand(host, **errand))
-            assert handshake is not None
-            handshake.take(lambda expected, with_steps: (self.reach(machine, expected, with_steps, **errand), None))
-
-    @staticmethod
-    def reach(machine: Machine, expected: JsonObject, with_steps: bool, check_mode: bool = False, **_: t.Any) -> Seen:
-        return machine.answer(expected, ["step"] if with_steps else [], check_mode)
-
-
-def an_identity(seed: int) -> dict[str, str]:
-    drawn = random.Random(seed)
-    return {
-        "machine_id": f"{drawn.getrandbits(128):032x}",
-        "product_uuid": str(uuid.UUID(int=drawn.getrandbits(128), version=4)),
-    }
+from tests.unit._ledger.marked_machines import Machine, Trips, an_identity, behind, mark_file, marks_at, row
 
 
 @pytest.fixture
@@ -105,26 +40,6 @@ def cloud(ledger_url: str) -> t.Iterator[Cloud]:
 @pytest.fixture
 def trips(ledger_url: str, cloud: Cloud) -> Trips:
     return Trips(marks_at(ledger_url))
-
-
-def marks_at(url: str) -> HostMarks:
-    marks = open_marks("/nowhere", url)
-    assert marks is not None
-    return marks
-
-
-def row(cloud: Cloud, host: str = "hv1") -> t.Any:
-    c = tables.compute_host.c
-    (found_row,) = cloud.rows(sa.select(c.identity, c.mark, c.marks_sent).where(c.name == host))
-    return found_row
-
-
-def behind(cloud: Cloud) -> str | None:
-    return t.cast("str | None", cloud.rows(sa.select(tables.ledger_identity.c.behind))[0][0])
-
-
-def mark_file(machine: Machine, cloud: Cloud) -> pathlib.Path:
-    return machine.state_dir / "ledgers" / f"{cloud.rows(sa.select(tables.ledger_identity.c.uuid))[0][0]}.json"
 
 
 def test_a_trip_leaves_its_mark_and_learns_who_the_machine_is(
@@ -467,30 +382,3 @@ def test_several_ledgers_have_marks_on_one_host(
             Trips(marks_at(url)).go(machine, name)
         cloud.close()
     assert sorted(mark["host"] for mark in _host_mark.marks_here(str(machine.state_dir)).values()) == ["hv1", "node-a"]
-
-
-def test_a_home_without_a_ledger_compares_nothing(tmp_path: pathlib.Path) -> None:
-    assert open_marks(str(tmp_path), None) is None
-    (tmp_path / "ledger.sqlite").touch()
-    marks = open_marks(str(tmp_path), None)
-    assert marks is not None and Handshake.begin(marks, Errand("hv1")) is None
-    marks.close()
-    (tmp_path / "ledger.sqlite").unlink()
-    with pytest.raises(NovaliteError, match="cannot be used"):
-        marks.begin("hv1", True)
-    assert not (tmp_path / "ledger.sqlite").exists()
-
-
-def test_a_ledger_that_is_lost_or_another_leaves_no_mark(home: pathlib.Path, ledger_url: str) -> None:
-    """Hosts are looked at all the same: what they keep makes the ledger again."""
-    Cloud(ledger_url).close()
-    place = place_of(str(home), ledger_url)
-    pathlib.Path(known.path_of(place)).write_text("another-ledger\n")
-    for _time in range(2):
-        marks = open_marks(str(home), ledger_url)
-        assert marks is not None and marks.begin("hv1", False) is None
-        with pytest.raises(NovaliteError, match="another-ledger"):
-            marks.begin("hv1", True)
-        marks.close()
-        if place.path:
-            pathlib.Path(place.path).unlink(missing_ok=True)

@@ -33,7 +33,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.m
 from ansible_collections.novalite.cloud.plugins.plugin_utils._handshake import Errand, Handshake, HostRefusedError
 from tests.support.cloud import Cloud
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
-from tests.unit._ledger.test_host_marks import Machine, Trips, an_identity, behind, marks_at, row
+from tests.unit._ledger.marked_machines import Machine, Trips, an_identity, behind, marks_at, row
 
 HOST = "hv1"
 

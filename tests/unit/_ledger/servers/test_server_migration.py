@@ -18,11 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_a
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
-from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
 
-pytestmark = pytest.mark.both_databases
-
-pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
+pytestmark = [pytest.mark.both_databases, pytest.mark.usefixtures("two_hosts", "no_domains")]
 
 
 def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
@@ -173,24 +170,6 @@ def test_a_host_keeps_its_address_in_the_network_of_a_guest_that_is_on_its_way(c
     assert len(cloud.rows(owner)) == 1
     ask(cloud, "resize", state="commit", moves=moves["moves"], outcomes=[{"host": "hv1", "error": "no disks"}])
     assert cloud.rows(owner) == []  # nobody comes any more
-
-
-def test_a_move_and_its_refusal_are_told_to_the_journal(cloud: t.Any) -> None:
-    uuid = server(cloud)
-    begun = ask(cloud, "live-migration", "web")
-    assert decisions("server_migration", begun) == [f"server_migration: web ({uuid}) moves from hv1 to hv2"]
-    failed = ask(cloud, "live-migration", state="end", moves=begun["moves"], outcomes=well("hv1", error="no room"))
-    (line,) = decisions("server_migration", failed)
-    assert line.startswith("server_migration: refused: ") and "no room" in line
-
-
-def test_a_move_is_told_to_the_journal_once(cloud: t.Any) -> None:
-    server(cloud)
-    begun = ask(cloud, "migrate", "web")
-    committed = ask(cloud, "migrate", state="commit", before=begun, outcomes=well("hv1", "hv2"))
-    ended = ask(cloud, "migrate", state="end", before=committed, outcomes=well("hv1", "hv2"))
-    assert committed["done"] == ended["done"] != []
-    assert [len(decisions("server_migration", result)) for result in (begun, committed, ended)] == [1, 0, 0]
 
 
 def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:

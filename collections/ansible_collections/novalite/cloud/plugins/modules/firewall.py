@@ -66,15 +66,8 @@ options:
         elements: dict
         default: []
         suboptions:
-          bridge:
-            description: Bridge of the network.
-            type: str
-            required: true
-          addresses:
-            description: Addresses of the instance on it.
-            type: list
-            elements: str
-            default: []
+          bridge: {description: Bridge of the network., type: str, required: true}
+          addresses: {description: Addresses of the instance on it., type: list, elements: str, default: []}
       allowed_pairs:
         description:
           - Further addresses that it may use, and other instances too. What reaches such an address is what the
@@ -122,14 +115,8 @@ options:
         elements: dict
         default: []
         suboptions:
-          device:
-            description: Name of the tap device.
-            type: str
-            required: true
-          mac:
-            description: MAC of the interface.
-            type: str
-            required: true
+          device: {description: Name of the tap device., type: str, required: true}
+          mac: {description: MAC of the interface., type: str, required: true}
           addresses:
             description: Addresses that it may send under, the link-local one too. Without an IPv6 address, no IPv6.
             type: list
@@ -141,14 +128,8 @@ options:
             elements: dict
             default: []
             suboptions:
-              mac:
-                description: The MAC.
-                type: str
-                required: true
-              cidr:
-                description: One address or a range.
-                type: str
-                required: true
+              mac: {description: The MAC., type: str, required: true}
+              cidr: {description: One address or a range., type: str, required: true}
           port_security:
             description: Without it, frames with a VLAN tag alone are dropped.
             type: bool
@@ -203,15 +184,8 @@ options:
         elements: dict
         default: []
         suboptions:
-          bridge:
-            description: Bridge of the network.
-            type: str
-            required: true
-          addresses:
-            description: Addresses of the members on it.
-            type: list
-            elements: str
-            default: []
+          bridge: {description: Bridge of the network., type: str, required: true}
+          addresses: {description: Addresses of the members on it., type: list, elements: str, default: []}
       joining:
         description:
           - Members that the group gains. Those that this host knows stay, so this does not go with
@@ -224,11 +198,7 @@ options:
             description: Bridge of the isolated network on which they are; empty for any other.
             type: str
             default: ''
-          addresses:
-            description: Addresses of the members.
-            type: list
-            elements: str
-            default: []
+          addresses: {description: Addresses of the members., type: list, elements: str, default: []}
       leaving:
         description: Members that the group loses. One that is among O(security_groups[].joining), too, stays.
         type: list
@@ -252,20 +222,12 @@ options:
             type: str
             choices: [ingress, egress]
             default: ingress
-          ethertype:
-            description: Address family of the rule.
-            type: str
-            choices: [IPv4, IPv6]
-            default: IPv4
+          ethertype: {description: Address family of the rule., type: str, choices: [IPv4, IPv6], default: IPv4}
           protocol:
             description: V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(gre), V(esp), V(ah), V(any) or a number.
             type: str
-          port_min:
-            description: First port; for ICMP the type.
-            type: int
-          port_max:
-            description: Last port; for ICMP the code.
-            type: int
+          port_min: {description: First port; for ICMP the type., type: int}
+          port_max: {description: Last port; for ICMP the code., type: int}
           cidr:
             description:
               - Addresses at the other end, of the sources or, for V(egress), the destinations.

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Network namespaces of isolated networks: their names, the devices that lead into them, and entering one."""
+"""Network namespaces of isolated networks: names, the devices that lead into them, entering one, and the connections
+that the kernel tracks in them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ import os
 import re
 import typing as t
 
+from .._command import run
 from .._errors import NotFoundError, NovaliteError
+from .._host import in_threads
 from .._model.instance import Network
 
 DIRECTORY = "/run/netns"
@@ -93,3 +96,27 @@ def _enter(descriptor: int, name: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
     if libc.setns(descriptor, _CLONE_NEWNET):
         raise NovaliteError(f"the network namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}")
+
+
+def forget_flows(changing: t.Collection[tuple[str | None, str]]) -> list[str]:
+    """Delete the tracked connections under floating IPs that are no guest's any more, or another one's, or a guest's
+    only now: flows go on as they began, whatever the rules say. Returns warnings."""
+    jobs = [
+        (where, end, address)
+        for namespace, address in sorted(set(changing), key=str)
+        for where in dict.fromkeys((None, namespace))
+        if where is None or exists(where)
+        for end in ("--orig-dst", "--reply-dst")
+    ]
+
+    def delete(job: tuple[str | None, str, str]) -> str | None:
+        namespace, end, address = job
+        try:
+            with entered(namespace):
+                run(["conntrack", "-D", "-f", "ipv4", end, address], ok=(0, 1))
+        except NovaliteError as error:
+            return str(error)
+        return None
+
+    problems = sorted({problem for problem in in_threads(delete, jobs, workers=4) if problem})
+    return [f"open connections under a changed floating IP could not be cut: {problems[0]}"] if problems else []

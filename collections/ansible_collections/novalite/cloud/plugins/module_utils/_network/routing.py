@@ -16,13 +16,13 @@ import typing as t
 from .._addressing.places import Place, conflict_of_addresses
 from .._command import run
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .._host import in_threads, locked
+from .._host import locked
 from .._host_module import compared
 from .._json import JsonObject
 from .._libvirt import DEFAULT_URI
 from . import additions, links, namespaces, router, rules, sysctl, users
 from .links import Link, ip
-from .namespaces import TRANSIT, entered, transit_name
+from .namespaces import TRANSIT, entered, forget_flows, transit_name
 from .ownership import NO_LEDGER, Mark, Owner
 from .router import Router
 
@@ -369,30 +369,6 @@ def _routes(namespace: str | None, to: str, via: str) -> bool:
 
 def _proxied() -> set[tuple[str, str]]:
     return {(row["dst"], row["dev"]) for row in _rows(["ip", "-j", "neigh", "show", "proxy"]) if "dev" in row}
-
-
-def forget_flows(changing: t.Collection[tuple[str | None, str]]) -> list[str]:
-    """Delete the tracked connections under floating IPs that are no guest's any more, or another one's, or a guest's
-    only now: flows go on as they began, whatever the rules say. Returns warnings."""
-    jobs = [
-        (where, end, address)
-        for namespace, address in sorted(set(changing), key=str)
-        for where in dict.fromkeys((None, namespace))
-        if where is None or namespaces.exists(where)
-        for end in ("--orig-dst", "--reply-dst")
-    ]
-
-    def delete(job: tuple[str | None, str, str]) -> str | None:
-        namespace, end, address = job
-        try:
-            with entered(namespace):
-                run(["conntrack", "-D", "-f", "ipv4", end, address], ok=(0, 1))
-        except NovaliteError as error:
-            return str(error)
-        return None
-
-    problems = sorted({problem for problem in in_threads(delete, jobs, workers=4) if problem})
-    return [f"open connections under a changed floating IP could not be cut: {problems[0]}"] if problems else []
 
 
 def _announce(each: router.Floating, mac: str) -> None:
