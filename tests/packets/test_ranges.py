@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -44,7 +45,9 @@ class Host:
             (nic,) = instance["nics"]
             nic["id"], nic["mac"] = guest.name.removeprefix("guest"), links(guest)["eth0"]["address"]
             instance["security_groups"][0]["rules"] = [t.cast(t.Any, rule) for rule in rules]
-        return plan_by_host(servers, {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
+        return dataclasses.asdict(
+            plan_by_host(servers, {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
+        )
 
     def carry_out(self, *rules: dict[str, t.Any], check_mode: bool = False) -> list[bool]:
         """As the steps of role `spawn` do. Returns for each module whether it changed something."""

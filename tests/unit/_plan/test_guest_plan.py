@@ -31,7 +31,7 @@ def test_hosts_mount_what_the_operator_vouches_for(
 ) -> None:
     image = {**instance(1, "hv1")["image"], "id": "i1", "properties": properties}
     plan = plan_by_host([instance(1, "hv1", image=image, volumes=volumes)], {}, lambda *_: "")["hv1"]
-    assert bool(plan["injections"]) is injected
+    assert bool(plan.injections) is injected
 
 
 def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
@@ -46,7 +46,7 @@ def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
             ],
             {"hv1": {"domain_type": "qemu"}},
             render,
-        )["hv1"]["injections"][0]["partition"]
+        )["hv1"].injections[0]["partition"]
         for properties in ({}, {"os_partition": "0"}, {"os_partition": 2})
     ]
     assert plans == ["inspect", 0, 2]
@@ -54,7 +54,7 @@ def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
 
 def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     server = instance(1, "hv1")
-    assert plan_by_host([server], {}, lambda *_: "")["hv1"]["injections"][0]["network"] is None
+    assert plan_by_host([server], {}, lambda *_: "")["hv1"].injections[0]["network"] is None
     flat = {
         **NETWORK,
         "dhcp": False,
@@ -77,9 +77,9 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     routed["dhcp_server"] = "10.30.0.2"  # the host is the router
 
     def network_of(*nics: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-        injected_network = plan_by_host([t.cast(Instance, {**server, "nics": list(nics)})], {}, lambda *_: "")["hv1"][
-            "injections"
-        ][0]["network"]
+        injected_network = plan_by_host([t.cast(Instance, {**server, "nics": list(nics)})], {}, lambda *_: "")[
+            "hv1"
+        ].injections[0]["network"]
         assert isinstance(injected_network, dict)
         return injected_network["nics"]
 
@@ -124,13 +124,13 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     mounted = {**server["image"], "properties": {"os_host_mount": "yes"}}
     both: t.Any = {**server, "image": mounted, "uuid": "00000000-0000-4000-8000-000000000002"}
     plan = plan_by_host([server, both], {}, lambda *_: "")["hv1"]
-    assert [drive["uuid"] for drive in plan["config_drives"]] == [server["uuid"], both["uuid"]]
-    (injection,) = plan["injections"]
+    assert [drive["uuid"] for drive in plan.config_drives] == [server["uuid"], both["uuid"]]
+    (injection,) = plan.injections
     assert (injection["uuid"], injection["password_hash"]) == (both["uuid"], "$6$s$h")
-    assert injection["files"] == guest_request["files"] and plan["secret"]
+    assert injection["files"] == guest_request["files"] and plan.secret
     del server["guest"]  # it runs, or goes
     kept = plan_by_host([server], {}, lambda *_: "")["hv1"]
-    assert kept["injections"] == kept["config_drives"] == [] and not kept["secret"]
+    assert kept.injections == kept.config_drives == [] and not kept.secret
 
 
 def on_network(number: int, host: str, **changes: t.Any) -> t.Any:
@@ -156,7 +156,7 @@ def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
         render,
         {1: {"hv1": "192.0.2.1", "hv2": "192.0.2.2"}},
     )["hv1"]
-    assert plan["bridges"] == [
+    assert plan.bridges == [
         {
             "name": "br10000",
             "interface": None,
@@ -167,13 +167,13 @@ def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
             "mtu": 1450,
         }
     ]
-    (network,) = plan["dhcp_networks"]
+    (network,) = plan.dhcp_networks
     assert (network["namespace"], network["listen_v6"], network["router_v6"]) == (
         "nova-br10000",
         "fd00:20::a14:1",
         False,
     )
-    assert plan["routers"] == [
+    assert plan.routers == [
         {
             "network": "private",
             "bridge": "br10000",
@@ -184,8 +184,8 @@ def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
             "floating": [],
         }
     ]
-    assert plan["metadata_networks"] == [{"bridge": "br10000", "namespace": "nova-br10000", "network": NETWORK["uuid"]}]
-    (guest,) = plan["guests"]
+    assert plan.metadata_networks == [{"bridge": "br10000", "namespace": "nova-br10000", "network": NETWORK["uuid"]}]
+    (guest,) = plan.guests
     assert (guest["name"], guest["address"], guest["namespace"]) == ("web-1", "10.20.0.3", "nova-br10000")
 
 
@@ -205,7 +205,7 @@ def test_a_plan_knows_what_keeps_a_host_from_the_ssh_server_of_its_guest(
 ) -> None:
     server = instance(1, "hv1", security_groups=[{"id": 9, "name": "shop", "rules": rules}])
     server["nics"][0]["dhcp_server"] = "10.20.0.1"
-    (guest,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
+    (guest,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].guests
     assert (guest["hindrance"] is None) is reached
     if not reached:
         assert "no rule lets it in (groups of web-1: shop), for its compute host at 10.20.0.1" in guest["hindrance"]
@@ -214,15 +214,15 @@ def test_a_plan_knows_what_keeps_a_host_from_the_ssh_server_of_its_guest(
 def test_nobody_is_called_unreachable_where_the_host_has_no_address_of_its_own() -> None:
     server = instance(1, "hv1", security_groups=[])
     server["nics"][0]["dhcp_server"] = None
-    (guest,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
+    (guest,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].guests
     assert guest["hindrance"] is None
 
 
 def test_a_host_routes_only_where_there_is_something_to_route() -> None:
     server = instance(1, "hv1")
-    assert plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"] == []
+    assert plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].routers == []
     server["nics"][0]["floating_ips"] = [{"address": "203.0.113.9", "interface": "eth0"}]
-    (router,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"]
+    (router,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].routers
     assert router["floating"] == [{"fixed": "10.20.0.3", "floating": "203.0.113.9", "interface": "eth0"}]
     assert router["snat"] is False
 
@@ -236,7 +236,7 @@ def test_the_flavor_says_what_disks_there_are() -> None:
         "extra_specs": {"novalite:disk_backend": "raw", "novalite:preallocation": "space"},
     }
     members = [instance(1, "hv1"), instance(2, "hv1", flavor=flavor)]
-    small, large = plan_by_host(members, {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["disks"]
+    small, large = plan_by_host(members, {"hv1": {"domain_type": "qemu"}}, render)["hv1"].disks
     assert small | {"backend": "qcow2", "preallocation": "none", "ephemeral_gb": 0, "swap_mb": 0} == small
     assert (
         large | {"virtual_size_gb": 4, "backend": "raw", "preallocation": "space", "ephemeral_gb": 10, "swap_mb": 512}
@@ -248,6 +248,6 @@ def test_an_image_may_be_as_large_as_the_largest_flavor() -> None:
     def limit(*sizes: int) -> t.Any:
         flavors = [{**instance(1, "hv1")["flavor"], "root_gb": size} for size in sizes]
         members = [instance(number, "hv1", flavor=flavor) for number, flavor in enumerate(flavors)]
-        return plan_by_host(members, {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["images"][0]["max_virtual_size"]
+        return plan_by_host(members, {"hv1": {"domain_type": "qemu"}}, render)["hv1"].images[0]["max_virtual_size"]
 
     assert [limit(1), limit(1, 3, 2), limit(1, 0, 2), limit(0)] == [1 << 30, 3 << 30, 0, 0]

@@ -81,8 +81,8 @@ def test_each_host_gets_its_own_instances_in_one_plan() -> None:
         {"hv1": {"domain_type": "qemu"}, "hv2": {"domain_type": "kvm"}},
         render,
     )
-    assert {host: plan["names"] for host, plan in plans.items()} == {"hv1": ["web-1", "web-3"], "hv2": ["web-2"]}
-    assert plans["hv2"]["domains"] == [
+    assert {host: plan.names for host, plan in plans.items()} == {"hv1": ["web-1", "web-3"], "hv2": ["web-2"]}
+    assert plans["hv2"].domains == [
         {
             "uuid": "00000000-0000-4000-8000-000000000002",
             "name": "instance-00000002",
@@ -93,7 +93,7 @@ def test_each_host_gets_its_own_instances_in_one_plan() -> None:
 
 def test_what_instances_share_is_named_once() -> None:
     plan = plan_by_host([instance(1, "hv1"), instance(2, "hv1")], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
-    assert plan["bridges"] == [
+    assert plan.bridges == [
         {
             "name": "br100",
             "interface": "eth1",
@@ -104,9 +104,9 @@ def test_what_instances_share_is_named_once() -> None:
             "mtu": None,
         }
     ]
-    assert [image["checksum"] for image in plan["images"]] == ["sha256:aa", "sha256:bb"]
-    assert [group["id"] for group in plan["security_groups"]] == [3]
-    (network,) = plan["dhcp_networks"]
+    assert [image["checksum"] for image in plan.images] == ["sha256:aa", "sha256:bb"]
+    assert [group["id"] for group in plan.security_groups] == [3]
+    (network,) = plan.dhcp_networks
     assert network["gateway"] == network["listen"] == "10.20.0.1"
     assert [host["ip"] for host in network["hosts"]] == ["10.20.0.3", "10.20.0.4"]
 
@@ -124,7 +124,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
         }
     )
     plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
-    assert plan["firewall_instances"] == [
+    assert plan.firewall_instances == [
         {
             "id": 1,
             "uuid": server["uuid"],
@@ -138,7 +138,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
             "security_groups": [3],
         }
     ]
-    assert plan["filters"] == [
+    assert plan.filters == [
         {
             "name": "nova-instance-instance-00000001",
             "uuid": server["uuid"],
@@ -146,8 +146,8 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
             "allowed_pairs": [],
         }
     ]
-    assert [network["bridge"] for network in plan["dhcp_networks"]] == ["br100"]
-    assert plan["bridges"][1]["addresses"] == []
+    assert [network["bridge"] for network in plan.dhcp_networks] == ["br100"]
+    assert plan.bridges[1]["addresses"] == []
 
 
 def test_nobody_judges_an_interface_whose_port_security_is_off() -> None:
@@ -160,10 +160,10 @@ def test_nobody_judges_an_interface_whose_port_security_is_off() -> None:
         antispoof: plan_by_host([server], {"hv1": {"domain_type": "qemu", "antispoof": antispoof}}, render)["hv1"]
         for antispoof in ("nwfilter", "chains")
     }
-    (rules,) = plans["nwfilter"]["firewall_instances"]
+    (rules,) = plans["nwfilter"].firewall_instances
     assert rules["addresses"] == ["10.20.0.3", "fe80::f816:3eff:fe00:1"]
     assert (rules["devices"], rules["open_devices"], rules["allowed_pairs"]) == (["tapvif-1"], ["tapvif-b"], [])
-    assert plans["nwfilter"]["filters"] == [
+    assert plans["nwfilter"].filters == [
         {
             "name": "nova-instance-instance-00000001",
             "uuid": server["uuid"],
@@ -172,7 +172,7 @@ def test_nobody_judges_an_interface_whose_port_security_is_off() -> None:
             "beside": ["nova-open"],
         }
     ]
-    (rules,) = plans["chains"]["firewall_instances"]
+    (rules,) = plans["chains"].firewall_instances
     assert rules["ports"][1] == {"device": "tapvif-b", "mac": "fa:16:3e:00:01:01", "port_security": False}
 
 
@@ -180,10 +180,10 @@ def test_a_network_that_is_open_to_itself_is_told_to_the_firewall() -> None:
     server = instance(1, "hv1")
     assert (
         "open_networks"
-        not in plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["firewall_instances"][0]
+        not in plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].firewall_instances[0]
     )
     server["nics"][0]["network"] = {**NETWORK, "allow_project_net_traffic": True, "cidr_v6": "fd00::/64"}
-    (rules,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["firewall_instances"]
+    (rules,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].firewall_instances
     assert rules["open_networks"] == [
         {"bridge": "br100", "cidr": cidr} for cidr in ("10.20.0.0/24", "fd00::/64", "fe80::/64")
     ]
@@ -201,8 +201,8 @@ def servers_of(*nics: dict[str, t.Any]) -> tuple[list[str], list[str]]:
         for number, nic in enumerate(nics, 1)
     ]
     plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
-    (rules,) = plan["firewall_instances"]
-    for bridge in plan["bridges"]:
+    (rules,) = plan.firewall_instances
+    for bridge in plan.bridges:
         known = [text.partition("/")[0] for text in bridge["addresses"]]
         assert not rules["ra_servers"] or len(nics) > 1 or set(rules["ra_servers"]) <= set(known)
     return rules["dhcp_servers"], rules["ra_servers"]
@@ -224,12 +224,12 @@ def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> No
     nic["allowed_address_pairs"] = [{"ip_address": "10.20.0.99", "mac_address": None}]
     nic["network"] = {**NETWORK, "id": 65537, "bridge": "br10000", "isolated": True}
     plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
-    (rules,) = plan["firewall_instances"]
+    (rules,) = plan.firewall_instances
     assert rules["addresses"] == []
     assert rules["scoped"] == [{"bridge": "br10000", "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1"]}]
     assert rules["allowed_pairs"] == [{"bridge": "br10000", "cidr": "10.20.0.99"}]
-    assert plan["filters"][0]["allowed_pairs"] == [{"mac": "fa:16:3e:00:00:01", "cidr": "10.20.0.99"}]
-    assert plan["firewall_zones"] == [{"bridge": "br10000", "zone": 2}]
+    assert plan.filters[0]["allowed_pairs"] == [{"mac": "fa:16:3e:00:00:01", "cidr": "10.20.0.99"}]
+    assert plan.firewall_zones == [{"bridge": "br10000", "zone": 2}]
 
 
 def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None:
@@ -237,10 +237,10 @@ def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None
     pairs = ["10.9.0.0/29", "10.20.0.0/30", "10.20.0.1/32", "10.20.0.255", "10.0.0.0/8"]
     server["nics"][0]["allowed_address_pairs"] = [{"ip_address": pair, "mac_address": None} for pair in pairs]
     plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
-    judged = [pair["cidr"] for pair in plan["firewall_instances"][0]["allowed_pairs"]]
+    judged = [pair["cidr"] for pair in plan.firewall_instances[0]["allowed_pairs"]]
     # without the network's own address, this host's and the broadcast address; what is too large allows nothing
     assert judged == ["10.9.0.0/29", "10.20.0.2", "10.20.0.3"]
-    assert [pair["cidr"] for pair in plan["filters"][0]["allowed_pairs"]] == judged
+    assert [pair["cidr"] for pair in plan.filters[0]["allowed_pairs"]] == judged
 
 
 def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() -> None:
@@ -257,8 +257,8 @@ def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() 
         }
     )
     plan = plan_by_host([server], {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
-    assert plan["filters"] == []
-    assert plan["firewall_instances"][0]["ports"] == [
+    assert plan.filters == []
+    assert plan.firewall_instances[0]["ports"] == [
         {"device": "tap0c0f9e5e-7d", "mac": "fa:16:3e:00:00:01", "addresses": ["10.20.0.3"], "allowed_pairs": []},
         {
             "device": "tap1c",

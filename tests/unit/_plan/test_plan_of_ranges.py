@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import netaddr
@@ -56,7 +57,7 @@ def server(number: int, place: int, all_ranges: Ranges, **network: t.Any) -> Ins
 
 
 def plan_of(servers: t.Iterable[Instance]) -> dict[str, t.Any]:
-    return plan_by_host(servers, {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    return dataclasses.asdict(plan_by_host(servers, {"hv1": {"domain_type": "qemu"}}, render)["hv1"])
 
 
 @given(

@@ -211,17 +211,17 @@ def tell(image: pathlib.Path, guest: HostileGuest, properties: dict[str, str]) -
     instance["guest"] = {"files": request.file_records}
     plan = plan_by_host([instance], {}, lambda *_: "")["hv1"]
     pushed = Image(checksum, str(image), disk_format="raw", staged=str(image))
-    result: dict[str, t.Any] = {"refusal": None, "injections": len(plan["injections"])}
+    result: dict[str, t.Any] = {"refusal": None, "injections": len(plan.injections)}
     _renounce(CAP_SYS_ADMIN, CAP_MKNOD)
     try:
         ensure_images([pushed], STATE, rules=Rules(pushed=True))
         disk = create_disks([Disk(instance["uuid"], checksum)], STATE)["disks"][0]["path"]
         before = pathlib.Path(disk).read_bytes()
         requests = [
-            Request(injection["uuid"], tuple(injection["keys"]), injection["user"]) for injection in plan["injections"]
+            Request(injection["uuid"], tuple(injection["keys"]), injection["user"]) for injection in plan.injections
         ]
         result["injected"] = inject_all(requests, STATE, "fuse")["changed"]
-        (drive,) = plan["config_drives"]
+        (drive,) = plan.config_drives
         contents = {path: base64.b64decode(text) for path, text in drive["files"].items()}
         config_drive = ConfigDrive(drive["uuid"], drive["format"], contents)
         (written,) = write_config_drives([config_drive], STATE)["config_drives"]

@@ -1,10 +1,11 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plan of a set of instances for each compute host: the arguments of every host module, as data.
+"""Plan of each compute host: the arguments of every host module, as data.
 
 Computed once, on the controller, so that a playbook only hands a key of the plan to the module of the same name and
-no decision is left to Jinja. The same plan serves building and taking away.
+no decision is left to Jinja. What a host gets is `HostPlan`; what each part of it is made of stands here, and who
+knows the rest completes it (_ledger/compute/plans.py). It is rendered once, for the playbooks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .._guest.config_drive import config_drive
 from .._guest.network_data import interfaces_of
 from .._json import JsonMapping, JsonObject
 from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic, addresses_of, is_secured, serves_dhcp
-from . import networks
+from . import networks, targets
 
 Plan = JsonObject
 Renderer = t.Callable[[Instance, JsonMapping], str]
@@ -38,7 +39,7 @@ def plan_by_host(
     facts: t.Mapping[str, JsonMapping],
     render: Renderer,
     tunnels: networks.TunnelMap | None = None,
-) -> dict[str, Plan]:
+) -> dict[str, ServersPlan]:
     """`{host: plan}` for `instances`, all of which have a host.
 
     `facts` maps a host to its compute_host facts, `render(instance, facts of its host)` makes the domain XML,
@@ -48,14 +49,15 @@ def plan_by_host(
     for instance in instances:
         by_host.setdefault(str(instance["host"]), []).append(instance)
     return {
-        host: host_plan(members, facts.get(host, {}), render, tunnels or {}).rendered()
+        host: servers_plan(members, facts.get(host, {}), render, tunnels or {})
         for host, members in sorted(by_host.items())
     }
 
 
 @dataclasses.dataclass(frozen=True)
-class HostPlan:
-    """The plan of one host: each list is what the host module of that name takes."""
+class ServersPlan:
+    """What one host does for some of its instances, to build, keep or remove them: each list is what the host module of
+    that name takes."""
 
     names: list[str]
     uuids: list[str]
@@ -78,23 +80,66 @@ class HostPlan:
     # of the instances' volumes: what has to be made for them, and what goes with them (server_volumes.py)
     volumes: list[Plan] = dataclasses.field(default_factory=list)
     volumes_gone: list[Plan] = dataclasses.field(default_factory=list)
+    # what goes with the last instance of the host that used it, and the floating IPs that go from networks which stay
+    last_bridges: list[Plan] = dataclasses.field(default_factory=list)
+    last_routers: list[Plan] = dataclasses.field(default_factory=list)
+    last_metadata_networks: list[Plan] = dataclasses.field(default_factory=list)
+    staying_routers: list[Plan] = dataclasses.field(default_factory=list)
+    room: JsonObject | None = None  # that the ledger counts on, where the host was not asked what it offers
 
-    def rendered(self) -> Plan:
-        """Render the plan for playbooks."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+@dataclasses.dataclass(frozen=True)
+class NetworksPlan:
+    """What the networks of one host need beside that of its instances."""
+
+    bridges: list[Plan] = dataclasses.field(default_factory=list)
+    dhcp_networks: list[Plan] = dataclasses.field(default_factory=list)
+    routers: list[Plan] | None = None  # None: they stay as they are
 
 
-def host_plan(
+@dataclasses.dataclass(frozen=True)
+class GroupsPlan:
+    """The security groups that rules of one host name, with the members that they gain and lose."""
+
+    security_groups: list[Plan]
+
+
+@dataclasses.dataclass(frozen=True)
+class HostPlan:
+    """All that one host gets; a part that is None gives it nothing to do. A play carries each part out (targets.py)."""
+
+    ledger: str  # UUID that the host's modules mark their work with
+    state_dir: str
+    build: ServersPlan | None = None
+    keep: ServersPlan | None = None
+    remove: ServersPlan | None = None
+    vacate: ServersPlan | None = None  # disks of instances that leave for good, on the other host of their moves
+    peers: NetworksPlan | None = None  # where VXLAN tunnels lead, and which names are known here
+    network: NetworksPlan | None = None  # of the host's networks, by the ledger alone
+    groups: GroupsPlan | None = None
+
+    def rendered(self) -> dict[str, Plan]:
+        """`{part: plan}` for playbooks; each has `ledger`, and those with disks `state_dir`."""
+        parts = {name: getattr(self, name) for name in targets.PARTS}
+        return {name: self._rendered(part) for name, part in parts.items() if part is not None}
+
+    def _rendered(self, part: ServersPlan | NetworksPlan | GroupsPlan) -> Plan:
+        values = ((field.name, getattr(part, field.name)) for field in dataclasses.fields(part))
+        place = {"state_dir": self.state_dir} if isinstance(part, ServersPlan) else {}
+        return {**{name: value for name, value in values if value is not None}, "ledger": self.ledger, **place}
+
+
+def servers_plan(
     instances: t.Sequence[Instance], facts: JsonMapping, render: Renderer, tunnels: networks.TunnelMap
-) -> HostPlan:
-    """Return the plan of one host.
+) -> ServersPlan:
+    """Return the plan of one host's instances.
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
     One that is to be rescued has `rescue`, and the image of the rescue in the place of its own one.
     """
     own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
     firewall = firewall_plan(instances, facts)
-    return HostPlan(
+    return ServersPlan(
         names=[instance["name"] for instance in instances],
         uuids=[instance["uuid"] for instance in instances],
         bridges=networks.bridges(instances, tunnels, facts.get("shared_routes") or ()),
@@ -129,7 +174,7 @@ def host_plan(
 
 
 def firewall_plan(instances: t.Sequence[Instance], facts: JsonMapping) -> Plan:
-    """The part of host_plan() that the module `firewall` takes: its options by name."""
+    """The part of servers_plan() that the module `firewall` takes: its options by name."""
     own_chains = facts.get("antispoof") == "chains"
     return {
         "instances": [_firewall_instance(instance, own_chains) for instance in instances],

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
@@ -13,10 +14,11 @@ from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import GuestRecord, Instance, name_on_network, serves_dhcp
-from ..._plan.host_plan import Plan, plan_by_host
+from ..._plan.host_plan import GroupsPlan, HostPlan, NetworksPlan, Plan, ServersPlan, plan_by_host
 from ..._plan.networks import TunnelMap, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
+from ..placement.fresh_facts import rooms
 from ..queries import group_members, host_networks
 from ..queries.adopted import not_adopted
 from ..volumes import server_volumes
@@ -25,13 +27,19 @@ from .slices import Slicer
 
 NAMED_HOSTS = 16
 Instances = t.Sequence[Instance]
+OfHosts = dict[str, ServersPlan]  # by the hosts' names
 
 
-class HostPlans(t.NamedTuple):
-    """Plans of hosts, by their names and "build", "keep", "remove", "vacate", "peers", "network"."""
+@dataclasses.dataclass(frozen=True)
+class HostPlans:
+    """Plans of hosts, by their names."""
 
-    hosts: dict[str, dict[str, Plan]]
+    hosts: t.Mapping[str, HostPlan]
     secret: bool  # whether something in them may be known to the guests only: then nobody is shown them
+
+    def rendered(self) -> dict[str, dict[str, Plan]]:
+        """`{host: {part: plan}}`, see HostPlan."""
+        return {name: plan.rendered() for name, plan in self.hosts.items()}
 
 
 def plan_hosts(
@@ -44,17 +52,17 @@ def plan_hosts(
     compute_hosts: t.Sequence[JsonMapping] = (),
     network_hosts: t.Sequence[str] = (),
     moving: bool = False,
+    count_room: bool = False,
 ) -> HostPlans:
     """The plans for these instances; reads the ledger only. One that was adopted is in none: what it stands on is not
     novalite's.
 
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
-    be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
-    networks: where their VXLAN tunnels lead, and which names their DHCP servers know; `network` for the hosts named in
-    `network_hosts`: what their networks need according to the ledger. Every plan has `ledger`, what the host's modules
-    mark their work with, and each with disks `state_dir`, where the host keeps its files (of one that the ledger does
-    not know, as the caller says). `compute_hosts` are facts that the ledger may not have yet. Those that leave because
-    they are `moving` keep what they have on the other host.
+    be taken away. An instance without a host is in no plan: nothing of it is on any. The part `peers` is for other
+    hosts of the networks, `network` for those named in `network_hosts`. `state_dir` is where a host that the ledger
+    does not know keeps its files. `compute_hosts` are facts that the ledger may not have yet. Those that leave because
+    they are `moving` keep what they have on the other host. With `count_room`, a host that builds and is not among
+    `compute_hosts` is told the room that the ledger counts on: it checks that before it builds.
 
     What only the guests may know is read here, for those to be built, and is in no other result. Raises NovaliteError
     for a VXLAN network with a host that has no tunnel address.
@@ -80,38 +88,48 @@ def plan_hosts(
     tunnels = {key: {host: endpoints.get(host) for host in hosts} for key, hosts in after.items()}
     if servers_by_kind["build"]:
         _check_endpoints(connection, tunnels)
-    hosts: dict[str, dict[str, Plan]] = {}
-    for kind, placed in servers_by_kind.items():
-        for host, plan in plan_by_host(
-            placed,
-            facts,
-            lambda server, of_host: render(
-                guest_of(server, of_host, state_dir=of_host.get("state_dir", state_dir), ledger=ledger)
-            ),
-            tunnels,
-        ).items():
-            hosts.setdefault(host, {})[kind] = plan
-    floating = host_networks.floating(connection, hosts) if hosts else {}
-    for host, plans in hosts.items():
-        for kind, plan in plans.items():
-            _complete(connection, host, plan, servers_by_kind[kind], floating)
-            server_volumes.complete(connection, plan, kind, moving=moving)
-    for host, plan in _other_ends(moved, facts).items():
-        hosts.setdefault(host, {})["vacate"] = plan
-    peers = _peers(connection, servers_by_kind, before, after, tunnels)
-    for host, servers in _name_guests(connection, servers_by_kind, hosts).items():
-        peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
-    for host, plan in peers.items():
-        hosts.setdefault(host, {})["peers"] = plan
-    for host, plan in _networks(connection, network_hosts, here, spans, endpoints).items():
-        hosts.setdefault(host, {})["network"] = plan
-    group_members.complete(connection, hosts, servers_by_kind)
-    _keep_records(connection, hosts)
-    for host, of_host in hosts.items():
-        for plan in of_host.values():
-            plan["ledger"] = ledger
-            if "disks" in plan:
-                plan["state_dir"] = facts.get(host, {}).get("state_dir", state_dir)
+
+    def domain_xml(server: Instance, of_host: JsonMapping) -> str:
+        return render(guest_of(server, of_host, state_dir=of_host.get("state_dir", state_dir), ledger=ledger))
+
+    plans = {kind: plan_by_host(placed, facts, domain_xml, tunnels) for kind, placed in servers_by_kind.items()}
+    floating = host_networks.floating(connection, set().union(*plans.values())) if any(plans.values()) else {}
+    plans = {
+        kind: {
+            host: _with_last_users(connection, host, plan, servers_by_kind[kind], floating)
+            for host, plan in of_hosts.items()
+        }
+        for kind, of_hosts in plans.items()
+    }
+    names, dhcp_of_others = _guest_names(connection, servers_by_kind)
+    plans["build"] = {
+        host: server_volumes.to_build(connection, _with_names(plan, host, names))
+        for host, plan in _with_records(connection, plans["build"]).items()
+    }
+    if count_room:
+        plans["build"] = _with_rooms(connection, plans["build"], {str(of_host["name"]) for of_host in compute_hosts})
+    if not moving:
+        plans["remove"] = {host: server_volumes.to_remove(connection, plan) for host, plan in plans["remove"].items()}
+    plans, groups = group_members.complete(connection, plans, servers_by_kind)
+    bridges_of_peers = _bridges_of_peers(connection, servers_by_kind, before, after, tunnels)
+    parts: dict[str, t.Mapping[str, ServersPlan | NetworksPlan | GroupsPlan]] = {
+        **plans,
+        "vacate": plan_by_host(moved, facts, lambda _server, _of_host: ""),
+        "peers": {
+            host: NetworksPlan(bridges_of_peers.get(host, []), dhcp_of_others.get(host, []))
+            for host in dict.fromkeys((*bridges_of_peers, *dhcp_of_others))
+        },
+        "network": _networks(connection, network_hosts, here, spans, endpoints),
+        "groups": groups,
+    }
+    hosts = {
+        host: HostPlan(
+            ledger=ledger,
+            state_dir=facts.get(host, {}).get("state_dir", state_dir),
+            **{name: of_hosts[host] for name, of_hosts in parts.items() if host in of_hosts},  # type: ignore[arg-type]
+        )
+        for host in dict.fromkeys(host for of_hosts in parts.values() for host in of_hosts)
+    }
     return HostPlans(hosts, any(map(_is_secret, guest_records.values())))
 
 
@@ -128,18 +146,29 @@ def _facts(
     return facts
 
 
-def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> None:
-    """Add to the disks that are built what their host keeps of the ledger about their instances."""
+def _with_records(connection: sa.Connection, plans: OfHosts) -> OfHosts:
+    """Return the plans with what each host keeps of the ledger about the instances whose disks it builds."""
     slicer = Slicer(connection)
-    for host, plans in hosts.items():
-        if "build" in plans:
-            texts = slicer.of_instances(plans["build"]["uuids"], host)
-            for disk in plans["build"]["disks"]:
-                disk["record"] = texts.get(disk["uuid"])
+    return {host: _with_records_of(slicer.of_instances(plan.uuids, host), plan) for host, plan in plans.items()}
+
+
+def _with_records_of(texts: t.Mapping[str, str], plan: ServersPlan) -> ServersPlan:
+    disks = [{**disk, "record": texts.get(disk["uuid"])} for disk in plan.disks]
+    return dataclasses.replace(plan, disks=disks)
+
+
+def _with_rooms(connection: sa.Connection, plans: OfHosts, looked_at: t.Collection[str]) -> OfHosts:
+    """Return the plans with the room that the ledger counts on, on hosts that were not asked what they offer."""
+    of_hosts = rooms(connection, {host: plan.uuids for host, plan in plans.items() if host not in looked_at})
+    return {
+        host: dataclasses.replace(plan, room=of_hosts[host]) if host in of_hosts else plan
+        for host, plan in plans.items()
+    }
 
 
 def _at_other_ends(connection: sa.Connection, leaving: Instances) -> list[Instance]:
-    """The instances that leave for good, on the other hosts of their moves."""
+    """The instances that leave for good, on the other hosts of their moves: disks there, kept for a revert. Networks
+    are none of it: the host was taken out of them when the move was done."""
     placed = {server["uuid"]: server for server in leaving if server["host"]}
     others: list[Instance] = []
     for uuid, move in (migrations.open_moves(connection, placed) if placed else {}).items():
@@ -147,15 +176,6 @@ def _at_other_ends(connection: sa.Connection, leaving: Instances) -> list[Instan
         if host is not None:
             others.append({**placed[uuid], "host": host, "nics": []})
     return others
-
-
-def _other_ends(instances: Instances, facts: t.Mapping[str, JsonMapping]) -> dict[str, Plan]:
-    """Return plans for those hosts: disks there, kept for a revert. Networks are none of it: the host was taken out of
-    them when the move was done."""
-    return {
-        host: {**plan, "last_bridges": [], "last_routers": [], "last_metadata_networks": [], "staying_routers": []}
-        for host, plan in plan_by_host(instances, facts, lambda _server, _of_host: "").items()
-    }
 
 
 def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, GuestRecord]:
@@ -211,31 +231,34 @@ def _check_endpoints(connection: sa.Connection, tunnels: TunnelMap) -> None:
             )
 
 
-def _complete(
-    connection: sa.Connection, host: str, plan: Plan, instances: Instances, floating: host_networks.Floating
-) -> None:
-    """Add what depends on the host's other instances: what goes with the last one that used it (also when that one's
-    build failed), the floating IPs that go from networks which stay, and those of the others."""
+def _with_last_users(
+    connection: sa.Connection, host: str, plan: ServersPlan, instances: Instances, floating: host_networks.Floating
+) -> ServersPlan:
+    """Return the plan with what depends on the host's other instances: what goes with the last one that used it (also
+    when that one's build failed), the floating IPs that go from networks which stay, and those of the others."""
     here = [server for server in instances if server["host"] == host]
-    staying = _networks_in_use(connection, host, plan["uuids"])
+    staying = _networks_in_use(connection, host, plan.uuids)
     networks = {nic["network"]["id"]: (nic["network"], nic["dhcp_server"]) for server in here for nic in server["nics"]}
     kept = {of_network["bridge"] for key, (of_network, _address) in networks.items() if key in staying}
-    plan["last_bridges"] = [server for server in plan["bridges"] if server["name"] not in kept]
-    plan["last_routers"] = [record for record in plan["routers"] if record["bridge"] not in kept]
-    plan["last_metadata_networks"] = [record for record in plan["metadata_networks"] if record["bridge"] not in kept]
-    own = {record["bridge"]: record["floating"] for record in plan["routers"]}
-    uuids = set(plan["uuids"])
+    own = {record["bridge"]: record["floating"] for record in plan.routers}
+    uuids = set(plan.uuids)
     others = {key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks}
-    plan["staying_routers"] = [
-        router(of_network, address, own[of_network["bridge"]])
-        for key, (of_network, address) in networks.items()
-        if key in staying and own.get(of_network["bridge"])
-    ]
-    plan["routers"] = [
-        router(of_network, address, [*own.get(of_network["bridge"], ()), *others[key]])
-        for key, (of_network, address) in sorted(networks.items())
-        if of_network["bridge"] in own or others[key]
-    ]
+    return dataclasses.replace(
+        plan,
+        last_bridges=[record for record in plan.bridges if record["name"] not in kept],
+        last_routers=[record for record in plan.routers if record["bridge"] not in kept],
+        last_metadata_networks=[record for record in plan.metadata_networks if record["bridge"] not in kept],
+        staying_routers=[
+            router(of_network, address, own[of_network["bridge"]])
+            for key, (of_network, address) in networks.items()
+            if key in staying and own.get(of_network["bridge"])
+        ],
+        routers=[
+            router(of_network, address, [*own.get(of_network["bridge"], ()), *others[key]])
+            for key, (of_network, address) in sorted(networks.items())
+            if of_network["bridge"] in own or others[key]
+        ],
+    )
 
 
 _STAYING = instance.c.task_state.is_distinct_from("deleting")
@@ -250,13 +273,13 @@ def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection
     return {key for key, hosts in hosts_by_network.items() if hosts[host] - gone}
 
 
-def _peers(
+def _bridges_of_peers(
     connection: sa.Connection,
     servers_by_kind: t.Mapping[str, Instances],
     before: t.Mapping[int, set[str]],
     after: t.Mapping[int, set[str]],
     tunnels: TunnelMap,
-) -> dict[str, Plan]:
+) -> dict[str, list[Plan]]:
     """The bridges of hosts that have nothing to build on a VXLAN network whose set of hosts changes."""
     building = {(nic["network"]["id"], server["host"]) for server in servers_by_kind["build"] for nic in server["nics"]}
     # an attempt that failed may have left its host in the others' lists
@@ -270,17 +293,26 @@ def _peers(
         for host in before[key] & after[key]
         if (key, host) not in building
     }
-    return {
-        host: {"bridges": bridges, "dhcp_networks": []}
-        for host, bridges in _bridges(connection, network_host_pairs, tunnels).items()
-    }
+    return _bridges(connection, network_host_pairs, tunnels)
 
 
-def _name_guests(
-    connection: sa.Connection, servers_by_kind: t.Mapping[str, Instances], hosts: t.Mapping[str, t.Mapping[str, Plan]]
-) -> dict[str, list[Plan]]:
-    """Put the names of guests on other hosts into the plans, since guests ask the server of their own host; and
-    return for each host that has nothing to build there, but guests of such a network, the servers that are to know.
+_Names = dict[tuple[str, str], list[Plan]]  # (bridge, host) -> the names of guests on the other hosts of the network
+
+
+def _with_names(plan: ServersPlan, host: str, names: _Names) -> ServersPlan:
+    """Return a host's plan whose DHCP servers know the guests on other hosts: guests ask the server of their own."""
+    dhcp_networks = [
+        {**server, "names": names[server["bridge"], host]} if (server["bridge"], host) in names else server
+        for server in plan.dhcp_networks
+    ]
+    return dataclasses.replace(plan, dhcp_networks=dhcp_networks)
+
+
+def _guest_names(
+    connection: sa.Connection, servers_by_kind: t.Mapping[str, Instances]
+) -> tuple[_Names, dict[str, list[Plan]]]:
+    """Return the names that the servers of hosts that build are to know, and for each host that has nothing to build
+    there, but guests of such a network, the servers that are to know new names.
 
     A network of more than NAMED_HOSTS hosts does without: each launch would have to call at all of them.
     """
@@ -296,14 +328,13 @@ def _name_guests(
     most = NAMED_HOSTS + len(gone)
     changing = {key: row for key, row in changing.items() if not host_networks.is_wide(connection, key, most)}
     if not changing:
-        return {}
+        return {}, {}
     known = host_networks.guests(connection, changing)
     now: dict[int, dict[str, list[Plan]]] = {key: {} for key in changing}
     for key, of_hosts in known.items():
         for host, entries in of_hosts.items():
-            names = [name for uuid, name in entries if uuid not in gone]
-            if names:
-                now[key][host] = names
+            if staying := [name for uuid, name in entries if uuid not in gone]:
+                now[key][host] = staying
     # not from the ledger: in check mode it does not know yet where they go
     building: set[tuple[int, str]] = set()
     for record in servers_by_kind["build"]:
@@ -315,10 +346,12 @@ def _name_guests(
                 now[key].setdefault(host, []).append(name)
                 building.add((key, host))
     named = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
-    for key, host in building & {(key, host) for key, of_hosts in named.items() for host in of_hosts}:
-        for server in hosts[host]["build"]["dhcp_networks"]:
-            if server["bridge"] == changing[key]["bridge"]:
-                server["names"] = _elsewhere(named[key], host)
+    names = {
+        (changing[key]["bridge"], host): _elsewhere(of_hosts, host)
+        for key, of_hosts in named.items()
+        for host in of_hosts
+        if (key, host) in building
+    }
     waiting = [(key, host) for key, of_hosts in named.items() for host in of_hosts if (key, host) not in building]
     networks = host_networks.networks_on(connection, waiting)
     dhcp_servers: dict[str, list[Plan]] = {}
@@ -327,7 +360,7 @@ def _name_guests(
             continue
         server = {**dhcp(*networks[key, host]), "names": _elsewhere(named[key], host)}
         dhcp_servers.setdefault(host, []).append(server)
-    return dhcp_servers
+    return names, dhcp_servers
 
 
 def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
@@ -352,7 +385,7 @@ def _networks(
     here: host_networks.Members,
     spans: host_networks.Members,
     endpoints: t.Mapping[str, str | None],
-) -> dict[str, Plan]:
+) -> dict[str, NetworksPlan]:
     """Return the plans of these hosts' networks, by the ledger alone: of those that are `here`, of which `spans` are
     VXLANs with all their hosts."""
     if not hosts:
@@ -365,9 +398,9 @@ def _networks(
     tenant = sa.select(network.c.id).where(network.c.id.in_(sorted(here)), network.c.tenant.is_(True))
     of_projects = set(connection.execute(tenant).scalars())
     return {
-        host: {
-            "bridges": bridges.get(host, []),
-            "routers": [
+        host: NetworksPlan(
+            bridges=bridges.get(host, []),
+            routers=[
                 router(
                     networks[key, host].network,
                     networks[key, host].address,
@@ -377,11 +410,11 @@ def _networks(
                 if host in here[key]
             ],
             # of networks that may have got a subnet, or lost one; the guests that are known there stay
-            "dhcp_networks": [
+            dhcp_networks=[
                 dhcp(*networks[key, host])
                 for key in sorted(here.keys() & of_projects)
                 if host in here[key] and serves_dhcp(networks[key, host].network)
             ],
-        }
+        )
         for host in hosts
     }

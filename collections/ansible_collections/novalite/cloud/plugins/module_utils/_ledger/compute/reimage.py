@@ -103,7 +103,7 @@ def plans(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[
         chosen = rebuilds.rescue_images(connection, [server["uuid"] for server in instances])
         existing = [_rescued(server, chosen[server["uuid"]]) for server in instances]
     built = instances if kind == "build" else ()
-    made = plan_hosts(connection, params["state_dir"], instances=built, existing=existing).hosts
+    made = plan_hosts(connection, params["state_dir"], instances=built, existing=existing).rendered()
     hosts = {host: {**of_host[kind], "starts": True} for host, of_host in made.items() if kind in of_host}
     running = rebuilds.running_after(connection, [server["uuid"] for server in instances])
     stopped = {server["name"] for server in instances if server["uuid"] not in running}

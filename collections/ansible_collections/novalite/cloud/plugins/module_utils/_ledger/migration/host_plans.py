@@ -51,7 +51,7 @@ def plans(
         leaving=_addressed(connection, gone),
         compute_hosts=params.get("compute_hosts") or (),
         moving=True,
-    ).hosts
+    ).rendered()
     c = compute_host.c
     rows = {row.name: row for row in connection.execute(sa.select(c.name, c.facts, c.state_dir))}
     # where each host is reached from other hosts: what goes over the wire there is encrypted
@@ -108,7 +108,9 @@ def unused(
         # a plan has the address of its host, which was given back just now: it is taken for the plan alone
         with connection.begin_nested() as rehearsal:
             leaving = _addressed(connection, there)
-            plans_by_host = plan_hosts(connection, state_dir, leaving=leaving, moving=True).hosts if leaving else {}
+            plans_by_host = (
+                plan_hosts(connection, state_dir, leaving=leaving, moving=True).rendered() if leaving else {}
+            )
             rehearsal.rollback()
         for host, plan in plans_by_host.items():
             if "remove" in plan:

@@ -70,7 +70,7 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     obstacles = _obstacles(connection, params, [server for server in at_rest if server["adopted"] is None])
     at_rest = [server for server in at_rest if server["adopted"] is None and server["uuid"] not in obstacles]
     rows += obstacles.values()
-    plans = plan_hosts(connection, params["state_dir"], existing=at_rest).hosts
+    plans = plan_hosts(connection, params["state_dir"], existing=at_rest).rendered()
     keep = plans[host]["keep"] if at_rest else None
     guests = _Guests(connection, host, look, at_rest, keep or {})
     guests.judge()

@@ -13,7 +13,7 @@ from ..._errors import NovaliteError, UndoneError
 from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
 from ..db import clock
-from ..placement.fresh_facts import fresh_hosts, rooms
+from ..placement.fresh_facts import fresh_hosts
 from ..queries import launch_calls
 from .fixed_ip import fixed_ip
 from .scheduler import scheduler
@@ -47,7 +47,6 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
                 addressed = fixed_ip(connection, {"instances": placed["instances"]})
             with launch_calls.timed(calls, "server_plan"):
                 planned = _plan(connection, params, addressed["instances"])
-                _count_on_room(connection, params, planned["hosts"])
     except UndoneError:
         raise
     except NovaliteError as error:
@@ -85,13 +84,4 @@ def changes(*results: JsonMapping) -> JsonObject:
 
 
 def _plan(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[JsonObject]) -> JsonObject:
-    return server_plan(connection, {**params, "instances": instances, "leaving": ()})
-
-
-def _count_on_room(connection: sa.Connection, params: JsonMapping, hosts: JsonMapping) -> None:
-    """Put into the plan of each host that builds, and that this run has not asked what it offers, the room that the
-    ledger counts on: the host checks it before it builds."""
-    queried_hosts = {facts["name"] for facts in params.get("compute_hosts") or ()}
-    builds = {host: parts["build"] for host, parts in hosts.items() if "build" in parts and host not in queried_hosts}
-    for host, room in rooms(connection, {host: build["uuids"] for host, build in builds.items()}).items():
-        builds[host]["room"] = room
+    return server_plan(connection, {**params, "instances": instances, "leaving": (), "count_room": True})

@@ -28,7 +28,7 @@ def port_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     uuids = sorted(set(connection.execute(query).scalars()))
     servers = instances_by(connection, uuids=uuids)
     groups = {group["id"] for server in servers for group in server["security_groups"]}
-    plans = plan_hosts(connection, params["state_dir"], existing=servers).hosts
+    plans = plan_hosts(connection, params["state_dir"], existing=servers).rendered()
     return {
         "changed": False,
         "firewall": firewalls.plan_for_instances(connection, uuids, groups),

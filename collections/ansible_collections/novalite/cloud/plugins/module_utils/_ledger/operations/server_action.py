@@ -148,7 +148,7 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
     if params["action"] in reimage.STARTS:
         hosts = reimage.plans(connection, params, instances)
     elif params["action"] in _STARTS:
-        full = plan_hosts(connection, params["state_dir"], existing=not_adopted(instances)).hosts
+        full = plan_hosts(connection, params["state_dir"], existing=not_adopted(instances)).rendered()
         hosts = {host: {**plans["keep"], "starts": True} for host, plans in full.items() if "keep" in plans}
         _add(hosts, [instance for instance in instances if instance["adopted"] is not None], as_defined=True)
     else:
@@ -171,7 +171,7 @@ def _offload_plans(connection: sa.Connection, params: JsonMapping, instances: li
     """Return what is to be taken from the hosts, as the role `reclaim` takes it; the data of volumes stay. `tell` is
     what other hosts are told of it: the parts `peers` and `groups` of server_plan."""
     hosts: dict[str, Plan] = {}
-    for host, plans in plan_hosts(connection, params["state_dir"], leaving=instances, moving=True).hosts.items():
+    for host, plans in plan_hosts(connection, params["state_dir"], leaving=instances, moving=True).rendered().items():
         tell = {part: plans[part] for part in ("peers", "groups") if part in plans}
         removed = plans.get("remove", {})
         results = {"results": [{"uuid": uuid} for uuid in removed["uuids"]]} if removed else {}

@@ -117,9 +117,9 @@ def _attach_plans(
     """Return the hosts' plans: what the interface needs first, the guests' definitions with it, and what a failure
     takes back; and the plans of other hosts of its network."""
     only, rest = _split(instances, changing)
-    whole, back = (plan_hosts(connection, state_dir, existing=servers).hosts for servers in (instances, rest))
-    new = plan_hosts(connection, state_dir, instances=only).hosts
-    undo = plan_hosts(connection, state_dir, leaving=only).hosts
+    whole, back = (plan_hosts(connection, state_dir, existing=servers).rendered() for servers in (instances, rest))
+    new = plan_hosts(connection, state_dir, instances=only).rendered()
+    undo = plan_hosts(connection, state_dir, leaving=only).rendered()
     hosts = {}
     for host, plans in whole.items():
         if "keep" not in plans:
@@ -147,8 +147,8 @@ def _detach_plans(
 ) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """The guests' definitions without the interface, and what goes after it."""
     gone, rest = _split(instances, changing)
-    left = plan_hosts(connection, state_dir, existing=rest).hosts
-    leaving = plan_hosts(connection, state_dir, leaving=gone).hosts
+    left = plan_hosts(connection, state_dir, existing=rest).rendered()
+    leaving = plan_hosts(connection, state_dir, leaving=gone).rendered()
     hosts = {
         host: {"uuids": plans["keep"]["uuids"], **_leaving(plans["keep"], leaving[host]["remove"], rest)}
         for host, plans in left.items()

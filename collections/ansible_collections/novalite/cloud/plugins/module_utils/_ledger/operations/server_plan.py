@@ -23,5 +23,7 @@ def server_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         leaving=params["leaving"] or (),
         compute_hosts=params["compute_hosts"] or (),
         network_hosts=params.get("network_hosts") or (),
+        count_room=params.get("count_room", False),
     )
-    return {"changed": False, **plans._asdict(), "targets": of_plan(plans.hosts)}
+    hosts = plans.rendered()
+    return {"changed": False, "hosts": hosts, "secret": plans.secret, "targets": of_plan(hosts)}

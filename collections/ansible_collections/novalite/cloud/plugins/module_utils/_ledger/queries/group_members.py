@@ -10,6 +10,7 @@ one range of addresses, otherwise the bridge of the isolated one.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
@@ -20,7 +21,7 @@ from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
 from ..._json import JsonObject
 from ..._model.instance import addresses_of, is_secured
-from ..._plan.host_plan import Plan
+from ..._plan.host_plan import GroupsPlan, Plan, ServersPlan
 from ..._rules.build_states import OFFLOADED
 from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
 from ..db.tables_addresses import HELD
@@ -35,12 +36,12 @@ EVERYWHERE = ""
 
 def complete(
     connection: sa.Connection,
-    hosts: dict[str, dict[str, Plan]],
+    plans: t.Mapping[str, t.Mapping[str, ServersPlan]],
     instances_by_kind: t.Mapping[str, t.Sequence[Instance]],
-) -> None:
-    """Add to the plans of `hosts` the groups that rules name, with their members, and the plan `groups` of each host
-    where somebody's rules name a group that gains or loses a member: its `security_groups` say who joins and who
-    leaves, however many members there are, without those whose members its build brings.
+) -> tuple[dict[str, dict[str, ServersPlan]], dict[str, GroupsPlan]]:
+    """Return `plans` (by kind and host) with the groups that rules name, and their members; and a plan for each host
+    where somebody's rules name a group that gains or loses a member: it says who joins and who leaves, however many
+    members there are, without those groups whose members the host's build brings.
 
     `instances_by_kind`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from
     them.
@@ -50,25 +51,29 @@ def complete(
     elsewhere = hosts_naming(connection, changing)
     named = {
         rule["remote_group_id"]
-        for plans in hosts.values()
-        for plan in plans.values()
-        for group in plan.get("security_groups", ())
+        for of_hosts in plans.values()
+        for plan in of_hosts.values()
+        for group in plan.security_groups
         for rule in group["rules"]
     } - {None}
     if not named and not elsewhere:
-        return
+        return {kind: dict(of_hosts) for kind, of_hosts in plans.items()}, {}
     members = members_of(connection, named, joining, leaving)
-    for plans in hosts.values():
-        for kind in ("build", "keep", "remove"):
-            if kind in plans:
-                plans[kind]["security_groups"] = add_members(plans[kind]["security_groups"], members)
+    completed = {
+        kind: {
+            host: dataclasses.replace(plan, security_groups=add_members(plan.security_groups, members))
+            for host, plan in of_hosts.items()
+        }
+        for kind, of_hosts in plans.items()
+    }
     changes = differences(connection, set().union(*elsewhere.values()), joining, leaving)
+    groups_by_host: dict[str, GroupsPlan] = {}
     for host, groups in elsewhere.items():
-        built = hosts.get(host, {}).get("build", {}).get("security_groups", ())
-        if remaining_ids := groups - {group["id"] for group in built if "members" in group}:
-            hosts.setdefault(host, {})["groups"] = {
-                "security_groups": [changes[group] for group in sorted(remaining_ids)]
-            }
+        build = completed["build"].get(host)
+        brought = {group["id"] for group in build.security_groups if "members" in group} if build else set()
+        if groups - brought:
+            groups_by_host[host] = GroupsPlan([changes[group] for group in sorted(groups - brought)])
+    return completed, groups_by_host
 
 
 def _movements(

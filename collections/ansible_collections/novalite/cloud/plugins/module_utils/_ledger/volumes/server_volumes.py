@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import Image
+from ..._plan.host_plan import ServersPlan
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
 from ..catalog.volume_types import LOCAL_BACKENDS, type_usable, types_by
 from ..db import clock
@@ -125,25 +126,28 @@ def give(
         )
 
 
-def complete(connection: sa.Connection, plan: JsonObject, kind: str, moving: bool) -> None:
-    """Add to a host's plan what has to be made for its instances' volumes, or goes with them. With those that are
-    `moving` nothing goes: what they have on a share is theirs on their new hosts."""
-    if kind == "build":
-        for record in volumes_by(connection, instances=plan["uuids"]):
-            if record.made_at is not None:
-                continue
-            plan["volumes"].append(volume_plans.to_be_made(connection, record))
-            # when the build fails: nobody else can have used them
-            plan["volumes_gone"].append(volume_plans.data_of(record))
-            for image in volume_plans.images_for(record):
-                known = next((each for each in plan["images"] if each["checksum"] == image["checksum"]), None)
-                if known is None:
-                    plan["images"].append(image)
-                elif known.get("max_virtual_size"):
-                    known["max_virtual_size"] = max(known["max_virtual_size"], image["max_virtual_size"])
-    elif kind == "remove" and not moving:
-        gone = volume_attachments.leaving_with(connection, plan["uuids"])
-        plan["volumes_gone"] = [volume_plans.data_of(record) for record in gone]
+def to_build(connection: sa.Connection, plan: ServersPlan) -> ServersPlan:
+    """Return a host's plan with what has to be made for its instances' volumes."""
+    unmade = [record for record in volumes_by(connection, instances=plan.uuids) if record.made_at is None]
+    images = {image["checksum"]: image for image in plan.images}
+    for image in (image for record in unmade for image in volume_plans.images_for(record)):
+        known = images.setdefault(image["checksum"], image)
+        if known.get("max_virtual_size"):
+            largest = max(known["max_virtual_size"], image["max_virtual_size"])
+            images[image["checksum"]] = {**known, "max_virtual_size": largest}
+    return replace(
+        plan,
+        images=list(images.values()),
+        volumes=[volume_plans.to_be_made(connection, record) for record in unmade],
+        # when the build fails: nobody else can have used them
+        volumes_gone=[volume_plans.data_of(record) for record in unmade],
+    )
+
+
+def to_remove(connection: sa.Connection, plan: ServersPlan) -> ServersPlan:
+    """Return a host's plan with the volumes that go with its instances."""
+    gone = volume_attachments.leaving_with(connection, plan.uuids)
+    return replace(plan, volumes_gone=[volume_plans.data_of(record) for record in gone])
 
 
 def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
