@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import network_plans, plans
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
@@ -185,7 +185,7 @@ def test_names_of_guests_on_other_hosts(cloud: t.Any) -> None:
 
 def test_a_network_of_many_hosts_calls_at_none_of_them(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     launched(cloud, "a", "hv1")
-    monkeypatch.setattr(plans, "NAMED_HOSTS", 1)
+    monkeypatch.setattr(network_plans, "NAMED_HOSTS", 1)
     hosts = plan(cloud, instances=[launched(cloud, "b", "hv2")])
     assert set(hosts) == {"hv2"} and "names" not in hosts["hv2"]["build"]["dhcp_networks"][0]
 

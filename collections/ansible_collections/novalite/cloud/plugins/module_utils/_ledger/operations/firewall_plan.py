@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._plan import host_plan
+from ..._plan import firewall
 from ..queries import lookups
 from ..queries.adopted import not_adopted
 from ..queries.views import instances_by
@@ -28,6 +28,6 @@ def firewall_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     # One that is on its way in or out has its chains as long as it is on the host: a guest without is open.
     for server in not_adopted(instances_by(connection, hosts=names)):
         by_host[server["host"] or ""].append(server)
-    plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
+    plans = {host: firewall.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
     complete(connection, plans)
     return {"changed": False, "hosts": plans}

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
-from ..._plan import host_plan
+from ..._plan.firewall import firewall_plan
 from ..._plan.host_plan import Plan
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, instance_security_group
@@ -63,19 +63,15 @@ def _plan(
     by_host: dict[str, list[Instance]] = {}
     for server in instances:
         by_host.setdefault(str(server["host"]), []).append(server)
-    plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
+    plans = {host: firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
     naming = group_members.hosts_naming(connection, groups)
     plans_of_others: dict[str, Plan] = {}
     for host in sorted(naming):
         if changes is not None and host not in by_host:
             named = [changes[group] for group in sorted(naming[host])]
-            plans_of_others[host] = {
-                **host_plan.firewall_plan([], {}),
-                "security_groups": named,
-                "ledger": ledger_id(connection),
-            }
+            plans_of_others[host] = {**firewall_plan([], {}), "security_groups": named, "ledger": ledger_id(connection)}
             continue
-        there = plans.setdefault(host, host_plan.firewall_plan([], {}))
+        there = plans.setdefault(host, firewall_plan([], {}))
         known = {group["id"] for group in there["security_groups"]}
         there["security_groups"] += [{"id": group} for group in sorted(naming[host] - known)]
     complete(connection, plans)
