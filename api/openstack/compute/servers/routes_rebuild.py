@@ -23,13 +23,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ....web import policy, validation
+from ....web import policy
 from ....web.addresses import base_url
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError
-from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
+from ....web.services import reads, takes
 from ..blueprint import Version, compute, microversion, since
 from ..tasks import asker, tell
 from . import requests as server_requests
@@ -177,11 +177,11 @@ def _unavailable(row: InstanceRow, kind: str) -> Exception:
     return BadRequestError(f"Unavailable console type {kind}.")
 
 
-@compute.post("/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"))
-def create_remote_console(server_id: str) -> Answer:
-    console_request = validation.body(REMOTE_CONSOLE)["remote_console"]
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
+@compute.post(
+    "/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"), takes(REMOTE_CONSOLE), reads
+)
+def create_remote_console(connection: Connection, console_request: Record, server_id: str) -> Answer:
+    row = server_listing.instance_row(connection, server_id, current().reach)
     protocol = console_request["protocol"]
     if console_request["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
         raise BadRequestError(f"Invalid console type {console_request['type']}")
