@@ -28,7 +28,7 @@ def overview() -> str:
         refusal = behind.refusal(connection)
         return render_template(
             "pages/overview.html",
-            behind=refusal and (str(refusal) if caller.is_admin else refusal.for_tenants),
+            behind=refusal and (str(refusal) if policy.allowed("cloud:overview:behind") else refusal.for_tenants),
             hosts=status.hosts(connection) if policy.may(caller, "compute:hypervisors:read") else [],
             states=status.instance_states(connection, caller.project),
             quotas=status.usage(connection, caller.project),

@@ -45,7 +45,7 @@ HISTORY = 20  # actions shown
 @policy.allows("compute:servers:index")
 def list_instances() -> str:
     caller = current()
-    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    everywhere = policy.allowed("compute:servers:all_tenants") and request.args.get("all_projects") == "true"
     marker = request.args.get("before", "")
     before = int(marker) if marker.isascii() and marker.isdigit() and len(marker) <= 15 else None
     with reading_ledger() as connection:

@@ -38,7 +38,7 @@ def masked(connection: Connection, jobs: t.Iterable[JsonMapping]) -> list[JsonOb
 @policy.allows("jobs:read")
 def list_jobs() -> str:
     caller = current()
-    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    everywhere = policy.allowed("jobs:read:all_projects") and request.args.get("all_projects") == "true"
     marker = request.args.get("after") or None
     with reading_ledger() as connection:
         jobs = job_rows.list_jobs(
@@ -57,7 +57,9 @@ def show_job(job_id: str) -> str:
     caller = current()
     with reading_ledger() as connection:
         job = job_rows.get(connection, job_id, caller.reach)
-        events = run_rows.events_of(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
+        events = run_rows.events_of(
+            connection, job_id, limit=EVENTS, project_id=caller.reach, texts=policy.allowed("jobs:read:texts")
+        )
         (body,) = masked(connection, [job])
     final, last = job["state"] in job_rows.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it

@@ -127,7 +127,9 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
         job = job_rows.get(connection, job_id, caller.reach)
         content_type = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
         if content_type != streams.CONTENT_TYPE:
-            events = run_rows.events_of(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
+            events = run_rows.events_of(
+                connection, job_id, after=after, limit=limit, texts=policy.allowed("jobs:read:texts")
+            )
             hidden = host_name_mask(connection, caller.reach)
             shown = [views.event(event, hidden) for event in events]
     if content_type == streams.CONTENT_TYPE:  # which holds no transaction while it lasts

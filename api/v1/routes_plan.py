@@ -32,7 +32,7 @@ from .operations import Operation
 @Operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
 def list_hosts() -> ResponseReturnValue:
     with reading_ledger() as connection:
-        hosts = [views.host(host, current().is_admin) for host in status.hosts(connection)]
+        hosts = [views.host(host, policy.allowed("compute:hypervisors:details")) for host in status.hosts(connection)]
         return host_name_mask(connection, current().reach).over({"hosts": hosts})
 
 
@@ -41,7 +41,7 @@ def show_host(name: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
         hidden = host_name_mask(connection, current().reach)
         host = status.host(connection, hidden.lift(name))
-        return hidden.over({"host": views.host(host, current().is_admin)})
+        return hidden.over({"host": views.host(host, policy.allowed("compute:hypervisors:details"))})
 
 
 @Operation(

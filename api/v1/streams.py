@@ -58,7 +58,9 @@ class Reader:
 def reader(caller: Caller, token: str) -> Reader:
     """The caller, as a reader of streams."""
     project_id = caller.reach
-    return Reader(project_id, caller.is_admin, policy.may(caller, "compute:servers:console_output"), token)
+    return Reader(
+        project_id, policy.may(caller, "jobs:read:texts"), policy.may(caller, "compute:servers:console_output"), token
+    )
 
 
 def respond(job_id: str, who: Reader, after: int) -> Response:

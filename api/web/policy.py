@@ -92,6 +92,11 @@ def may(caller: Caller, operation: str) -> bool:
     return role in ("public", "any") or role in caller.roles
 
 
+def allowed(operation: str) -> bool:
+    """Tell whether the current request's caller may do `operation`."""
+    return may(current(), operation)
+
+
 # --- What hides in the values of a request for a server ---------------------------------------------------------------
 
 

@@ -137,6 +137,23 @@ def test_the_api_works_below_the_modules() -> None:
     assert above == ["api/v1/routes_plan.py"]  # what a launch would do is what its modules would do
 
 
+# Where the API still asks for a role, and not for an operation of the policy
+ASKS_FOR_A_ROLE = {
+    "api/web/context.py",  # defines it, and whose objects the caller may name
+    "api/openstack/compute/routes_keypairs.py",
+    "api/openstack/network/routes_networks.py",
+}
+
+
+def test_the_policy_says_who_may() -> None:
+    asking = {
+        str(path.relative_to(REPOSITORY))
+        for path in sorted((REPOSITORY / "api").rglob("*.py"))
+        if re.search(r"\bis_admin\b", path.read_text())
+    }
+    assert asking <= ASKS_FOR_A_ROLE
+
+
 def test_only_the_ledger_knows_sql() -> None:
     """Neither SQLAlchemy nor the tables are imported elsewhere, by plugins or by the API, which is an edge."""
     files = [path for path in sorted(PLUGINS.rglob("*.py")) if "_ledger" not in path.parts]

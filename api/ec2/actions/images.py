@@ -125,7 +125,7 @@ def _image(row: Record, tags: Record) -> Body:
 @reads("DescribeImageAttribute", "image:read", *an_attribute("ImageId", ATTRIBUTES))
 def describe_image_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     row = images.find(connection, caller.project, parameters["ImageId"])
-    whose = row["owner"] == caller.project or caller.is_admin
+    whose = caller.reach in (None, row["owner"])
     members = image_records.members(connection, row["id"]) if whose else []
     shown, name = _image(row, {}), parameters["Attribute"]
     values: Body = {
@@ -191,7 +191,7 @@ def modify_image_attribute(connection: Connection, caller: Caller, parameters: P
 
 def _own(connection: Connection, caller: Caller, image_id: str) -> Record:
     row = images.find(connection, caller.project, image_id)
-    if row["owner"] != caller.project and not caller.is_admin:
+    if caller.reach not in (None, row["owner"]):
         raise Ec2Error("AuthFailure", f"Not authorized for image: {images.image_id(row)}", 403)
     return row
 

@@ -133,7 +133,13 @@ def _run(connection: Connection, caller: Caller, parameters: Parameters) -> list
     tags = tags_for(parameters, "instance", "volume", "network-interface")
     create_request = _create_request(connection, caller, parameters, tags["instance"])
     with as_codes(REFUSED):
-        made = new_servers.create(connection, caller.project, create_request, private=caller.is_admin, **signature())
+        made = new_servers.create(
+            connection,
+            caller.project,
+            create_request,
+            private=policy.allowed("compute:servers:create:private"),
+            **signature(),
+        )
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
             connection,
@@ -193,7 +199,7 @@ def _create_request(
 
 def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     """The flavor that an instance type is. Raises Ec2Error."""
-    rows = flavors_seen(connection, caller.is_admin, caller.project)
+    rows = flavors_seen(connection, policy.allowed("compute:flavors:private"), caller.project)
     return the_one(rows, "name", name, invalid("InstanceType", name))
 
 

@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks 
 
 from ...jobs.queue import enqueue_for_attachment
 from ...openstack.compute.tasks import asker, tell
+from ...web import policy
 from ...web.context import Caller, signature
 from ...web.host_names import host_name_mask
 from .. import filters, ids, images, snapshots, volumes
@@ -115,7 +116,7 @@ def _create(connection: Connection, caller: Caller, parameters: Parameters, zone
     elif "Size" not in parameters:
         raise missing("Size")
     params["type"] = volumes.type_named(connection, caller, parameters.get("VolumeType"))
-    params["private_types"] = caller.is_admin
+    params["private_types"] = policy.allowed("volume:private_types")
     with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
     if row.status == "creating":

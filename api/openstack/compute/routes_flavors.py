@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
+from ...web import policy
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, in_words
@@ -102,11 +103,11 @@ FLAVOR_QUERY = known(CLEAN, "limit marker is_public minRam minDisk sort_key sort
 @compute.get("/flavors", "compute:flavors:read", defaults={"view": brief})
 @compute.get("/flavors/detail", "compute:flavors:read", FLAVOR_QUERY, reads, defaults={"view": detail})
 def list_flavors(connection: Connection, view: t.Callable[[Record, RenderContext], Body]) -> Answer:
-    args, caller = request.args, current()
-    rows = flavors.flavors_seen(connection, caller.is_admin, caller.project)
+    args, caller, private = request.args, current(), policy.allowed("compute:flavors:private")
+    rows = flavors.flavors_seen(connection, private, caller.project)
     memory, disk = NOVA.whole("minRam", 0), NOVA.whole("minDisk", 0)
     rows = [row for row in rows if row["memory_mb"] >= memory and row["root_gb"] >= disk]
-    public = _is_public(args.get("is_public"), caller.is_admin)
+    public = _is_public(args.get("is_public"), private)
     if public is not None:
         rows = [row for row in rows if bool(row["is_public"]) == public or (public and row["granted"])]
     order = NOVA.checked([(args.get("sort_key", "flavorid"), args.get("sort_dir", "asc"))], SORTABLE)
@@ -115,9 +116,9 @@ def list_flavors(connection: Connection, view: t.Callable[[Record, RenderContext
     return page("flavors", rows, lambda row: view(row, context), "flavorid", "flavor"), 200
 
 
-def _is_public(text: str | None, admin: bool) -> bool | None:
+def _is_public(text: str | None, private: bool) -> bool | None:
     """Public ones for everybody; administrators may ask for others, or with None for all."""
-    if not admin or text is None:
+    if not private or text is None:
         return True
     if text.lower() == "none":
         return None
@@ -200,7 +201,7 @@ def _access(connection: Connection, row: Record) -> Record:
 
 
 def _flavor(connection: Connection, flavor_id: str) -> Record:
-    rows = flavors.flavors_seen(connection, current().is_admin, current().project)
+    rows = flavors.flavors_seen(connection, policy.allowed("compute:flavors:private"), current().project)
     return the_one(rows, "flavorid", flavor_id, NotFoundError(f"Flavor {flavor_id[:255]} could not be found."))
 
 

@@ -22,9 +22,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
+from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import check_project, current
-from ...web.errors import BadRequestError, ForbiddenError
+from ...web.errors import BadRequestError
 from ...web.schemas import LIMIT, Schema, wrapped
 from ...web.services import reads, takes, writes
 from .blueprint import CLEAN, Version, compute, known, microversion
@@ -156,8 +157,8 @@ def show_limits(connection: Connection) -> Answer:
     """`reserved` asks to count what is reserved as taken: here nothing is in between, and the answer is the same."""
     caller, version = current(), microversion()
     project_id = request.args.get("tenant_id") or caller.project
-    if project_id != caller.project and not caller.is_admin:
-        raise ForbiddenError("Policy doesn't allow compute:limits:other_project to be performed.")
+    if project_id != caller.project:
+        policy.check("compute:limits:other_project")
     limits = quotas.quota_limits(connection, project_id)
     used = usage(connection, project_id, ("instances",))
     absolute = {name: limits[what] for name, what, last in _LIMITS if last is None or version <= last}

@@ -12,9 +12,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
 
+from ...web import policy
 from ...web.bodies import Answer, Body, Record, same, the_one
 from ...web.context import current
-from ...web.errors import ForbiddenError
 from ...web.schemas import NAME, Schema, a_list, an_object, size, wrapped
 from ...web.services import reads, takes, writes, writes_checked
 from .blueprint import compute, from_version, microversion, part
@@ -37,8 +37,8 @@ def _schema() -> Schema:
 def list_server_groups(connection: Connection) -> Answer:
     caller = current()
     everybody = "all_projects" in request.args
-    if everybody and not caller.is_admin:
-        raise ForbiddenError("Policy doesn't allow compute:server_groups:all_projects to be performed.")
+    if everybody:
+        policy.check("compute:server_groups:all_projects")
     rows = server_group_records.server_groups(connection, None if everybody else caller.project)
     return {"server_groups": [_shown(row) for row in part(rows, "all_projects")]}, 200
 

@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import validation
+from ...web import policy, validation
 from ...web.addresses import base_url
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
@@ -40,7 +40,7 @@ def list_versions() -> Answer:
 @image.get("/images", "image:read", reads, strict_slashes=True)
 def list_images(connection: Connection) -> Answer:
     project = current().project
-    rows = image_records.images_seen(connection, project, everything=current().is_admin)
+    rows = image_records.images_seen(connection, project, everything=policy.allowed("image:all_projects"))
     return listing.answer([views.image(row) for row in listing.offered(rows, project)]), 200
 
 
@@ -145,7 +145,7 @@ def change_member(connection: Connection, image_id: str, member: str) -> Answer:
     _member(connection, row, member)
     _check_shared(row)
     status = validation.body(MEMBER_STATUS)["status"]
-    if member != current().project and not current().is_admin:
+    if current().reach not in (None, member):
         raise ForbiddenError("Only a member itself accepts or rejects an image.")
     image_records.set_status(connection, image_id, member, status)
     return views.member(_member(connection, row, member)), 200
@@ -162,7 +162,7 @@ def _members(connection: Connection, row: Record) -> list[Record]:
     """The members that the caller may know of: its own image's, else itself."""
     if row["visibility"] != "shared":
         return []
-    everybody = row["owner"] == current().project or current().is_admin
+    everybody = current().reach in (None, row["owner"])
     return image_records.members(connection, row["id"], None if everybody else current().project)
 
 

@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import validation
+from ...web import policy, validation
 from ...web.bodies import Answer, Record, same
 from ...web.context import current, signature
 from ...web.errors import BadRequestError, ForbiddenError
@@ -67,7 +67,7 @@ def _take(number: str, staged: bool) -> Answer:
 def download(image_id: str) -> Answer:
     with reading_ledger() as connection:
         row = seen(connection, image_id)
-    if row["status"] == "deactivated" and not current().is_admin:
+    if row["status"] == "deactivated" and not policy.allowed("image:download_deactivated"):
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     if row["status"] not in ("active", "deactivated") or not row["source"]:
         return "", 204

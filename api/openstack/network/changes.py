@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 )
 
 from ...jobs.queue import enqueue
+from ...web import policy
 from ...web.bodies import Record
 from ...web.context import current, request_id
 from ...web.ledger import reading_ledger, writing_ledger
@@ -66,7 +67,7 @@ def owner_of(connection: Connection, body: Record) -> str:
     """The project that what is made will be of: the caller's, or the one that an administrator names."""
     caller = current()
     named = {body[key] for key in ("project_id", "tenant_id") if body.get(key)}
-    if not caller.is_admin or named <= {caller.project}:
+    if not policy.allowed("network:create:other_project") or named <= {caller.project}:
         check_owner(body)
         return caller.project
     if len(named) > 1 or not all(is_project(connection, project_id) for project_id in named):
@@ -84,7 +85,7 @@ def check_owner(body: Record) -> None:
 def check_for_all(body: Record, name: str, *attributes: str) -> None:
     """Refuse what concerns all projects, except to administrators."""
     for attribute in attributes:
-        if body.get(attribute) and not current().is_admin:
+        if body.get(attribute) and not policy.allowed("network:create:shared"):
             raise refused(f"rule:create_{name}:{attribute} is disallowed by policy: ask an administrator")
 
 

@@ -22,7 +22,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 
 from ...web import policy
 from ...web.bodies import Answer, Record
-from ...web.context import current
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas
@@ -73,7 +72,7 @@ def add_interface(connection: Connection, body: Record, router_id: str) -> Answe
         port_id, of_network, subnet = _free_port(connection, body["port_id"])
     else:
         of_network, subnet = records.subnet_row(connection, body["subnet_id"])
-    network_choices.check_router(of_network, row.project_id, current().is_admin)
+    network_choices.check_router(of_network, row.project_id, policy.allowed("network:routers:any_network"))
     _check_overlap(connection, row, subnet)
     gateway = subnet.gateway if of_network.tenant else None
     port_id, hosts = routers.add_interface(connection, row, subnet, gateway, port_id)

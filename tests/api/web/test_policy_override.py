@@ -102,6 +102,27 @@ def test_a_rule_holds_at_every_door(
             assert doors_that_let(door, user, operation) == (every if may else set())
 
 
+# What administrators may besides, each an operation of its own: refused to a member, or not there, unless the rule says so
+BESIDES = {
+    "compute:servers:all_tenants": "/compute/v2.1/servers?all_tenants=1",
+    "compute:servers:deleted": "/compute/v2.1/servers?status=deleted",
+    "compute:server_groups:all_projects": "/compute/v2.1/os-server-groups?all_projects=1",
+    "compute:limits:other_project": "/compute/v2.1/limits?tenant_id=another",
+    "identity:users:others": "/identity/v3/users/{admin}/projects",
+    "identity:trusts:others": "/identity/v3/OS-TRUST/trusts",
+}
+
+
+def test_what_administrators_may_besides_has_rules_of_its_own(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    answers = {}
+    for name, rules in (("default", ""), ("opened", ",".join(f"{operation}=member" for operation in BESIDES))):
+        with conftest.application(seeded, tmp_path / name, api_policy=rules) as api:
+            admin = api.client_as("admin").get("/identity/v3/users?name=admin").get_json()["users"][0]["id"]
+            client = api.client_as("demo")
+            answers[name] = [client.get(path.format(admin=admin)).status_code for path in BESIDES.values()]
+    assert answers == {"default": [403, 403, 403, 403, 404, 403], "opened": [200] * len(BESIDES)}
+
+
 def test_a_function_answers_for_one_operation() -> None:
     """Of two, the check of the second would be missing."""
     service = Service("twice", "/twice")

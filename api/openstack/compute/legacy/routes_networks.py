@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import canonical_range
 
+from ....web import policy
 from ....web.bodies import Answer, Body, Record, same, the_one
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError, Words, as_bad_request, in_words
@@ -58,7 +59,7 @@ WORDS: Words = {ConflictError: BadRequestError}  # Nova's answer here
 @compute_legacy.get("/os-security-groups", "network:security_groups:read", OLD)
 def list_security_groups_here() -> Answer:
     rows = groups_seen()
-    if current().is_admin and "all_tenants" in request.args:
+    if "all_tenants" in request.args and policy.allowed("network:security_groups:all_projects"):
         with reading_ledger() as connection:
             rows = group_rules.groups_of(connection, None)
     names = {row["id"]: row["name"] for row in rows}

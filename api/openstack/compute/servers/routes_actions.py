@@ -94,7 +94,9 @@ def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Cal
 
 
 def _change_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller, *, joins: bool) -> None:
-    group = server_changes.change_group(connection, row, value["name"], joins=joins, by_admin=caller.is_admin)
+    group = server_changes.change_group(
+        connection, row, value["name"], joins=joins, by_admin=policy.allowed("compute:servers:override_lock")
+    )
     # the playbook finds the ledger as it wants it, and tells every host that has to know
     if row.host is not None or row.vm_state == "building":
         change = {"join" if joins else "leave": [{"name": row.name, "security_groups": [group]}]}

@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....jobs.queue import enqueue_for_attachment
+from ....web import policy
 from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current, signature
 from ....web.errors import BadRequestError, ForbiddenError, in_words
@@ -66,7 +67,7 @@ def add_interface(interface_body: Record, server_id: str) -> Answer:
         raise BadRequestError("Must input network_id when request IP address")
     with writing_ledger() as connection:
         row = _locked_row(connection, server_id)
-        interfaces.check(connection, "attach_interface", row, current().is_admin)
+        interfaces.check(connection, "attach_interface", row, policy.allowed("compute:servers:override_lock"))
         fixed = addresses[0]["ip_address"] if addresses else None
         if interface_body.get("port_id") is not None:
             interface_request = InterfaceRequest(port=interface_body["port_id"].lower())
@@ -74,7 +75,9 @@ def add_interface(interface_body: Record, server_id: str) -> Answer:
             uuid = interface_body["net_id"].lower()
             of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
             choice = {"fixed_ips:ip_address": fixed}
-            network_choices.check(uuid, of_network.owner, row.project_id, choice, current().is_admin)
+            network_choices.check(
+                uuid, of_network.owner, row.project_id, choice, policy.allowed("network:ports:choose")
+            )
             interface_request = InterfaceRequest(of_network, fixed_ip=fixed)
         else:
             interface_request = _only_network(connection, row.project_id)

@@ -63,7 +63,9 @@ def _begin(
 
 def _resize(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     with refusals_as_bad_requests():
-        flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
+        flavor = lookups.flavor_by_id(
+            connection, str(value["flavorRef"]), policy.allowed("compute:flavors:private"), row.project_id
+        )
     if "OS-DCF:diskConfig" in value:
         server_changes.change(connection, row, {"disk_config": value["OS-DCF:diskConfig"]})
     _begin(connection, "resize", row, flavor=flavor_of(flavor))

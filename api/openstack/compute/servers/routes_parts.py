@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import SubnetIds
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
+from ....web import policy
 from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
 from ....web.errors import BadRequestError, in_words
@@ -83,13 +84,13 @@ def _action(record: Record, row: InstanceRow) -> Body:
     }
 
 
-def _event(record: Record, row: InstanceRow, is_admin: bool) -> Body:
-    host = {"host": record["host"]} if is_admin else {}
+def _event(record: Record, row: InstanceRow, extended: bool) -> Body:
+    host = {"host": record["host"]} if extended else {}
     return {
         **same(record, "event", "result"),
         "start_time": precise(record["started_at"]),
         "finish_time": precise(record["finished_at"]),
-        **({"traceback": None} if is_admin else {}),  # there is none: what went wrong is one line
+        **({"traceback": None} if extended else {}),  # there is none: what went wrong is one line
         **from_version((2, 62), {"hostId": host_id(row.project_id, record["host"]), **host}),
         **from_version((2, 84), {"details": record["message"] if record["result"] == "Error" else None}),
     }
@@ -184,9 +185,10 @@ def show_action(connection: Connection, server_id: str, request_id: str) -> Answ
     action = server_history.action_of(connection, row.uuid, request_id)
     hidden = host_name_mask(connection, caller.reach)
     body = _action(action, row)
-    if caller.is_admin or version >= (2, 51):
+    extended = policy.allowed("compute:servers:extended")
+    if extended or version >= (2, 51):
         events = [{**event, "message": hidden.over(event["message"])} for event in action["events"]]
-        body["events"] = [_event(event, row, caller.is_admin) for event in events]
+        body["events"] = [_event(event, row, extended) for event in events]
     return {"instanceAction": body}, 200
 
 
@@ -229,12 +231,17 @@ def _change_metadata(connection: Connection, change: Change, before: Texts, serv
     change.of(before)  # is there what is to be removed?
     gone = () if change.removed is None else (change.removed,)
     return server_changes.change_metadata(
-        connection, row, change.items, replace=change.replace, remove=gone, by_admin=current().is_admin
+        connection,
+        row,
+        change.items,
+        replace=change.replace,
+        remove=gone,
+        by_admin=policy.allowed("compute:servers:override_lock"),
     )
 
 
 def _change_tags(connection: Connection, update: Update, server_id: str) -> list[str]:
-    row, by_admin = _row(connection, server_id), current().is_admin
+    row, by_admin = _row(connection, server_id), policy.allowed("compute:servers:override_lock")
     return server_changes.change_tags(connection, row, lambda before: set(update(before)), by_admin=by_admin)
 
 

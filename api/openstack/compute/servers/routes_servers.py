@@ -75,7 +75,11 @@ def create_server(connection: Connection, server_request: ServerRequest) -> tupl
     caller = current()
     with refusals_as_bad_requests():
         made = new_servers.create(
-            connection, caller.project, server_request.create_request, private=caller.is_admin, **signature()
+            connection,
+            caller.project,
+            server_request.create_request,
+            private=policy.allowed("compute:servers:create:private"),
+            **signature(),
         )
     tell(connection, "launch", made.uuids, caller.project)
     if server_request.reservation_only:
@@ -163,6 +167,6 @@ def delete(connection: Connection, row: InstanceRow, caller: Caller) -> None:
         request_id(),
         user_id=caller.user_id,
         project_id=caller.project_id,
-        by_admin=caller.is_admin,
+        by_admin=policy.allowed("compute:servers:override_lock"),
     )
     enqueue(connection, "terminate", row)
