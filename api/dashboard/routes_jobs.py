@@ -15,7 +15,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows
 
 from ..v1 import acting, streams
-from ..v1.routes_jobs import seen_before
 from ..web import policy
 from ..web.context import current
 from ..web.errors import BadRequestError
@@ -75,7 +74,7 @@ def stream_job(job_id: str) -> ResponseReturnValue:
     after = request.args.get("after", "0")
     if not after.isascii() or not after.isdigit() or len(after) > 15:
         raise BadRequestError("after: give the number of an event")
-    seen = seen_before()
+    seen = streams.seen_before()
     with reading_ledger() as connection:
         job_rows.get(connection, job_id, caller.reach)
     return streams.respond(job_id, streams.reader(caller, session.token()), int(after) if seen is None else seen)

@@ -24,10 +24,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 from ..jobs import kinds, queue
-from ..openstack.compute.tasks import asker
 from ..web import policy
 from ..web.context import current, request_id, signature
 from ..web.errors import ForbiddenError, as_bad_request
+from ..work.servers import asker
 
 
 def trigger(connection: Connection, job_request: JsonMapping, key: str | None = None) -> job_rows.Job:

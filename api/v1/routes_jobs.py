@@ -25,7 +25,7 @@ from ..web.validation import check
 from . import acting, schemas, streams, views
 from .operations import Operation
 
-KEY_HEADER, SEEN_HEADER = "Idempotency-Key", "Last-Event-ID"
+KEY_HEADER = "Idempotency-Key"
 
 
 @Operation("GET", "/jobs/kinds", "jobs:read", "Which jobs there are, and what variables each takes", {200: "Kinds"})
@@ -115,12 +115,12 @@ def show_job(job_id: str) -> ResponseReturnValue:
         "What tasks said (`text`) is shown to administrators."
     ),
     query=schemas.EVENTS_QUERY,
-    headers={SEEN_HEADER: {"type": "string", "pattern": "^[0-9]{1,15}$"}},
+    headers={streams.SEEN_HEADER: {"type": "string", "pattern": "^[0-9]{1,15}$"}},
     stream=True,
 )
 def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     caller = current()
-    seen = seen_before()
+    seen = streams.seen_before()
     after = query.get("after", 0) if seen is None else seen
     limit = query.get("limit", schemas.LARGEST_PAGE)
     with reading_ledger() as connection:
@@ -167,16 +167,6 @@ def cancel_job(job_id: str) -> ResponseReturnValue:
 def retry_job(job_id: str) -> ResponseReturnValue:
     with writing_ledger() as connection:
         return _accepted(connection, acting.retry(connection, job_id))
-
-
-def seen_before() -> int | None:
-    """The last event that a client which comes back has seen. Raises BadRequestError."""
-    seen = request.headers.get(SEEN_HEADER)
-    if seen is None:
-        return None
-    if not re.fullmatch("[0-9]{1,15}", seen):
-        raise BadRequestError(f"{SEEN_HEADER}: give the number of an event")
-    return int(seen)
 
 
 def _shown(job: job_rows.Job, hidden: HostNameMask) -> JsonObject:

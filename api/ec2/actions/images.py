@@ -19,9 +19,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
-from ...openstack.compute.servers.routes_rebuild import create_image as make_image
-from ...openstack.image import uploads
 from ...web.context import Caller
+from ...web.ledger import home
+from ...work.servers import create_image as make_image
 from .. import block_devices, filters, ids, images, snapshots
 from ..blueprint import reads, writes
 from ..common import Body, Parameters, Record, keep_tags, moment, tag_set, tags_for
@@ -298,6 +298,6 @@ def deregister_image(connection: Connection, caller: Caller, parameters: Paramet
     if row["protected"]:
         raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
     image_records.delete_image(connection, row["id"])
-    image_states.remove_file(connection, uploads.home(), row["id"])
+    image_states.remove_file(connection, home(), row["id"])
     for number in (images.image_id(row), snapshots.snapshot_id(row)):
         ec2_tags.remove_tags(connection, caller.project, number)

@@ -18,9 +18,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
-from ...openstack.network.changes import tell_host_of_port
 from ...web import policy
 from ...web.context import Caller
+from ...work.networks import tell_host_of_port
 from .. import ids
 from ..blueprint import writes
 from ..common import Body, Parameters

@@ -26,10 +26,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ...openstack.compute.tasks import tell
 from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller, signature
+from ...work.servers import tell
 from .. import block_devices, ids, images, views_instances, volumes
 from ..blueprint import once, writes
 from ..common import Body, Parameters, Tags, VpcSubnet, first_subnet, subnets, tags_for

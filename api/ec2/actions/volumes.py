@@ -16,10 +16,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE
 
 from ...jobs.queue import enqueue_for_attachment
-from ...openstack.compute.tasks import asker, tell
 from ...web import policy
 from ...web.context import Caller, signature
 from ...web.host_names import host_name_mask
+from ...work.servers import asker, tell
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import once, reads, writes
 from ..common import DEFAULT_ZONE, Body, Parameters, Record, tags_for, zones

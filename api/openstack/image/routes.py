@@ -16,10 +16,10 @@ from ...web.addresses import base_url
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, TooLargeError, as_bad_request, in_words
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import home, reading_ledger, writing_ledger
 from ...web.schemas import NAME, an_object, of
 from ...web.services import reads, writes, writes_checked
-from . import listing, patch, uploads, views
+from . import listing, patch, views
 from .blueprint import by_operator, image, image_versions, own, seen
 
 VERSIONS = (12, 9, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -78,7 +78,7 @@ def delete_image(connection: Connection, image_id: str) -> Answer:
     if own(connection, image_id)["protected"]:
         raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
     image_records.delete_image(connection, image_id)
-    image_states.remove_file(connection, uploads.home(), image_id)
+    image_states.remove_file(connection, home(), image_id)
     return "", 204
 
 

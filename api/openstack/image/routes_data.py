@@ -23,7 +23,7 @@ from ...web import policy, validation
 from ...web.bodies import Answer, Record, same
 from ...web.context import current, signature
 from ...web.errors import BadRequestError, ForbiddenError
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import home, reading_ledger, writing_ledger
 from ...web.schemas import TEXT, a_list, an_object
 from ...web.services import reads
 from . import transfers, uploads, views
@@ -118,7 +118,7 @@ def import_image(image_id: str) -> Answer:
         row = own(connection, image_id)
         transfer = image_states.begin(connection, image_id, "uploading", "importing")
         task = begin_task(connection, image_id, body, project_id=current().project, **signature())
-    staged = image_store.staged_of(uploads.home(), image_id)
+    staged = image_store.staged_of(home(), image_id)
     message = ""
     try:
         uploads.settle(row, transfer, staged, same(row, "size", "checksum", "md5"))

@@ -24,9 +24,10 @@ from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
+from ...work.networks import tell_hosts
 from . import records, schemas
 from .blueprint import NeutronError, network, not_found, word
-from .changes import owner_of, tell_hosts
+from .changes import owner_of
 
 CREATE = schemas.wrapped("router", schemas.CREATE_ROUTER)
 UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)

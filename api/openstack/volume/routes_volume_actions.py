@@ -36,7 +36,7 @@ from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
 from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
 from ...web.services import reads, takes
-from ..compute.tasks import asker
+from ...work.servers import asker
 from . import listing, routes_volumes, schemas, views
 from .blueprint import cinder_writes, enqueue, in_cinders_words, since, speaks, volume, whose
 

@@ -14,10 +14,10 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from api import create_app
 from api.ec2 import ids
-from api.openstack.compute.servers import routes_actions
 from api.settings import Settings
 from api.web import policy
 from api.web.services import Service
+from api.work import servers
 from tests.api import conftest, ec2_door
 
 
@@ -91,7 +91,7 @@ def test_a_rule_holds_at_every_door(
     rule: str,
     member_may: bool,
 ) -> None:
-    monkeypatch.setattr(routes_actions, "console_output", lambda *_arguments: "login: ")
+    monkeypatch.setattr(servers, "console_output", lambda *_arguments: "login: ")
     every = {"compute", "v1", "ec2"}
     for user, may in (("demo", member_may), ("admin", True)):
         home = tmp_path / user
@@ -102,7 +102,7 @@ def test_a_rule_holds_at_every_door(
             assert doors_that_let(door, user, operation) == (every if may else set())
 
 
-# What administrators may besides, each an operation of its own: refused to a member, or not there, unless the rule says so
+# What administrators may besides, each an operation of its own: refused to members, unless its rule says otherwise
 BESIDES = {
     "compute:servers:all_tenants": "/compute/v2.1/servers?all_tenants=1",
     "compute:servers:deleted": "/compute/v2.1/servers?status=deleted",

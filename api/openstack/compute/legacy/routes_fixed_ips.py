@@ -22,7 +22,7 @@ from ....web.bodies import Record
 from ....web.context import Caller
 from ....web.errors import BadRequestError, in_words
 from ....web.schemas import Schema, an_object
-from ...network.changes import tell_host_of_port
+from ....work.networks import tell_host_of_port
 from ..blueprint import Version
 from ..servers.routes_actions import ACTIONS, Action
 

@@ -15,12 +15,12 @@ from ....web import policy
 from ....web.bodies import Answer, Body, Record
 from ....web.context import current
 from ....web.errors import ForbiddenError, in_words
+from ....web.ledger import home
 from ....web.maps import Change, Map, Texts
 from ....web.schemas import TEXT
 from ....web.services import reads, writes
 from ....web.times import iso
 from ...image.blueprint import own, seen
-from ...image.uploads import home as image_home
 from ..blueprint import NOVA, compute_legacy, page, since
 from ..servers.queries import moment
 from ..servers.views import RenderContext, render_context
@@ -43,7 +43,7 @@ def delete_image_here(connection: Connection, image_id: str) -> Answer:
     if _own(connection, image_id)["protected"]:
         raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
     image_records.delete_image(connection, image_id)
-    image_states.remove_file(connection, image_home(), image_id)
+    image_states.remove_file(connection, home(), image_id)
     return "", 204
 
 

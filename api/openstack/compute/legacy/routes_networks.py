@@ -25,10 +25,16 @@ from ....web.errors import BadRequestError, Words, as_bad_request, in_words
 from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes, writes, writes_checked
+from ....work.networks import (
+    TEMPLATES,
+    allocate,
+    associate,
+    delete_group_and_tell,
+    groups_seen,
+    release,
+    tell_group_hosts,
+)
 from ...network.blueprint import NeutronError
-from ...network.changes import groups_seen, tell_group_hosts
-from ...network.routes_floating import allocate, associate, release
-from ...network.routes_groups import TEMPLATES, delete_group_and_tell
 from ..blueprint import compute_legacy, microversion, part, since
 from ..servers.routes_actions import ACTIONS, Action
 

@@ -30,9 +30,9 @@ from ....web.errors import BadRequestError, ForbiddenError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
 from ....web.services import reads, takes, writes
+from ....work import waiting
+from ....work.servers import asker, enqueue
 from ..blueprint import compute, from_version, microversion, part
-from ..tasks import asker, enqueue
-from . import waiting
 from .routes_parts import interface
 from .schemas import BOOLEAN, DEVICE_TAG, TRUE
 

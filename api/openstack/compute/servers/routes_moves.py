@@ -30,8 +30,8 @@ from ....web.listing import MAX_LIMIT, body
 from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
 from ....web.services import reads, takes, writes
 from ....web.times import precise
+from ....work.servers import asker, enqueue
 from ..blueprint import NOVA, Version, check_query, compute, from_version, microversion, since
-from ..tasks import asker, enqueue
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do
 from .routes_servers import refusals_as_bad_requests

@@ -16,7 +16,7 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, volume_images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing, state_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
@@ -30,12 +30,12 @@ from ....web.context import Caller, current
 from ....web.errors import BadRequestError
 from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes
+from ....work.servers import begin, create_image
 from ..blueprint import Version, compute, microversion, since
-from ..tasks import asker, tell
 from . import requests as server_requests
 from . import schemas
 from . import views as views_servers
-from .routes_actions import ACTIONS, Action, begin, power
+from .routes_actions import ACTIONS, Action, power
 from .routes_servers import refusals_as_bad_requests, shown
 from .schemas import BOOLEAN, METADATA, OPTIONAL_NAME, TRUE
 
@@ -136,16 +136,6 @@ def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Cal
         details = rebuilds.ask_rescue(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
     begin(connection, "rescue", row, details)
     return {"adminPass": value["adminPass"]}, 200
-
-
-def create_image(connection: Connection, row: InstanceRow, details: Record) -> None:
-    """Begin to make the image that `details` (image_snapshots.details_of) say: of the server's disk, or of snapshots of
-    its volumes if it starts from one."""
-    if not volume_attachments.from_volumes(connection, [row.uuid]):
-        begin(connection, "createImage", row, details)
-        return
-    snapshots = volume_images.create(connection, row.uuid, details, **asker())
-    tell(connection, "volume_snapshot_create", [row.uuid], row.project_id, {"snapshots": snapshots})
 
 
 def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:

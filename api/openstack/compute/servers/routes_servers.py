@@ -11,11 +11,7 @@ import typing as t
 from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
-    api_created,
-    new_servers,
-    server_changes,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
@@ -23,14 +19,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ....web import policy
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current, request_id, signature
+from ....web.context import Caller, current, signature
 from ....web.errors import STATUS, BadRequestError, in_words
 from ....web.host_names import veil_faults
 from ....web.listing import body
 from ....web.schemas import Schema
 from ....web.services import reads, takes, writes
+from ....work.servers import delete, tell
 from ..blueprint import CLEAN, compute, known, microversion
-from ..tasks import enqueue, tell
 from . import queries as query_servers
 from . import requests as server_requests
 from . import schemas as schemas_servers
@@ -152,21 +148,5 @@ def update_server(connection: Connection, values: Record, server_id: str) -> Ans
 
 @compute.delete("/servers/<server_id>", "compute:servers:delete", writes)
 def delete_server(connection: Connection, server_id: str) -> Response:
-    caller = current()
-    delete(connection, server_listing.instance_row(connection, server_id, caller.reach), caller)
+    delete(connection, server_listing.instance_row(connection, server_id, current().reach))
     return Response(status=204)
-
-
-def delete(connection: Connection, row: InstanceRow, caller: Caller) -> None:
-    """Mark the instance as going, and have it taken away, unless that is under way."""
-    if row.task_state == "deleting" and server_changes.open_job(connection, row.uuid, "terminate") is not None:
-        return
-    api_created.mark(
-        connection,
-        [{"uuid": row.uuid, "task_state": row.task_state}],
-        request_id(),
-        user_id=caller.user_id,
-        project_id=caller.project_id,
-        by_admin=policy.allowed("compute:servers:override_lock"),
-    )
-    enqueue(connection, "terminate", row)
