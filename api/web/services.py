@@ -84,12 +84,14 @@ class Options(t.TypedDict, total=False):
 class Service:
     """The routes under `path`. Each names the operation that it is, and the layers below that check.
 
-    Who asks for one is found out first, unless its operation is for anybody.
+    `guard` finds out first who asks for one, unless its operation is for anybody. `templates`: their folder.
     """
 
-    def __init__(self, name: str, path: str) -> None:
-        self.blueprint = Blueprint(name, __name__, url_prefix=path)
-        self.blueprint.before_request(policy.guard)
+    def __init__(
+        self, name: str, path: str, guard: t.Callable[[], None] = policy.guard, templates: str | None = None
+    ) -> None:
+        self.blueprint = Blueprint(name, __name__, url_prefix=path, template_folder=templates)
+        self.blueprint.before_request(guard)
 
     def route(self, method: str, path: str, operation: str, *below: Layer, **options: t.Unpack[Options]) -> Decorator:
         """The decorator of a function that answers `method` on `path`; several may stand above one function."""
