@@ -125,7 +125,7 @@ def _mark_as_going(connection: Connection, instances: t.Sequence[Instance]) -> N
         request_id(),
         user_id=caller.user_id,
         project_id=caller.project_id,
-        by_admin=policy.allowed("compute:servers:override_lock"),
+        by_admin=policy.overrides_lock(),
     )
 
 

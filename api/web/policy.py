@@ -97,6 +97,11 @@ def allowed(operation: str) -> bool:
     return may(current(), operation)
 
 
+def overrides_lock() -> bool:
+    """Tell whether the current request's caller may act on a locked server."""
+    return allowed("compute:servers:override_lock")
+
+
 # --- What hides in the values of a request for a server ---------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ class Asker(Signature):
 
 def asker() -> Asker:
     """Return signature() and more, for what a locked server refuses to all but administrators."""
-    return {**signature(), "by_admin": policy.allowed("compute:servers:override_lock")}
+    return {**signature(), "by_admin": policy.overrides_lock()}
 
 
 def tell(
@@ -70,16 +70,14 @@ def delete(connection: Connection, row: InstanceRow) -> None:
         request_id(),
         user_id=caller.user_id,
         project_id=caller.project_id,
-        by_admin=policy.allowed("compute:servers:override_lock"),
+        by_admin=policy.overrides_lock(),
     )
     enqueue(connection, "terminate", row)
 
 
 def change_group(connection: Connection, row: InstanceRow, name: str, *, joins: bool) -> None:
     """Let a server join a security group, or leave it, and have hosts told."""
-    group = server_changes.change_group(
-        connection, row, name, joins=joins, by_admin=policy.allowed("compute:servers:override_lock")
-    )
+    group = server_changes.change_group(connection, row, name, joins=joins, by_admin=policy.overrides_lock())
     # the playbook finds the ledger as it wants it, and tells every host that has to know
     if row.host is not None or row.vm_state == "building":
         change = {"join" if joins else "leave": [{"name": row.name, "security_groups": [group]}]}

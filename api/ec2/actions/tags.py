@@ -81,9 +81,7 @@ def _change_instance(connection: Connection, caller: Caller, number: str, update
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     before = dict(row.metadata)
     after = update(dict(before))
-    server_changes.change_metadata(
-        connection, row, after, replace=True, by_admin=policy.allowed("compute:servers:override_lock")
-    )
+    server_changes.change_metadata(connection, row, after, replace=True, by_admin=policy.overrides_lock())
     if after.get(NAME, "").strip() and after[NAME] != before.get(NAME):
         server_changes.change(connection, row, {"display_name": after[NAME].strip()})
 

@@ -67,7 +67,7 @@ def add_interface(interface_body: Record, server_id: str) -> Answer:
         raise BadRequestError("Must input network_id when request IP address")
     with writing_ledger() as connection:
         row = _locked_row(connection, server_id)
-        interfaces.check(connection, "attach_interface", row, policy.allowed("compute:servers:override_lock"))
+        interfaces.check(connection, "attach_interface", row, policy.overrides_lock())
         fixed = addresses[0]["ip_address"] if addresses else None
         if interface_body.get("port_id") is not None:
             interface_request = InterfaceRequest(port=interface_body["port_id"].lower())

@@ -231,17 +231,12 @@ def _change_metadata(connection: Connection, change: Change, before: Texts, serv
     change.of(before)  # is there what is to be removed?
     gone = () if change.removed is None else (change.removed,)
     return server_changes.change_metadata(
-        connection,
-        row,
-        change.items,
-        replace=change.replace,
-        remove=gone,
-        by_admin=policy.allowed("compute:servers:override_lock"),
+        connection, row, change.items, replace=change.replace, remove=gone, by_admin=policy.overrides_lock()
     )
 
 
 def _change_tags(connection: Connection, update: Update, server_id: str) -> list[str]:
-    row, by_admin = _row(connection, server_id), policy.allowed("compute:servers:override_lock")
+    row, by_admin = _row(connection, server_id), policy.overrides_lock()
     return server_changes.change_tags(connection, row, lambda before: set(update(before)), by_admin=by_admin)
 
 

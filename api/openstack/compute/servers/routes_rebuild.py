@@ -149,9 +149,7 @@ def _create_image(connection: Connection, row: InstanceRow, value: Record, calle
 
 
 def _change_password(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    state_rules.check(
-        connection, state_rules.RULES["changePassword"], [row], by_admin=policy.allowed("compute:servers:override_lock")
-    )
+    state_rules.check(connection, state_rules.RULES["changePassword"], [row], by_admin=policy.overrides_lock())
     # a guest that runs would have to do it itself, and nobody in there listens
     raise ConflictError("QEMU guest agent is not enabled")
 
