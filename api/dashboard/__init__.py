@@ -19,4 +19,4 @@ __all__ = ["routes_cloud", "routes_instances", "routes_jobs", "routes_session"] 
 
 def register(app: Flask, settings: Settings) -> None:
     rendering.register(app)
-    app.register_blueprint(pages)
+    app.register_blueprint(pages.blueprint)

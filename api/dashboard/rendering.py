@@ -138,8 +138,7 @@ def type_of(name: str) -> str:
     return TYPES[pathlib.PurePath(name).suffix]
 
 
-@pages.get("/static/<version>/<name>")
-@policy.allows("pages:files")
+@pages.get("/static/<version>/<name>", "pages:files")
 def show_file(version: str, name: str) -> Response:
     if name not in FILES:
         raise NotFound

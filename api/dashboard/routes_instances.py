@@ -27,7 +27,7 @@ from ..v1 import acting, views
 from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
-from ..web.ledger import reading_ledger, writing_ledger
+from ..web.services import reads, writes
 from .routes_jobs import masked
 from .session import pages
 
@@ -41,15 +41,13 @@ LABELS = {"start": "Start", "stop": "Stop", "reboot": "Reboot", "hard-reboot": "
 HISTORY = 20  # actions shown
 
 
-@pages.get("/instances")
-@policy.allows("compute:servers:index")
-def list_instances() -> str:
+@pages.get("/instances", "compute:servers:index", reads)
+def list_instances(connection: Connection) -> str:
     caller = current()
-    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    everywhere = policy.allowed("compute:servers:all_tenants") and request.args.get("all_projects") == "true"
     marker = request.args.get("before", "")
     before = int(marker) if marker.isascii() and marker.isdigit() and len(marker) <= 15 else None
-    with reading_ledger() as connection:
-        instances, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
+    instances, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
     return render_template(
         "pages/instances.html",
         instances=instances,
@@ -59,18 +57,16 @@ def list_instances() -> str:
     )
 
 
-@pages.get("/instances/<uuid>")
-@policy.allows("compute:servers:show")
-def show_instance(uuid: str) -> str:
+@pages.get("/instances/<uuid>", "compute:servers:show", reads)
+def show_instance(connection: Connection, uuid: str) -> str:
     caller = current()
-    with reading_ledger() as connection:
-        records = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
-        if not records:
-            raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
-        veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
-        instance = named(connection, records[0])
-        history = masked(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
-        jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
+    records = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
+    if not records:
+        raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
+    veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
+    instance = named(connection, records[0])
+    history = masked(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
+    jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
         "pages/instance.html",
         instance=instance,
@@ -80,46 +76,36 @@ def show_instance(uuid: str) -> str:
     )
 
 
-@pages.post("/instances/<uuid>/<action>")
-@policy.allows("compute:servers:action")
-def act(uuid: str, action: str) -> ResponseReturnValue:
+@pages.post("/instances/<uuid>/<action>", "compute:servers:action", writes)
+def act(connection: Connection, uuid: str, action: str) -> ResponseReturnValue:
     if action not in ACTIONS:
         raise NotFound
     kind, variables = ACTIONS[action]
     job_request = {"kind": kind, "instances": [uuid], "variables": variables}
-    with writing_ledger() as connection:
-        acting.trigger(connection, job_request)
+    acting.trigger(connection, job_request)
     return redirect(url_for("pages.show_instance", uuid=uuid), 303)
 
 
-@pages.get("/instances/<uuid>/delete")
-@policy.allows("compute:servers:delete")
-def confirm_delete(uuid: str) -> str:
-    with reading_ledger() as connection:
-        (record,) = acting.own(connection, [uuid])
-        return render_template("pages/delete.html", instance=named(connection, record))
+@pages.get("/instances/<uuid>/delete", "compute:servers:delete", reads)
+def confirm_delete(connection: Connection, uuid: str) -> str:
+    (record,) = acting.own(connection, [uuid])
+    return render_template("pages/delete.html", instance=named(connection, record))
 
 
-@pages.post("/instances/<uuid>/delete")
-@policy.allows("compute:servers:delete")
-def delete(uuid: str) -> ResponseReturnValue:
-    with writing_ledger() as connection:
-        job = acting.delete(connection, uuid)
+@pages.post("/instances/<uuid>/delete", "compute:servers:delete", writes)
+def delete(connection: Connection, uuid: str) -> ResponseReturnValue:
+    job = acting.delete(connection, uuid)
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)
 
 
-@pages.get("/instances/<uuid>/console")
-@policy.allows("compute:servers:console_output")
-def show_console(uuid: str) -> str:
+@pages.get("/instances/<uuid>/console", "compute:servers:console_output", reads)
+def show_console(connection: Connection, uuid: str) -> str:
     """Show the console output that the last job for it returned. To ask for it anew takes the role member."""
     caller = current()
-    with reading_ledger() as connection:
-        (record,) = acting.own(connection, [uuid])
-        job_records = job_rows.list_jobs(
-            connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10
-        )
-        jobs = masked(connection, job_records)
-        instance = named(connection, record)
+    (record,) = acting.own(connection, [uuid])
+    job_records = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
+    jobs = masked(connection, job_records)
+    instance = named(connection, record)
     console_job = next(
         (job for job in jobs if job["state"] == job_rows.SUCCEEDED and _console_of(job, uuid) is not None), None
     )
@@ -133,40 +119,34 @@ def show_console(uuid: str) -> str:
     )
 
 
-@pages.post("/instances/<uuid>/console")
-@policy.allows("compute:servers:console_output")
-def ask_console(uuid: str) -> ResponseReturnValue:
+@pages.post("/instances/<uuid>/console", "compute:servers:console_output", writes)
+def ask_console(connection: Connection, uuid: str) -> ResponseReturnValue:
     caller = current()
-    with writing_ledger() as connection:
-        (record,) = acting.own(connection, [uuid])
-        waiting = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
-        if not waiting or waiting[0]["state"] in job_rows.FINAL:
-            job_request = {"kind": "console", "instances": [record["uuid"]]}
-            acting.trigger(connection, job_request)
+    (record,) = acting.own(connection, [uuid])
+    waiting = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
+    if not waiting or waiting[0]["state"] in job_rows.FINAL:
+        job_request = {"kind": "console", "instances": [record["uuid"]]}
+        acting.trigger(connection, job_request)
     return redirect(url_for("pages.show_console", uuid=uuid), 303)
 
 
-@pages.get("/instances/<uuid>/placement")
-@policy.allows("compute:servers:placement")
-def show_placement(uuid: str) -> str:
+@pages.get("/instances/<uuid>/placement", "compute:servers:placement", reads)
+def show_placement(connection: Connection, uuid: str) -> str:
     caller = current()
-    with reading_ledger() as connection:
-        placement = status.placement(connection, uuid, caller.reach)
-        (instance,) = acting.own(connection, [uuid])
-        return render_template(
-            "pages/placement.html",
-            placement={**placement, "explanation": views.explanation(placement["explanation"])},
-            instance=named(connection, instance),
-        )
+    placement = status.placement(connection, uuid, caller.reach)
+    (instance,) = acting.own(connection, [uuid])
+    return render_template(
+        "pages/placement.html",
+        placement={**placement, "explanation": views.explanation(placement["explanation"])},
+        instance=named(connection, instance),
+    )
 
 
-@pages.get("/instances/<uuid>/launch.svg")
-@policy.allows("compute:servers:placement")
-def show_call_diagram(uuid: str) -> ResponseReturnValue:
+@pages.get("/instances/<uuid>/launch.svg", "compute:servers:placement", reads)
+def show_call_diagram(connection: Connection, uuid: str) -> ResponseReturnValue:
     """Draw how it was launched, with the names of hosts; for those who may see these."""
-    with reading_ledger() as connection:
-        (record,) = acting.own(connection, [uuid])
-        launch = launch_calls.of_instance(connection, record["uuid"])
+    (record,) = acting.own(connection, [uuid])
+    launch = launch_calls.of_instance(connection, record["uuid"])
     if launch is None:
         raise NotFoundError(f"Instance {uuid[:255]} was not launched here.")
     return Response(call_diagram.svg(launch), mimetype="image/svg+xml")

@@ -15,12 +15,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows
 
 from ..v1 import acting, streams
-from ..v1.routes_jobs import seen_before
 from ..web import policy
 from ..web.context import current
 from ..web.errors import BadRequestError
 from ..web.host_names import host_name_mask
-from ..web.ledger import reading_ledger, writing_ledger
+from ..web.ledger import reading_ledger
+from ..web.services import reads, writes
 from . import session
 from .session import pages
 
@@ -34,31 +34,27 @@ def masked(connection: Connection, jobs: t.Iterable[JsonMapping]) -> list[JsonOb
     return [{**event, "message": hidden.over(event["message"])} for event in jobs]
 
 
-@pages.get("/jobs")
-@policy.allows("jobs:read")
-def list_jobs() -> str:
+@pages.get("/jobs", "jobs:read", reads)
+def list_jobs(connection: Connection) -> str:
     caller = current()
-    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    everywhere = policy.allowed("jobs:read:all_projects") and request.args.get("all_projects") == "true"
     marker = request.args.get("after") or None
-    with reading_ledger() as connection:
-        jobs = job_rows.list_jobs(
-            connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker
-        )
-        jobs = masked(connection, jobs)
+    jobs = job_rows.list_jobs(connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker)
+    jobs = masked(connection, jobs)
     following = jobs[-1]["id"] if len(jobs) == PAGE else None
     return render_template(
         "pages/jobs.html", jobs=jobs, following=following, everywhere=everywhere, later=marker is not None
     )
 
 
-@pages.get("/jobs/<job_id>")
-@policy.allows("jobs:read")
-def show_job(job_id: str) -> str:
+@pages.get("/jobs/<job_id>", "jobs:read", reads)
+def show_job(connection: Connection, job_id: str) -> str:
     caller = current()
-    with reading_ledger() as connection:
-        job = job_rows.get(connection, job_id, caller.reach)
-        events = run_rows.events_of(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
-        (body,) = masked(connection, [job])
+    job = job_rows.get(connection, job_id, caller.reach)
+    events = run_rows.events_of(
+        connection, job_id, limit=EVENTS, project_id=caller.reach, texts=policy.allowed("jobs:read:texts")
+    )
+    (body,) = masked(connection, [job])
     final, last = job["state"] in job_rows.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last
@@ -66,25 +62,22 @@ def show_job(job_id: str) -> str:
     return render_template("pages/job.html", job=body, events=shown, last=last, final=final)
 
 
-@pages.get("/jobs/<job_id>/stream")
-@policy.allows("jobs:read")
+@pages.get("/jobs/<job_id>/stream", "jobs:read")
 def stream_job(job_id: str) -> ResponseReturnValue:
     caller = current()
     after = request.args.get("after", "0")
     if not after.isascii() or not after.isdigit() or len(after) > 15:
         raise BadRequestError("after: give the number of an event")
-    seen = seen_before()
+    seen = streams.seen_before()
     with reading_ledger() as connection:
         job_rows.get(connection, job_id, caller.reach)
     return streams.respond(job_id, streams.reader(caller, session.token()), int(after) if seen is None else seen)
 
 
-@pages.post("/jobs/<job_id>/<action>")
-@policy.allows("jobs:change")
-def act_on_job(job_id: str, action: str) -> ResponseReturnValue:
+@pages.post("/jobs/<job_id>/<action>", "jobs:change", writes)
+def act_on_job(connection: Connection, job_id: str, action: str) -> ResponseReturnValue:
     act = {"cancel": acting.cancel, "retry": acting.retry}.get(action)
     if act is None:
         raise BadRequestError("A job can be cancelled, or tried again.")
-    with writing_ledger() as connection:
-        job = act(connection, job_id)
+    job = act(connection, job_id)
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)

@@ -11,26 +11,25 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 
 from ..openstack.identity import authenticate
-from ..web import policy
 from ..web.errors import BadRequestError, TooManyRequestsError, UnauthorizedError
 from ..web.ledger import writing_ledger
+from ..web.services import writes_while_behind
 from . import session
 from .session import field, pages
 
 REFUSED = "Wrong user, password or project."
 
 
-@pages.get("/login")
-@policy.allows("pages:login")
+@pages.get("/login", "pages:login")
 def show_login() -> ResponseReturnValue:
     return _form(request.args, None), 200
 
 
-@pages.post("/login")
-@policy.allows("pages:login")
+@pages.post("/login", "pages:login")
 def log_in() -> ResponseReturnValue:
     project = field("project").strip()
     identity = {"methods": ["password"], "password": {"user": {"name": field("user"), "password": field("password")}}}
@@ -53,11 +52,9 @@ def log_in() -> ResponseReturnValue:
     return response
 
 
-@pages.post("/logout")
-@policy.allows("pages:logout")
-def log_out() -> ResponseReturnValue:
-    with writing_ledger(while_behind=True) as connection:
-        revoke_token(connection, session.token())
+@pages.post("/logout", "pages:logout", writes_while_behind)
+def log_out(connection: Connection) -> ResponseReturnValue:
+    revoke_token(connection, session.token())
     response = redirect(url_for(session.LOGIN), 303)
     session.forget(response)
     return response

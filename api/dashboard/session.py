@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import pathlib
 import urllib.parse
 
-from flask import Blueprint, Response, g, redirect, render_template, request, url_for
+from flask import Response, g, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -18,8 +19,7 @@ from ..web.context import MAX_TOKEN, find_caller
 from ..web.errors import LATER, BadRequestError, ForbiddenError, UnauthorizedError, message_of, status_of
 from ..web.ledger import reading_ledger
 from ..web.request_hooks import unfit
-
-pages = Blueprint("pages", __name__, template_folder="templates")
+from ..web.services import Service
 
 COOKIE = "novalite_session"
 LIFETIME = 3600  # seconds; then one logs in again
@@ -41,7 +41,6 @@ HEADERS = {
 }
 
 
-@pages.before_request
 def _begin() -> None:
     if request.method == "POST":
         _refuse_other_sites()
@@ -60,7 +59,10 @@ def _begin() -> None:
         raise ForbiddenError("This form is out of date: load the page again.")
 
 
-@pages.after_request
+pages = Service("pages", "", _begin, str(pathlib.Path(__file__).with_name("templates")))
+
+
+@pages.blueprint.after_request
 def _end(response: Response) -> Response:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
@@ -69,7 +71,7 @@ def _end(response: Response) -> Response:
     return response
 
 
-@pages.errorhandler(Exception)
+@pages.blueprint.errorhandler(Exception)
 def _failed(error: Exception) -> ResponseReturnValue:
     status = status_of(error)
     if status == 401 and request.method == "GET" and request.endpoint != LOGIN:

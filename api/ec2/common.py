@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 
-from ..openstack.identity.catalog import REGION
+from ..web.addresses import REGION
 from . import ids
 from .faults import Ec2Error, as_codes, invalid
 

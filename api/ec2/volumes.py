@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     volumes_by,
 )
 
+from ..web import policy
 from ..web.context import Caller
 from ..web.host_names import HostNameMask
 from . import ids
@@ -60,7 +61,9 @@ def type_named(connection: Connection, caller: Caller, name: str | None) -> str 
     if name is None or name in AMAZONS_TYPES:
         return None
     with as_codes({NotFoundError: "InvalidParameterValue"}):
-        return str(volume_types.type_seen(connection, name, caller.project, caller.is_admin).name)
+        return str(
+            volume_types.type_seen(connection, name, caller.project, policy.allowed("volume:private_types")).name
+        )
 
 
 def device_name(name: str) -> str | None:

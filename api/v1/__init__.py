@@ -23,4 +23,4 @@ DIALECTS["/v1"] = problems.problem
 def register(app: Flask, settings: Settings) -> None:
     streams.register(app, settings)
     app.after_request(problems.mark)
-    app.register_blueprint(native)
+    app.register_blueprint(native.blueprint)

@@ -24,10 +24,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 from ..jobs import kinds, queue
-from ..openstack.compute.tasks import asker
 from ..web import policy
 from ..web.context import current, request_id, signature
 from ..web.errors import ForbiddenError, as_bad_request
+from ..work.servers import asker
 
 
 def trigger(connection: Connection, job_request: JsonMapping, key: str | None = None) -> job_rows.Job:
@@ -44,7 +44,7 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
     if kind.name == "floating_ips":
         _check_addresses(connection, variables)
     timeout = job_request.get("timeout_seconds")
-    if timeout is not None and timeout > kind.timeout and not caller.is_admin:
+    if timeout is not None and timeout > kind.timeout and not policy.allowed("jobs:choose_timeout"):
         raise ForbiddenError(
             f"job '{kind.name}': it has {kind.timeout} seconds: only administrators give it {timeout} (timeout_seconds)"
         )
@@ -85,7 +85,7 @@ def check_servers(connection: Connection, servers: t.Sequence[JsonMapping]) -> N
         except NovaliteError:
             continue  # the operation says what they cannot be, as of all else
         policy.check_hints(str(server["name"]), requested)
-    server_choices.check(connection, caller.project, servers, caller.is_admin)
+    server_choices.check(connection, caller.project, servers, policy.allowed("compute:servers:create:private"))
 
 
 def _named(connection: Connection, servers: t.Sequence[JsonMapping]) -> list[Instance]:
@@ -125,7 +125,7 @@ def _mark_as_going(connection: Connection, instances: t.Sequence[Instance]) -> N
         request_id(),
         user_id=caller.user_id,
         project_id=caller.project_id,
-        by_admin=caller.is_admin,
+        by_admin=policy.overrides_lock(),
     )
 
 
@@ -139,7 +139,9 @@ def retry(connection: Connection, job_id: str) -> job_rows.Job:
     """Ask once more for what a job did not do. Raises as queue.retry(), and ForbiddenError."""
     _refuse_others(connection, job_id)
     caller = current()
-    return queue.retry(connection, job_id, project_id=caller.reach, keep_timeout=caller.is_admin, **signature())
+    return queue.retry(
+        connection, job_id, project_id=caller.reach, keep_timeout=policy.allowed("jobs:choose_timeout"), **signature()
+    )
 
 
 def _refuse_others(connection: Connection, job_id: str) -> None:
@@ -147,7 +149,7 @@ def _refuse_others(connection: Connection, job_id: str) -> None:
     job = job_rows.get(connection, job_id, current().reach)
     if job["kind"] in kinds.KINDS:
         policy.check(kinds.KINDS[job["kind"]].operation)
-    elif not current().is_admin:
+    elif not policy.allowed("jobs:unknown_kinds"):
         raise ForbiddenError(f"Policy doesn't allow jobs of the kind {job['kind']}.")
 
 

@@ -10,17 +10,16 @@ import functools
 import re
 import typing as t
 
-from flask import Blueprint, request
+from flask import request
 from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
-from ..web import policy
 from ..web.errors import BadRequestError
+from ..web.services import Layer, Service
 from ..web.validation import Schema, body, check
 
-native = Blueprint("native", __name__, url_prefix="/v1")
-native.before_request(policy.guard)
+native = Service("native", "/v1")
 
 View = t.Callable[..., ResponseReturnValue]
 
@@ -50,6 +49,7 @@ class Operation:
     answer_headers: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     conflicts: bool = False
     stream: bool = False
+    ledger: Layer | None = None  # services.reads or writes: the view gets a connection first
 
     @property
     def parameters(self) -> list[str]:
@@ -57,6 +57,8 @@ class Operation:
 
     def __call__(self, view: View) -> View:
         OPERATIONS.append(dataclasses.replace(self, name=view.__name__))
+
+        called = self.ledger(view) if self.ledger else view
 
         @functools.wraps(view)
         def validated(**parameters: object) -> ResponseReturnValue:
@@ -66,10 +68,10 @@ class Operation:
                 query({"type": "object", "properties": {}, "additionalProperties": False})
             if self.body is not None:
                 parameters["body"] = body(self.body)
-            return view(**parameters)
+            return called(**parameters)
 
         rule = self.path.replace("{", "<").replace("}", ">")
-        native.add_url_rule(rule, view.__name__, policy.allows(self.action)(validated), methods=[self.method])
+        native.route(self.method, rule, self.action)(validated)
         return view
 
 

@@ -21,11 +21,12 @@ from ..web.context import current
 from ..web.errors import BadRequestError
 from ..web.host_names import HostNameMask, host_name_mask
 from ..web.ledger import reading_ledger, writing_ledger
+from ..web.services import reads, writes
 from ..web.validation import check
 from . import acting, schemas, streams, views
 from .operations import Operation
 
-KEY_HEADER, SEEN_HEADER = "Idempotency-Key", "Last-Event-ID"
+KEY_HEADER = "Idempotency-Key"
 
 
 @Operation("GET", "/jobs/kinds", "jobs:read", "Which jobs there are, and what variables each takes", {200: "Kinds"})
@@ -70,25 +71,32 @@ def create_job(body: JsonObject) -> ResponseReturnValue:
         return _accepted(connection, acting.trigger(connection, body, key))
 
 
-@Operation("GET", "/jobs", "jobs:read", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY)
-def list_jobs(query: JsonObject) -> ResponseReturnValue:
+@Operation(
+    "GET",
+    "/jobs",
+    "jobs:read",
+    "Jobs of the project, newest first",
+    {200: "Jobs"},
+    query=schemas.JOBS_QUERY,
+    ledger=reads,
+)
+def list_jobs(connection: Connection, query: JsonObject) -> ResponseReturnValue:
     caller = current()
     everywhere = query.get("all_projects", False)
     if everywhere:
         policy.check("jobs:read:all_projects")
     limit = query.get("limit", schemas.PAGE)
-    with reading_ledger() as connection:
-        jobs = job_rows.list_jobs(
-            connection,
-            project_id=None if everywhere else caller.project,
-            kind=query.get("kind"),
-            state=query.get("state"),
-            instance_uuid=query.get("instance"),
-            limit=limit,
-            marker=query.get("marker"),
-        )
-        hidden = host_name_mask(connection, caller.reach)
-        shown = [_shown(job, hidden) for job in jobs]
+    jobs = job_rows.list_jobs(
+        connection,
+        project_id=None if everywhere else caller.project,
+        kind=query.get("kind"),
+        state=query.get("state"),
+        instance_uuid=query.get("instance"),
+        limit=limit,
+        marker=query.get("marker"),
+    )
+    hidden = host_name_mask(connection, caller.reach)
+    shown = [_shown(job, hidden) for job in jobs]
     following = None
     if len(jobs) == limit:
         query_string = urllib.parse.urlencode({**request.args.to_dict(), "marker": jobs[-1]["id"]})
@@ -96,11 +104,10 @@ def list_jobs(query: JsonObject) -> ResponseReturnValue:
     return {"jobs": shown, "next": following}
 
 
-@Operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"})
-def show_job(job_id: str) -> ResponseReturnValue:
-    with reading_ledger() as connection:
-        job = job_rows.get(connection, job_id, current().reach)
-        return {"job": _shown(job, host_name_mask(connection, current().reach))}
+@Operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"}, ledger=reads)
+def show_job(connection: Connection, job_id: str) -> ResponseReturnValue:
+    job = job_rows.get(connection, job_id, current().reach)
+    return {"job": _shown(job, host_name_mask(connection, current().reach))}
 
 
 @Operation(
@@ -115,19 +122,21 @@ def show_job(job_id: str) -> ResponseReturnValue:
         "What tasks said (`text`) is shown to administrators."
     ),
     query=schemas.EVENTS_QUERY,
-    headers={SEEN_HEADER: {"type": "string", "pattern": "^[0-9]{1,15}$"}},
+    headers={streams.SEEN_HEADER: {"type": "string", "pattern": "^[0-9]{1,15}$"}},
     stream=True,
 )
 def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     caller = current()
-    seen = seen_before()
+    seen = streams.seen_before()
     after = query.get("after", 0) if seen is None else seen
     limit = query.get("limit", schemas.LARGEST_PAGE)
     with reading_ledger() as connection:
         job = job_rows.get(connection, job_id, caller.reach)
         content_type = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
         if content_type != streams.CONTENT_TYPE:
-            events = run_rows.events_of(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
+            events = run_rows.events_of(
+                connection, job_id, after=after, limit=limit, texts=policy.allowed("jobs:read:texts")
+            )
             hidden = host_name_mask(connection, caller.reach)
             shown = [views.event(event, hidden) for event in events]
     if content_type == streams.CONTENT_TYPE:  # which holds no transaction while it lasts
@@ -147,10 +156,10 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     description="One that waits is cancelled at once; one that runs, as soon as its processes are gone.",
     answer_headers={"Location": "path of the job"},
     conflicts=True,
+    ledger=writes,
 )
-def cancel_job(job_id: str) -> ResponseReturnValue:
-    with writing_ledger() as connection:
-        return _accepted(connection, acting.cancel(connection, job_id))
+def cancel_job(connection: Connection, job_id: str) -> ResponseReturnValue:
+    return _accepted(connection, acting.cancel(connection, job_id))
 
 
 @Operation(
@@ -161,20 +170,10 @@ def cancel_job(job_id: str) -> ResponseReturnValue:
     {202: "Job"},
     answer_headers={"Location": "path of the new job"},
     conflicts=True,
+    ledger=writes,
 )
-def retry_job(job_id: str) -> ResponseReturnValue:
-    with writing_ledger() as connection:
-        return _accepted(connection, acting.retry(connection, job_id))
-
-
-def seen_before() -> int | None:
-    """The last event that a client which comes back has seen. Raises BadRequestError."""
-    seen = request.headers.get(SEEN_HEADER)
-    if seen is None:
-        return None
-    if not re.fullmatch("[0-9]{1,15}", seen):
-        raise BadRequestError(f"{SEEN_HEADER}: give the number of an event")
-    return int(seen)
+def retry_job(connection: Connection, job_id: str) -> ResponseReturnValue:
+    return _accepted(connection, acting.retry(connection, job_id))
 
 
 def _shown(job: job_rows.Job, hidden: HostNameMask) -> JsonObject:

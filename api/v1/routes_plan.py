@@ -14,7 +14,7 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts, status
@@ -23,25 +23,28 @@ from ..web import policy
 from ..web.context import current
 from ..web.errors import BadRequestError
 from ..web.host_names import host_name_mask
-from ..web.ledger import Ledger, reading_ledger
+from ..web.ledger import Ledger
+from ..web.services import reads
 from . import schemas, views
 from .acting import check_servers
 from .operations import Operation
 
 
-@Operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
-def list_hosts() -> ResponseReturnValue:
-    with reading_ledger() as connection:
-        hosts = [views.host(host, current().is_admin) for host in status.hosts(connection)]
-        return host_name_mask(connection, current().reach).over({"hosts": hosts})
+@Operation(
+    "GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"}, ledger=reads
+)
+def list_hosts(connection: Connection) -> ResponseReturnValue:
+    hosts = [views.host(host, policy.allowed("compute:hypervisors:details")) for host in status.hosts(connection)]
+    return host_name_mask(connection, current().reach).over({"hosts": hosts})
 
 
-@Operation("GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"})
-def show_host(name: str) -> ResponseReturnValue:
-    with reading_ledger() as connection:
-        hidden = host_name_mask(connection, current().reach)
-        host = status.host(connection, hidden.lift(name))
-        return hidden.over({"host": views.host(host, current().is_admin)})
+@Operation(
+    "GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"}, ledger=reads
+)
+def show_host(connection: Connection, name: str) -> ResponseReturnValue:
+    hidden = host_name_mask(connection, current().reach)
+    host = status.host(connection, hidden.lift(name))
+    return hidden.over({"host": views.host(host, policy.allowed("compute:hypervisors:details"))})
 
 
 @Operation(
@@ -50,11 +53,11 @@ def show_host(name: str) -> ResponseReturnValue:
     "compute:servers:placement",
     "Why an instance is where it is",
     {200: "Placement"},
+    ledger=reads,
 )
-def show_placement(uuid: str) -> ResponseReturnValue:
-    with reading_ledger() as connection:
-        placement = status.placement(connection, uuid, current().reach)
-        return host_name_mask(connection, current().reach).over({"placement": views.placement(placement)})
+def show_placement(connection: Connection, uuid: str) -> ResponseReturnValue:
+    placement = status.placement(connection, uuid, current().reach)
+    return host_name_mask(connection, current().reach).over({"placement": views.placement(placement)})
 
 
 MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import threading
 import time
 import typing as t
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response, current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
@@ -25,12 +26,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 from ..settings import Settings
 from ..web import policy
 from ..web.context import Caller, find_caller
-from ..web.errors import TooManyRequestsError
+from ..web.errors import BadRequestError, TooManyRequestsError
 from ..web.host_names import host_name_mask
 from ..web.ledger import Ledger
 from . import views
 
 CONTENT_TYPE = "text/event-stream"
+SEEN_HEADER = "Last-Event-ID"
 LONGEST = 300.0  # seconds; then the client comes back
 HEARTBEAT = 15.0  # seconds; proxies cut silent connections after 30 or 60
 PAUSE = 0.5  # seconds between two looks at the ledger
@@ -58,7 +60,19 @@ class Reader:
 def reader(caller: Caller, token: str) -> Reader:
     """The caller, as a reader of streams."""
     project_id = caller.reach
-    return Reader(project_id, caller.is_admin, policy.may(caller, "compute:servers:console_output"), token)
+    return Reader(
+        project_id, policy.may(caller, "jobs:read:texts"), policy.may(caller, "compute:servers:console_output"), token
+    )
+
+
+def seen_before() -> int | None:
+    """The last event that a client which comes back has seen. Raises BadRequestError."""
+    seen = request.headers.get(SEEN_HEADER)
+    if seen is None:
+        return None
+    if not re.fullmatch("[0-9]{1,15}", seen):
+        raise BadRequestError(f"{SEEN_HEADER}: give the number of an event")
+    return int(seen)
 
 
 def respond(job_id: str, who: Reader, after: int) -> Response:

@@ -21,6 +21,8 @@ _COMPUTE = re.compile(rf"/compute/v2\.1/({_PROJECT})(?=/[^/])")
 _VOLUME = re.compile(rf"/volume/v3/(?!{_PROJECT}(?:/|$))(?=[^/])")
 _SIGNED = ("AWSAccessKeyId", "X-Amz-Algorithm")  # parameters of a query that is signed
 
+REGION = "RegionOne"
+
 
 def base_url() -> str:
     """The address without a slash at its end: NOVALITE_API_PUBLIC_URL, or else as the request had it."""

@@ -53,6 +53,21 @@ def keystone(status: int, message: str, error: Exception | None = None) -> Body:
     return {"error": {"code": status, "title": title(status), "message": message}}
 
 
+class NeutronError(Exception):
+    """An error with the class by which Neutron's clients know it."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.neutron_type = status, kind
+
+
+def not_found(what: str, number: str) -> NeutronError:
+    """Return Neutron's error about a `what` ("Security Group") that does not exist, or is another project's."""
+    kind = f"{what.replace(' ', '')}NotFound"
+    message = f"{what.capitalize()} {number[:255]} does not exist"  # of these
+    return NeutronError(404, kind, message if "Security" in what else f"{what} {number[:255]} could not be found.")
+
+
 def neutron(status: int, message: str, error: Exception | None = None) -> Body:
     """Neutron's; an error may carry its own `neutron_type`, for clients that look at it."""
     kind = getattr(error, "neutron_type", None) or NETWORK_TYPES.get(status, title(status).replace(" ", ""))

@@ -87,3 +87,9 @@ def credentials_seal() -> Seal:
     """Return the seal of the current application's EC2 secrets. To be asked for outside of a transaction."""
     ledger: Ledger = current_app.extensions["ledger"]
     return ledger.seal
+
+
+def home() -> str | None:
+    """Return the current application's directory, where images are stored."""
+    settings: Settings = current_app.extensions["settings"]
+    return settings.home

@@ -27,13 +27,15 @@ OPERATIONS: t.Mapping[str, str] = {
     "identity:tokens:create": "public",
     "identity:tokens:show": "any",
     "identity:tokens:delete": "any",
+    "identity:tokens:others": "admin",  # tokens of other users
     "identity:auth:catalog": "any",
     "identity:auth:projects": "any",
     "identity:auth:domains": "any",
     "identity:regions": "any",
     "identity:services": "any",
     "identity:endpoints": "any",
-    "identity:domains:read": "any",  # one's own, and those of one's projects; an admin all
+    "identity:domains:read": "any",  # one's own, and those of one's projects
+    "identity:domains:others": "admin",
     "identity:domains:create": "admin",
     "identity:domains:update": "admin",
     "identity:domains:delete": "admin",
@@ -49,16 +51,18 @@ OPERATIONS: t.Mapping[str, str] = {
     "identity:groups:members": "admin",
     "identity:groups:add_member": "admin",
     "identity:groups:remove_member": "admin",
-    # one's own: an admin has those of others in /v3/credentials and among trusts
+    # one's own
     "identity:credentials:list": "any",
     "identity:credentials:show": "any",
     "identity:credentials:create": "any",
     "identity:credentials:update": "any",
     "identity:credentials:delete": "any",
+    "identity:credentials:others": "admin",  # whatever is done with credentials of other users
     "identity:trusts:list": "any",
     "identity:trusts:show": "any",
     "identity:trusts:create": "any",
     "identity:trusts:delete": "any",
+    "identity:trusts:others": "admin",  # list, show and delete those between other users
     "identity:access_rules:list": "any",
     "identity:access_rules:show": "any",
     "identity:access_rules:delete": "any",
@@ -76,6 +80,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "identity:projects:create": "admin",
     "identity:projects:update": "admin",
     "identity:projects:delete": "admin",
+    "identity:projects:others": "admin",  # show projects in which the user has no role
     "identity:project_tags:read": "any",
     "identity:project_tags:write": "admin",
     "identity:assignments:list": "admin",
@@ -86,6 +91,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "identity:users:show": "any",
     "identity:users:projects": "any",
     "identity:users:groups": "any",
+    "identity:users:others": "admin",  # show other users, their projects and groups
     "identity:users:create": "admin",
     "identity:users:update": "admin",
     "identity:users:delete": "admin",
@@ -97,8 +103,13 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:servers:create": "member",
     "compute:servers:create:forced_host": "admin",
     "compute:servers:create:host_attributes": "admin",  # which tenants do not see; Nova has JsonFilter off
+    "compute:servers:create:private": "admin",  # flavors, volume types and addresses kept from the project
     "compute:servers:plan": "member",
     "compute:servers:placement": "admin",  # it names hosts, and what is left on them
+    "compute:servers:all_tenants": "admin",
+    "compute:servers:deleted": "admin",
+    "compute:servers:extended": "admin",  # show, sort and filter by what Nova calls extended: hosts, user data
+    "compute:servers:override_lock": "admin",
     "compute:servers:update": "member",
     "compute:servers:delete": "member",
     "compute:servers:action": "member",  # whichever of those that follow; each has its own rule beside this
@@ -146,22 +157,26 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:migrations:read": "admin",
     "compute:migrations:change": "admin",
     "compute:server_groups:read": "reader",
+    "compute:server_groups:all_projects": "admin",
     "compute:server_groups:write": "member",
     "compute:keypairs:read": "reader",
     "compute:keypairs:write": "member",
     "compute:keypairs:manage": "manager",  # remove those of others, and those of playbooks
     # what the cloud offers
     "compute:flavors:read": "reader",
+    "compute:flavors:private": "admin",  # those of other projects
     "compute:flavors:write": "admin",
     "compute:extensions:read": "reader",
     "compute:zones:read": "reader",
     "compute:limits": "reader",
+    "compute:limits:other_project": "admin",
     "compute:quotas:read": "reader",
     "compute:quotas:write": "admin",
     "compute:usage:read": "reader",
     "compute:usage:read_all": "admin",
     # hosts: who they are, and what is left on them, is no tenant's business
     "compute:hypervisors:read": "admin",
+    "compute:hypervisors:details": "admin",  # facts, and reasons
     "compute:hosts:read": "admin",
     "compute:hosts:write": "admin",
     "compute:hosts:evacuate": "admin",
@@ -173,6 +188,8 @@ OPERATIONS: t.Mapping[str, str] = {
     "image:read": "reader",
     "image:write": "member",
     "image:give": "admin",
+    "image:all_projects": "admin",
+    "image:download_deactivated": "admin",
     "image:host_mount": "admin",
     "image:publicize": "admin",
     "image:tasks": "admin",
@@ -182,36 +199,53 @@ OPERATIONS: t.Mapping[str, str] = {
     "network:read": "reader",
     "network:write": "member",
     "network:operate": "admin",
+    "network:provider_attributes": "admin",
+    "network:create:shared": "admin",
+    "network:create:other_project": "admin",
     "network:subnet_pools:read": "reader",
     "network:subnet_pools:write": "member",
     "network:ports:read": "reader",
     "network:ports:write": "member",
+    "network:ports:binding": "admin",
+    "network:ports:choose": "admin",  # addresses, MACs and port security on a network of another project
     "network:routers:read": "reader",
     "network:routers:write": "member",
     "network:routers:enable_snat": "admin",
     "network:routers:external_fixed_ips": "admin",
+    "network:routers:any_network": "admin",  # a leg on a network of another project
     "network:floating_ips:read": "reader",
     "network:floating_ips:write": "member",
     "network:floating_ips:choose": "admin",  # Neutron's create_floatingip:floating_ip_address
     "network:security_groups:read": "reader",
+    "network:security_groups:all_projects": "admin",
     "network:security_groups:write": "member",
     "network:tags:read": "reader",
     "network:tags:write": "member",
     "network:quotas:list": "admin",
     "network:quotas:update": "admin",
     "network:agents:read": "reader",
+    "network:agents:list": "admin",  # others get an empty list
     "network:ip_availability:read": "admin",
     # volumes
     "volume:read": "reader",
     "volume:write": "member",
+    "volume:all_tenants": "admin",
+    "volume:any_filter": "admin",
+    "volume:host_attributes": "admin",
+    "volume:limits:other_project": "admin",
+    "volume:private_types": "admin",
     "volume:admin": "admin",
     # jobs, and what an operator does with all of the cloud
     "jobs:read": "reader",
     "jobs:read:all_projects": "admin",
+    "jobs:read:texts": "admin",  # what tasks said on hosts
     "jobs:create": "member",  # whichever kind; each is an operation of its own
     "jobs:change": "member",  # likewise
     "jobs:choose_hosts": "admin",
+    "jobs:choose_timeout": "admin",
+    "jobs:unknown_kinds": "admin",  # end or repeat those of an older version
     "cloud:overview": "reader",
+    "cloud:overview:behind": "admin",  # the reason why the ledger is behind its hosts
     "cloud:carry_out_volumes": "admin",  # by hand; the volumes were marked by an operation of theirs
     "cloud:compute_nodes": "admin",
     "cloud:firewall": "admin",

@@ -92,6 +92,16 @@ def may(caller: Caller, operation: str) -> bool:
     return role in ("public", "any") or role in caller.roles
 
 
+def allowed(operation: str) -> bool:
+    """Tell whether the current request's caller may do `operation`."""
+    return may(current(), operation)
+
+
+def overrides_lock() -> bool:
+    """Tell whether the current request's caller may act on a locked server."""
+    return allowed("compute:servers:override_lock")
+
+
 # --- What hides in the values of a request for a server ---------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from flask.typing import ResponseReturnValue
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from . import policy, validation
+from .bodies import Record
 from .errors import as_bad_request
 from .ledger import reading_ledger, writing_ledger
 from .policy import Decorator, Given, Returned
@@ -48,18 +49,24 @@ writes_while_behind = within(functools.partial(writing_ledger, while_behind=True
 writes_checked = within(writing_ledger, as_bad_request)  # where the ledger holds a client's values against its rules
 
 
-def takes(schema: validation.Schema) -> Layer:
+def takes(
+    schema: validation.Schema | t.Callable[[], validation.Schema], into: t.Callable[[Record], object] | None = None
+) -> Layer:
     """Call a route's function with the request's body, as `schema` allows it, or with the one thing that is in it.
 
-    To stand before `writes`, so that nobody waits for a transaction that begins with a wrong body.
+    `schema` is a function where it depends on the request's microversion; `into` converts what is given. To stand
+    before `writes`, so that nobody waits for a transaction that begins with a wrong body.
     """
-    words = schema["required"] if len(schema["properties"]) == 1 else ()
 
     def layer(view: Handler) -> Handler:
         @functools.wraps(view)
         def handle(*args: object, **ids: object) -> ResponseReturnValue:
-            body = validation.body(schema)
-            return view(*args, body[words[0]] if words else body, **ids)
+            allowed = schema() if callable(schema) else schema
+            value = validation.body(allowed)
+            required = allowed.get("required", ())
+            if len(required) == len(allowed.get("properties", ())) == 1:
+                value = value[required[0]]
+            return view(*args, into(value) if into else value, **ids)
 
         return handle
 
@@ -77,12 +84,14 @@ class Options(t.TypedDict, total=False):
 class Service:
     """The routes under `path`. Each names the operation that it is, and the layers below that check.
 
-    Who asks for one is found out first, unless its operation is for anybody.
+    `guard` finds out first who asks for one, unless its operation is for anybody. `templates`: their folder.
     """
 
-    def __init__(self, name: str, path: str) -> None:
-        self.blueprint = Blueprint(name, __name__, url_prefix=path)
-        self.blueprint.before_request(policy.guard)
+    def __init__(
+        self, name: str, path: str, guard: t.Callable[[], None] = policy.guard, templates: str | None = None
+    ) -> None:
+        self.blueprint = Blueprint(name, __name__, url_prefix=path, template_folder=templates)
+        self.blueprint.before_request(guard)
 
     def route(self, method: str, path: str, operation: str, *below: Layer, **options: t.Unpack[Options]) -> Decorator:
         """The decorator of a function that answers `method` on `path`; several may stand above one function."""

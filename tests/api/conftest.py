@@ -23,8 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import passwords
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 from api import create_app
-from api.openstack.compute.servers import waiting
 from api.settings import Settings
+from api.work import waiting
 from tests.api import applications, ec2_door, scenes, seeds
 from tests.api.doors import Doors
 from tests.support.cloud import Cloud as AnyCloud

@@ -137,6 +137,69 @@ def test_the_api_works_below_the_modules() -> None:
     assert above == ["api/v1/routes_plan.py"]  # what a launch would do is what its modules would do
 
 
+# Where the API still asks for a role, and not for an operation of the policy
+ASKS_FOR_A_ROLE = {
+    "api/web/context.py",  # defines it, and whose objects the caller may name
+    "api/openstack/compute/routes_keypairs.py",
+    "api/openstack/network/routes_networks.py",
+}
+
+
+def test_the_policy_says_who_may() -> None:
+    asking = {
+        str(path.relative_to(REPOSITORY))
+        for path in sorted((REPOSITORY / "api").rglob("*.py"))
+        if re.search(r"\bis_admin\b", path.read_text())
+    }
+    assert asking <= ASKS_FOR_A_ROLE
+
+
+# Services of the API: what several share is in api/web and api/work. Each may import the other services' modules, but
+# not their routes
+API = REPOSITORY / "api"
+
+
+def service_of(parts: t.Sequence[str]) -> tuple[str, ...]:
+    return tuple(parts[:2]) if parts[0] == "openstack" else tuple(parts[:1])
+
+
+def api_imports(path: pathlib.Path) -> t.Iterator[list[str]]:
+    """List what the file at `path` below the API imports from there, as parts of dotted names."""
+    here = list(path.relative_to(API).parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            parts = here[: -node.level] + (node.module.split(".") if node.module else [])
+            yield from ([*parts, alias.name] for alias in node.names)
+
+
+def test_no_service_imports_the_routes_of_another() -> None:
+    arrows = {
+        f"{'/'.join(here)} imports {'.'.join(parts)}"
+        for path in sorted(API.rglob("*.py"))
+        if (here := path.relative_to(API).parts)
+        for parts in api_imports(path)
+        if service_of(parts) != service_of(here)
+        and any(part.startswith("routes") or part == "legacy" for part in parts)
+        and "legacy" not in here  # Compute's proxies of the other services
+    }
+    assert arrows == {"ec2/actions/keys.py imports openstack.compute.routes_keypairs.new_rsa_key"}
+
+
+def test_doors_beside_openstacks_do_not_import_it() -> None:
+    arrows = {
+        f"{'/'.join(here)} imports {'.'.join(parts[:3])}"
+        for path in sorted(API.rglob("*.py"))
+        if (here := path.relative_to(API).parts)[0]
+        in ("ec2", "v1", "dashboard", "metadata", "jobs", "cli", "web", "work")
+        for parts in api_imports(path)
+        if parts[:1] == ["openstack"]
+    }
+    assert arrows == {
+        "dashboard/routes_session.py imports openstack.identity.authenticate",  # who logs in, gets a token
+        "ec2/actions/keys.py imports openstack.compute.routes_keypairs",
+    }
+
+
 def test_only_the_ledger_knows_sql() -> None:
     """Neither SQLAlchemy nor the tables are imported elsewhere, by plugins or by the API, which is an edge."""
     files = [path for path in sorted(PLUGINS.rglob("*.py")) if "_ledger" not in path.parts]

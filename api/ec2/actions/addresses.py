@@ -20,12 +20,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
-from ...openstack.network import routes_floating
-from ...openstack.network.blueprint import NeutronError
-from ...openstack.network.changes import project_name
 from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller
+from ...web.dialects import NeutronError
+from ...work.networks import associate, project_name
 from .. import filters, ids
 from ..blueprint import reads, writes
 from ..common import REGION, Body, Parameters, Record, keep_tags, tag_set, tags_for
@@ -165,7 +164,7 @@ def associate_address(connection: Connection, caller: Caller, parameters: Parame
             f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}",
         )
     with _associating():
-        routes_floating.associate(connection, row.id, port)
+        associate(connection, row.id, port)
     after = _find(connection, caller.project, {"AllocationId": allocation_id(row)})
     return {"return": True, "associationId": _association_id(after)}
 
@@ -208,4 +207,4 @@ def disassociate_address(connection: Connection, caller: Caller, parameters: Par
         row = _find(connection, caller.project, parameters)
     if row.vif_id is not None:
         with _associating():
-            routes_floating.associate(connection, row.id, None)
+            associate(connection, row.id, None)

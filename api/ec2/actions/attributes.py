@@ -17,12 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
-from ...openstack.compute.servers import waiting
-from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTIONS
-from ...openstack.compute.tasks import asker, enqueue
 from ...web import policy
 from ...web.context import Caller, current
 from ...web.ledger import writing_ledger
+from ...work import waiting
+from ...work.servers import asker, change_group, enqueue
 from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Body, Parameters, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
@@ -178,9 +177,9 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, group
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     with as_codes({ConflictError: "IncorrectInstanceState"}):
         for uuid in sorted(after - before):
-            SERVER_ACTIONS["addSecurityGroup"].do(connection, row, {"name": uuid}, caller)
+            change_group(connection, row, uuid, joins=True)
         for uuid in sorted(before - after):
-            SERVER_ACTIONS["removeSecurityGroup"].do(connection, row, {"name": uuid}, caller)
+            change_group(connection, row, uuid, joins=False)
 
 
 def _change_device(connection: Connection, record: Record, mapping: Body) -> None:

@@ -24,11 +24,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import
     normalised,
 )
 
-from ...openstack.network.changes import groups_seen, tell_group_hosts
-from ...openstack.network.routes_groups import TEMPLATES
 from ...web.bodies import the_one
 from ...web.context import Caller, current
 from ...web.ledger import reading_ledger
+from ...work.networks import TEMPLATES, groups_seen, tell_group_hosts
 from .. import filters, ids
 from ..blueprint import action, writes
 from ..common import Body, Parameters, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id

@@ -19,9 +19,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
-from ...openstack.compute.servers.routes_rebuild import create_image as make_image
-from ...openstack.image import uploads
 from ...web.context import Caller
+from ...web.ledger import home
+from ...work.servers import create_image as make_image
 from .. import block_devices, filters, ids, images, snapshots
 from ..blueprint import reads, writes
 from ..common import Body, Parameters, Record, keep_tags, moment, tag_set, tags_for
@@ -125,7 +125,7 @@ def _image(row: Record, tags: Record) -> Body:
 @reads("DescribeImageAttribute", "image:read", *an_attribute("ImageId", ATTRIBUTES))
 def describe_image_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     row = images.find(connection, caller.project, parameters["ImageId"])
-    whose = row["owner"] == caller.project or caller.is_admin
+    whose = caller.reach in (None, row["owner"])
     members = image_records.members(connection, row["id"]) if whose else []
     shown, name = _image(row, {}), parameters["Attribute"]
     values: Body = {
@@ -191,7 +191,7 @@ def modify_image_attribute(connection: Connection, caller: Caller, parameters: P
 
 def _own(connection: Connection, caller: Caller, image_id: str) -> Record:
     row = images.find(connection, caller.project, image_id)
-    if row["owner"] != caller.project and not caller.is_admin:
+    if caller.reach not in (None, row["owner"]):
         raise Ec2Error("AuthFailure", f"Not authorized for image: {images.image_id(row)}", 403)
     return row
 
@@ -298,6 +298,6 @@ def deregister_image(connection: Connection, caller: Caller, parameters: Paramet
     if row["protected"]:
         raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
     image_records.delete_image(connection, row["id"])
-    image_states.remove_file(connection, uploads.home(), row["id"])
+    image_states.remove_file(connection, home(), row["id"])
     for number in (images.image_id(row), snapshots.snapshot_id(row)):
         ec2_tags.remove_tags(connection, caller.project, number)

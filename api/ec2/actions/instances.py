@@ -16,11 +16,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-from ...openstack.compute.servers import routes_actions, waiting
-from ...openstack.compute.servers.routes_servers import delete
 from ...web.context import Caller, current
 from ...web.host_names import veil_faults
 from ...web.ledger import reading_ledger, writing_ledger
+from ...work import servers, waiting
 from .. import filters, ids, images
 from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Body, Parameters, Record, moment
@@ -40,7 +39,7 @@ from ..views_instances import (
 )
 
 # What is to be done to an instance: an action of the Compute API and its value, None for nothing
-Decide = t.Callable[[Record], "tuple[str, JsonObject] | None"]
+Decide = t.Callable[[Record], "tuple[str, JsonObject | None] | None"]
 
 _OF_INSTANCE = {
     **filters.like(
@@ -148,8 +147,10 @@ def describe_instance_status(connection: Connection, caller: Caller, parameters:
 def _act(
     connection: Connection, caller: Caller, parameters: Parameters, decide: Decide, doing: str | None = None
 ) -> Body:
-    """Do to each of them what `decide` says or, if one refuses, nothing to any; returns what each was and is. `doing`
-    is what cannot be done to one that is gone; None: that is no error."""
+    """Do to each of them what `decide` says (an action, and its details) or, if one refuses, nothing to any.
+
+    Returns what each was and is. `doing` is what cannot be done to one that is gone; None: that is no error.
+    """
     before = find(connection, caller.project, parameters["InstanceId"])
     for record in before:
         if record["deleted"]:
@@ -158,13 +159,13 @@ def _act(
             continue
         if (decided := decide(record)) is None:
             continue
-        name, value = decided
+        name, details = decided
         with as_codes(_WRONG_STATE):
             row = server_listing.instance_row(connection, record["uuid"], caller.project)
             if name == DELETE:
-                delete(connection, row, caller)
+                servers.delete(connection, row)
             else:
-                routes_actions.ACTIONS[name].do(connection, row, value, caller)
+                servers.begin(connection, name, row, details, details)
     after = ec2_records.load(connection, [record["id"] for record in before])
     return {"instancesSet": [change(now, state(record)) for record, now in zip(before, after)]}
 
@@ -193,15 +194,15 @@ def start_instances(parameters: Parameters) -> Body:
 
 
 def _start(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
+    actions = {"stopped": "start", "suspended": "resume", "paused": "unpause"}
 
-    def start(record: Record) -> tuple[str, JsonObject] | None:
+    def start(record: Record) -> tuple[str, JsonObject | None] | None:
         if state(record) in (RUNNING, PENDING):
             return None
         name = actions.get(record["vm_state"])
         if name is None or record["task_state"] is not None:
             raise _wrong(record, "started")
-        return name, {}
+        return name, None
 
     return _act(connection, caller, parameters, start, "started")
 
@@ -213,21 +214,21 @@ def _start(connection: Connection, caller: Caller, parameters: Parameters) -> Bo
     ["InstanceId"],
 )
 def stop_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    name = "suspend" if parameters.get("Hibernate") else "os-stop"
+    name = "suspend" if parameters.get("Hibernate") else "stop"
 
-    def stop(record: Record) -> tuple[str, JsonObject] | None:
+    def stop(record: Record) -> tuple[str, JsonObject | None] | None:
         if state(record) in (STOPPED, STOPPING):
             return None
         if state(record) is not RUNNING:
             raise _wrong(record, "stopped")
-        return name, {}
+        return name, None
 
     return _act(connection, caller, parameters, stop, "stopped")
 
 
 @writes("RebootInstances", "compute:servers:reboot", _INSTANCE_IDS, ["InstanceId"])
 def reboot_instances(connection: Connection, caller: Caller, parameters: Parameters) -> None:
-    def reboot(record: Record) -> tuple[str, JsonObject]:
+    def reboot(record: Record) -> tuple[str, JsonObject | None]:
         if state(record) is not RUNNING:
             raise _wrong(record, "rebooted")
         return "reboot", {"type": "SOFT"}
@@ -244,7 +245,7 @@ def reboot_instances(connection: Connection, caller: Caller, parameters: Paramet
 def terminate_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """Terminate instances. An instance that is gone already is not an error, for as long as it is shown."""
 
-    return _act(connection, caller, parameters, lambda _record: (DELETE, {}))
+    return _act(connection, caller, parameters, lambda _record: (DELETE, None))
 
 
 # --- what a guest says ----------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ def get_console_output(parameters: Parameters) -> Body:
     output = ""
     if record["host"] is not None and not record["deleted"]:
         with as_codes({ConflictError: "IncorrectState"}):
-            output = routes_actions.console_output(record["uuid"], {}, current())
+            output = servers.console_output(record["uuid"])
     return {
         "instanceId": instance_id(record),
         "timestamp": moment(time.time()),

@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
+from ...web import policy
 from ...web.addresses import base_url
 from ...web.context import Caller
 from .. import filters
@@ -118,7 +119,7 @@ def describe_account_attributes(connection: Connection, caller: Caller, paramete
     InstanceType=TEXTS,
 )
 def describe_instance_types(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
-    flavors = flavors_seen(connection, caller.is_admin, caller.project)
+    flavors = flavors_seen(connection, policy.allowed("compute:flavors:private"), caller.project)
     by_name = {flavor["name"]: flavor for flavor in flavors}
     names = parameters.get("InstanceType") or list(by_name)
     unknown = [name for name in names if name not in by_name]
@@ -175,7 +176,7 @@ def _type(flavor: Record) -> Body:
 def describe_instance_type_offerings(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """List every instance type at every location: the scheduler decides which host takes it."""
     kind = parameters.get("LocationType", "region")
-    flavors = flavors_seen(connection, caller.is_admin, caller.project)
+    flavors = flavors_seen(connection, policy.allowed("compute:flavors:private"), caller.project)
     places = [REGION] if kind == "region" else zones(connection)
     bodies: list[Body] = [
         {"instanceType": name, "locationType": kind, "location": place}

@@ -18,8 +18,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
-from ...openstack.network.changes import tell_host_of_port
+from ...web import policy
 from ...web.context import Caller
+from ...work.networks import tell_host_of_port
 from .. import ids
 from ..blueprint import writes
 from ..common import Body, Parameters
@@ -56,7 +57,9 @@ def assign_private_ip_addresses(connection: Connection, caller: Caller, paramete
         raise missing("SecondaryPrivateIpAddressCount")
     row = network_records.network_of(connection, port)
     with as_codes({}):
-        network_choices.check_port(row, caller.project, {"fixed_ips": _wishes(named)}, caller.is_admin)
+        network_choices.check_port(
+            row, caller.project, {"fixed_ips": _wishes(named)}, policy.allowed("network:ports:choose")
+        )
     of_subnet = {"subnet_id": port.subnet_ids[port.ip]} if port.ip else {"ip_version": 4}
     after = _change(connection, port, new=[*_wishes(named), *[of_subnet] * (count or 0)])
     assigned = [address for address in after if address not in (port.ip, *port.more_ips) or address in named]

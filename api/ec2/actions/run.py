@@ -26,10 +26,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ...openstack.compute.tasks import tell
 from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller, signature
+from ...work.servers import tell
 from .. import block_devices, ids, images, views_instances, volumes
 from ..blueprint import once, writes
 from ..common import Body, Parameters, Tags, VpcSubnet, first_subnet, subnets, tags_for
@@ -133,7 +133,13 @@ def _run(connection: Connection, caller: Caller, parameters: Parameters) -> list
     tags = tags_for(parameters, "instance", "volume", "network-interface")
     create_request = _create_request(connection, caller, parameters, tags["instance"])
     with as_codes(REFUSED):
-        made = new_servers.create(connection, caller.project, create_request, private=caller.is_admin, **signature())
+        made = new_servers.create(
+            connection,
+            caller.project,
+            create_request,
+            private=policy.allowed("compute:servers:create:private"),
+            **signature(),
+        )
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
             connection,
@@ -193,7 +199,7 @@ def _create_request(
 
 def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     """The flavor that an instance type is. Raises Ec2Error."""
-    rows = flavors_seen(connection, caller.is_admin, caller.project)
+    rows = flavors_seen(connection, policy.allowed("compute:flavors:private"), caller.project)
     return the_one(rows, "name", name, invalid("InstanceType", name))
 
 

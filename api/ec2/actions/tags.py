@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
+from ...web import policy
 from ...web.context import Caller
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import reads, writes
@@ -80,7 +81,7 @@ def _change_instance(connection: Connection, caller: Caller, number: str, update
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     before = dict(row.metadata)
     after = update(dict(before))
-    server_changes.change_metadata(connection, row, after, replace=True, by_admin=caller.is_admin)
+    server_changes.change_metadata(connection, row, after, replace=True, by_admin=policy.overrides_lock())
     if after.get(NAME, "").strip() and after[NAME] != before.get(NAME):
         server_changes.change(connection, row, {"display_name": after[NAME].strip()})
 

@@ -16,9 +16,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE
 
 from ...jobs.queue import enqueue_for_attachment
-from ...openstack.compute.tasks import asker, tell
+from ...web import policy
 from ...web.context import Caller, signature
 from ...web.host_names import host_name_mask
+from ...work.servers import asker, tell
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import once, reads, writes
 from ..common import DEFAULT_ZONE, Body, Parameters, Record, tags_for, zones
@@ -115,7 +116,7 @@ def _create(connection: Connection, caller: Caller, parameters: Parameters, zone
     elif "Size" not in parameters:
         raise missing("Size")
     params["type"] = volumes.type_named(connection, caller, parameters.get("VolumeType"))
-    params["private_types"] = caller.is_admin
+    params["private_types"] = policy.allowed("volume:private_types")
     with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
     if row.status == "creating":

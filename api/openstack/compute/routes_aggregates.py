@@ -17,8 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
 from ...web import schemas, validation
 from ...web.bodies import Answer, Body, Json, Record, same, the_one
 from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import ACTION, OPTIONAL, Schema, wrapped
+from ...web.services import reads, takes, writes
 from ...web.times import precise
 from .blueprint import compute, from_version
 
@@ -38,68 +38,70 @@ ACTIONS = {
 AGGREGATE = {"name": NAME, "availability_zone": ZONE}
 
 
-@compute.get("/os-aggregates", "compute:aggregates:read")
-def list_aggregates() -> Answer:
-    with reading_ledger() as connection:
-        return {"aggregates": [_shown(row) for row in hypervisor_records.aggregates(connection)]}, 200
+@compute.get("/os-aggregates", "compute:aggregates:read", reads)
+def list_aggregates(connection: Connection) -> Answer:
+    return {"aggregates": [_shown(row) for row in hypervisor_records.aggregates(connection)]}, 200
 
 
-@compute.get("/os-aggregates/<aggregate_id>", "compute:aggregates:read")
-def show_aggregate(aggregate_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+@compute.get("/os-aggregates/<aggregate_id>", "compute:aggregates:read", reads)
+def show_aggregate(connection: Connection, aggregate_id: str) -> Answer:
+    return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-@compute.post("/os-aggregates", "compute:aggregates:write")
-def create_aggregate() -> Answer:
-    aggregate_body = validation.body(wrapped("aggregate", AGGREGATE, ["name"]))["aggregate"]
-    with writing_ledger() as connection:
-        _check_free(connection, aggregate_body["name"])
-        _write(connection, aggregate_body["name"], zone=aggregate_body.get("availability_zone"))
-        rows = hypervisor_records.aggregates(connection)
-        body = _shown(next(row for row in rows if row.name == aggregate_body["name"]))
+@compute.post("/os-aggregates", "compute:aggregates:write", takes(wrapped("aggregate", AGGREGATE, ["name"])), writes)
+def create_aggregate(connection: Connection, aggregate_body: Record) -> Answer:
+    _check_free(connection, aggregate_body["name"])
+    _write(connection, aggregate_body["name"], zone=aggregate_body.get("availability_zone"))
+    rows = hypervisor_records.aggregates(connection)
+    body = _shown(next(row for row in rows if row.name == aggregate_body["name"]))
     return {"aggregate": {key: value for key, value in body.items() if key not in ("hosts", "metadata")}}, 200
 
 
-@compute.put("/os-aggregates/<aggregate_id>", "compute:aggregates:write")
-def update_aggregate(aggregate_id: str) -> Answer:
-    aggregate_body = validation.body(wrapped("aggregate", AGGREGATE, minProperties=1))["aggregate"]
-    with writing_ledger() as connection:
-        row = _row(connection, aggregate_id)
-        if aggregate_body.get("name", row.name) != row.name:
-            _check_free(connection, aggregate_body["name"])
-            hypervisor_records.rename_aggregate(connection, row.id, aggregate_body["name"])
-        if "availability_zone" in aggregate_body:
-            _write(connection, aggregate_body.get("name", row.name), zone=aggregate_body["availability_zone"] or "")
-        return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+@compute.put(
+    "/os-aggregates/<aggregate_id>",
+    "compute:aggregates:write",
+    takes(wrapped("aggregate", AGGREGATE, minProperties=1)),
+    writes,
+)
+def update_aggregate(connection: Connection, aggregate_body: Record, aggregate_id: str) -> Answer:
+    row = _row(connection, aggregate_id)
+    if aggregate_body.get("name", row.name) != row.name:
+        _check_free(connection, aggregate_body["name"])
+        hypervisor_records.rename_aggregate(connection, row.id, aggregate_body["name"])
+    if "availability_zone" in aggregate_body:
+        _write(connection, aggregate_body.get("name", row.name), zone=aggregate_body["availability_zone"] or "")
+    return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-@compute.delete("/os-aggregates/<aggregate_id>", "compute:aggregates:write")
-def delete_aggregate(aggregate_id: str) -> Answer:
-    with writing_ledger() as connection:
-        row = _row(connection, aggregate_id)
-        if row.hosts:
-            raise BadRequestError(
-                f"Cannot perform action 'delete' on aggregate {row.id}. Reason: Host aggregate is not empty."
-            )
-        remove_aggregates(connection, [{"name": row.name}])
+@compute.delete("/os-aggregates/<aggregate_id>", "compute:aggregates:write", writes)
+def delete_aggregate(connection: Connection, aggregate_id: str) -> Answer:
+    row = _row(connection, aggregate_id)
+    if row.hosts:
+        raise BadRequestError(
+            f"Cannot perform action 'delete' on aggregate {row.id}. Reason: Host aggregate is not empty."
+        )
+    remove_aggregates(connection, [{"name": row.name}])
     return "", 200
 
 
-@compute.post("/os-aggregates/<aggregate_id>/action", "compute:aggregates:write")
-def act_on_aggregate(aggregate_id: str) -> Answer:
-    body = validation.body(ACTION)
+def _checked(body: Record) -> Record:
+    """The body of an action. Raises BadRequestError for an unknown action, or a wrong value of it."""
     (action,) = body
     if action not in ACTIONS:
         raise BadRequestError(f"There is no such action: {action[:60]}")
     validation.check(body, ACTIONS[action])
-    with writing_ledger() as connection:
-        row = _row(connection, aggregate_id)
-        if action == "set_metadata":
-            _set_metadata(connection, row, body[action]["metadata"])
-        else:
-            _move_host(connection, row, body[action]["host"], joins=action == "add_host")
-        return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+    return body
+
+
+@compute.post("/os-aggregates/<aggregate_id>/action", "compute:aggregates:write", takes(ACTION, _checked), writes)
+def act_on_aggregate(connection: Connection, body: Record, aggregate_id: str) -> Answer:
+    ((action, value),) = body.items()
+    row = _row(connection, aggregate_id)
+    if action == "set_metadata":
+        _set_metadata(connection, row, value["metadata"])
+    else:
+        _move_host(connection, row, value["host"], joins=action == "add_host")
+    return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
 def _set_metadata(connection: Connection, row: Aggregate, changes: Record) -> None:

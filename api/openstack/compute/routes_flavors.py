@@ -14,14 +14,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import validation
+from ...web import policy
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request, in_words
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.errors import BadRequestError, in_words
 from ...web.listing import ordered
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import NAME, Schema, an_object, size, wrapped
+from ...web.services import reads, takes, writes, writes_checked
 from .blueprint import CLEAN, NOVA, compute, from_version, known, microversion, page, since
 from .servers.schemas import BOOLEAN, FALSE, TRUE
 from .servers.views import RenderContext, render_context
@@ -101,14 +101,13 @@ FLAVOR_QUERY = known(CLEAN, "limit marker is_public minRam minDisk sort_key sort
 
 
 @compute.get("/flavors", "compute:flavors:read", defaults={"view": brief})
-@compute.get("/flavors/detail", "compute:flavors:read", FLAVOR_QUERY, defaults={"view": detail})
-def list_flavors(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
-    args, caller = request.args, current()
-    with reading_ledger() as connection:
-        rows = flavors.flavors_seen(connection, caller.is_admin, caller.project)
+@compute.get("/flavors/detail", "compute:flavors:read", FLAVOR_QUERY, reads, defaults={"view": detail})
+def list_flavors(connection: Connection, view: t.Callable[[Record, RenderContext], Body]) -> Answer:
+    args, caller, private = request.args, current(), policy.allowed("compute:flavors:private")
+    rows = flavors.flavors_seen(connection, private, caller.project)
     memory, disk = NOVA.whole("minRam", 0), NOVA.whole("minDisk", 0)
     rows = [row for row in rows if row["memory_mb"] >= memory and row["root_gb"] >= disk]
-    public = _is_public(args.get("is_public"), caller.is_admin)
+    public = _is_public(args.get("is_public"), private)
     if public is not None:
         rows = [row for row in rows if bool(row["is_public"]) == public or (public and row["granted"])]
     order = NOVA.checked([(args.get("sort_key", "flavorid"), args.get("sort_dir", "asc"))], SORTABLE)
@@ -117,9 +116,9 @@ def list_flavors(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     return page("flavors", rows, lambda row: view(row, context), "flavorid", "flavor"), 200
 
 
-def _is_public(text: str | None, admin: bool) -> bool | None:
+def _is_public(text: str | None, private: bool) -> bool | None:
     """Public ones for everybody; administrators may ask for others, or with None for all."""
-    if not admin or text is None:
+    if not private or text is None:
         return True
     if text.lower() == "none":
         return None
@@ -128,15 +127,13 @@ def _is_public(text: str | None, admin: bool) -> bool | None:
     return text.lower() in TRUE
 
 
-@compute.get("/flavors/<flavor_id>", "compute:flavors:read")
-def show_flavor(flavor_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
+@compute.get("/flavors/<flavor_id>", "compute:flavors:read", reads)
+def show_flavor(connection: Connection, flavor_id: str) -> Answer:
+    return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
-@compute.post("/flavors", "compute:flavors:write")
-def create_flavor() -> Answer:
-    body = validation.body(_create_schema())["flavor"]
+@compute.post("/flavors", "compute:flavors:write", takes(_create_schema), writes_checked)
+def create_flavor(connection: Connection, body: Record) -> Answer:
     number = body.get("id")
     number = str(uuid.uuid4()) if number in (None, "auto") else str(number)
     record = {
@@ -150,52 +147,52 @@ def create_flavor() -> Answer:
         "is_public": body.get("os-flavor-access:is_public", True) in TRUE,
         "description": body.get("description"),
     }
-    with writing_ledger() as connection, as_bad_request():
-        flavors.create_flavor(connection, record)
-        return {"flavor": detail(_flavor(connection, number), render_context())}, 200
+    flavors.create_flavor(connection, record)
+    return {"flavor": detail(_flavor(connection, number), render_context())}, 200
 
 
-@compute.put("/flavors/<flavor_id>", "compute:flavors:write", since("2.55"))
-def update_flavor(flavor_id: str) -> Answer:
-    body = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
-    with writing_ledger() as connection:
-        flavors.describe_flavor(connection, _flavor(connection, flavor_id)["name"], body["description"])
-        return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
+@compute.put(
+    "/flavors/<flavor_id>",
+    "compute:flavors:write",
+    since("2.55"),
+    takes(wrapped("flavor", {"description": DESCRIPTION}, ["description"])),
+    writes,
+)
+def update_flavor(connection: Connection, body: Record, flavor_id: str) -> Answer:
+    flavors.describe_flavor(connection, _flavor(connection, flavor_id)["name"], body["description"])
+    return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
-@compute.delete("/flavors/<flavor_id>", "compute:flavors:write")
-def delete_flavor(flavor_id: str) -> Answer:
-    with writing_ledger() as connection:
-        flavors.remove_flavors(connection, [_flavor(connection, flavor_id)])
+@compute.delete("/flavors/<flavor_id>", "compute:flavors:write", writes)
+def delete_flavor(connection: Connection, flavor_id: str) -> Answer:
+    flavors.remove_flavors(connection, [_flavor(connection, flavor_id)])
     return "", 202
 
 
-@compute.get("/flavors/<flavor_id>/os-flavor-access", "compute:flavors:write")
-def list_access(flavor_id: str) -> Answer:
+@compute.get("/flavors/<flavor_id>/os-flavor-access", "compute:flavors:write", reads)
+def list_access(connection: Connection, flavor_id: str) -> Answer:
     """The projects that a private flavor was given to; administrators see it anyway."""
-    with reading_ledger() as connection:
-        row = _flavor(connection, flavor_id)
-        if row["is_public"]:
-            raise NotFoundError("Access list not available for public flavors.")
-        return _access(connection, row), 200
+    row = _flavor(connection, flavor_id)
+    if row["is_public"]:
+        raise NotFoundError("Access list not available for public flavors.")
+    return _access(connection, row), 200
 
 
-@compute.post("/flavors/<flavor_id>/action", "compute:flavors:write")
-def change_access(flavor_id: str) -> Answer:
-    ((action, access),) = validation.body(ACCESS).items()
+@compute.post("/flavors/<flavor_id>/action", "compute:flavors:write", takes(ACCESS), writes)
+def change_access(connection: Connection, body: Record, flavor_id: str) -> Answer:
+    ((action, access),) = body.items()
     project = access["tenant"]
-    with writing_ledger() as connection:
-        row = _flavor(connection, flavor_id)
-        if row["is_public"]:
-            raise ConflictError("Can not add or remove access to a public flavor.")
-        if action == "addTenantAccess":
-            with in_words({NotFoundError: BadRequestError}):
-                added = flavors.grant_access(connection, row["id"], project)
-            if not added:
-                raise ConflictError(f"Flavor access already exists for flavor {flavor_id} and project {project[:64]}")
-        elif not flavors.revoke_access(connection, row["id"], project):
-            raise NotFoundError(f"Flavor access not found for {flavor_id} / {project[:64]} combination.")
-        return _access(connection, row), 200
+    row = _flavor(connection, flavor_id)
+    if row["is_public"]:
+        raise ConflictError("Can not add or remove access to a public flavor.")
+    if action == "addTenantAccess":
+        with in_words({NotFoundError: BadRequestError}):
+            added = flavors.grant_access(connection, row["id"], project)
+        if not added:
+            raise ConflictError(f"Flavor access already exists for flavor {flavor_id} and project {project[:64]}")
+    elif not flavors.revoke_access(connection, row["id"], project):
+        raise NotFoundError(f"Flavor access not found for {flavor_id} / {project[:64]} combination.")
+    return _access(connection, row), 200
 
 
 def _access(connection: Connection, row: Record) -> Record:
@@ -204,7 +201,7 @@ def _access(connection: Connection, row: Record) -> Record:
 
 
 def _flavor(connection: Connection, flavor_id: str) -> Record:
-    rows = flavors.flavors_seen(connection, current().is_admin, current().project)
+    rows = flavors.flavors_seen(connection, policy.allowed("compute:flavors:private"), current().project)
     return the_one(rows, "flavorid", flavor_id, NotFoundError(f"Flavor {flavor_id[:255]} could not be found."))
 
 

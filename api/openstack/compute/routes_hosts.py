@@ -25,8 +25,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
 from ...web import policy
 from ...web.bodies import Answer, Body, field, same, the_one
 from ...web.errors import BadRequestError
-from ...web.ledger import reading_ledger
 from ...web.listing import body
+from ...web.services import reads
 from ...web.times import precise
 from .blueprint import compute, known, microversion, rows_of_page, since
 
@@ -36,26 +36,22 @@ BINARY = "nova-compute"
 # --- Zones ----------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/os-availability-zone", "compute:zones:read")
-def list_zones() -> Answer:
-    return {"availabilityZoneInfo": [_zone(name, members, None) for name, members in _zones().items()]}, 200
+@compute.get("/os-availability-zone", "compute:zones:read", reads)
+def list_zones(connection: Connection) -> Answer:
+    zones = hypervisor_records.zones(connection)
+    return {"availabilityZoneInfo": [_zone(name, members, None) for name, members in zones.items()]}, 200
 
 
-@compute.get("/os-availability-zone/detail", "compute:hosts:read")
-def list_zones_in_detail() -> Answer:
+@compute.get("/os-availability-zone/detail", "compute:hosts:read", reads)
+def list_zones_in_detail(connection: Connection) -> Answer:
     shown = []
-    for name, members in _zones().items():
+    for name, members in hypervisor_records.zones(connection).items():
         services: Body = {
             host: {BINARY: {**same(state, "available", "active"), "updated_at": precise(state["last_seen_at"])}}
             for host, state in members.items()
         }
         shown.append(_zone(name, members, services))
     return {"availabilityZoneInfo": shown}, 200
-
-
-def _zones() -> dict[str, dict[str, Availability]]:
-    with reading_ledger() as connection:
-        return hypervisor_records.zones(connection)
 
 
 def _zone(name: str, hosts: dict[str, Availability], shown: Body | None) -> Body:
@@ -70,23 +66,22 @@ HYPERVISOR_QUERY = known((2, 53), "hypervisor_hostname_pattern with_servers limi
 
 
 @compute.get("/os-hypervisors", "compute:hypervisors:read", defaults={"detailed": False})
-@compute.get("/os-hypervisors/detail", "compute:hypervisors:read", HYPERVISOR_QUERY, defaults={"detailed": True})
-def list_hypervisors(detailed: bool) -> Answer:
+@compute.get("/os-hypervisors/detail", "compute:hypervisors:read", HYPERVISOR_QUERY, reads, defaults={"detailed": True})
+def list_hypervisors(connection: Connection, detailed: bool) -> Answer:
     version, args = microversion(), request.args
     view = _detail if detailed else _brief
-    with reading_ledger() as connection:
-        named: t.Sequence[NamedHost] = named_hosts(connection)
-        marker = None
-        if version >= (2, 53) and "hypervisor_hostname_pattern" in args:
-            if "limit" in args or "marker" in args:
-                raise BadRequestError(
-                    "Paging over results with the hypervisor_hostname_pattern query parameter is not supported."
-                )
-            named = _matching(named, args["hypervisor_hostname_pattern"])
-        if version >= (2, 33):
-            named, marker = rows_of_page(named, _id_key(), "hypervisor")
-        rows = _hosts(connection, named, counted=detailed)
-        servers = _servers(connection, rows) if _with_servers() else {}
+    named: t.Sequence[NamedHost] = named_hosts(connection)
+    marker = None
+    if version >= (2, 53) and "hypervisor_hostname_pattern" in args:
+        if "limit" in args or "marker" in args:
+            raise BadRequestError(
+                "Paging over results with the hypervisor_hostname_pattern query parameter is not supported."
+            )
+        named = _matching(named, args["hypervisor_hostname_pattern"])
+    if version >= (2, 33):
+        named, marker = rows_of_page(named, _id_key(), "hypervisor")
+    rows = _hosts(connection, named, counted=detailed)
+    servers = _servers(connection, rows) if _with_servers() else {}
     return body("hypervisors", [{**view(row), **servers.get(row.name, {})} for row in rows], marker), 200
 
 
@@ -99,46 +94,41 @@ def _with_servers() -> bool:
     return with_servers
 
 
-@compute.get("/os-hypervisors/statistics", "compute:hypervisors:read", since("2.1", "2.87"))
-def show_statistics() -> Answer:
-    with reading_ledger() as connection:
-        rows = hosts(connection, counted=True)
+@compute.get("/os-hypervisors/statistics", "compute:hypervisors:read", since("2.1", "2.87"), reads)
+def show_statistics(connection: Connection) -> Answer:
+    rows = hosts(connection, counted=True)
     # as in Nova, of hosts that may be chosen
     numbers = [_numbers(row) for row in rows if row.state.enabled]
     sums = {name: sum(figures[name] for figures in numbers) for name in _NUMBERS}
     return {"hypervisor_statistics": {"count": len(numbers), **sums}}, 200
 
 
-@compute.get("/os-hypervisors/<hypervisor_id>", "compute:hypervisors:read", known((2, 53), "with_servers"))
-def show_hypervisor(hypervisor_id: str) -> Answer:
-    with reading_ledger() as connection:
-        row = _host(connection, hypervisor_id)
-        servers = _servers(connection, [row]) if _with_servers() else {}
+@compute.get("/os-hypervisors/<hypervisor_id>", "compute:hypervisors:read", known((2, 53), "with_servers"), reads)
+def show_hypervisor(connection: Connection, hypervisor_id: str) -> Answer:
+    row = _host(connection, hypervisor_id)
+    servers = _servers(connection, [row]) if _with_servers() else {}
     return {"hypervisor": {**_detail(row), **servers.get(row.name, {})}}, 200
 
 
-@compute.get("/os-hypervisors/<hypervisor_id>/uptime", "compute:hosts:read", since("2.1", "2.87"))
-def show_uptime(hypervisor_id: str) -> Answer:
-    with reading_ledger() as connection:
-        row = _host(connection, hypervisor_id)
+@compute.get("/os-hypervisors/<hypervisor_id>/uptime", "compute:hosts:read", since("2.1", "2.87"), reads)
+def show_uptime(connection: Connection, hypervisor_id: str) -> Answer:
+    row = _host(connection, hypervisor_id)
     uptime = _uptime(row)
     if uptime is None:
         raise BadRequestError(f"The hypervisor {row.name} is down, or has not reported since when it runs.")
     return {"hypervisor": {**_brief(row), "uptime": uptime}}, 200
 
 
-@compute.get("/os-hypervisors/<pattern>/search", "compute:hosts:read", since("2.1", "2.52"))
-def search_hypervisors(pattern: str) -> Answer:
-    with reading_ledger() as connection:
-        rows = _hosts(connection, _matching(named_hosts(connection), pattern))
+@compute.get("/os-hypervisors/<pattern>/search", "compute:hosts:read", since("2.1", "2.52"), reads)
+def search_hypervisors(connection: Connection, pattern: str) -> Answer:
+    rows = _hosts(connection, _matching(named_hosts(connection), pattern))
     return {"hypervisors": [_brief(row) for row in rows]}, 200
 
 
-@compute.get("/os-hypervisors/<pattern>/servers", "compute:hosts:read", since("2.1", "2.52"))
-def list_hypervisor_servers(pattern: str) -> Answer:
-    with reading_ledger() as connection:
-        rows = _hosts(connection, _matching(named_hosts(connection), pattern))
-        servers = _servers(connection, rows)
+@compute.get("/os-hypervisors/<pattern>/servers", "compute:hosts:read", since("2.1", "2.52"), reads)
+def list_hypervisor_servers(connection: Connection, pattern: str) -> Answer:
+    rows = _hosts(connection, _matching(named_hosts(connection), pattern))
+    servers = _servers(connection, rows)
     return {"hypervisors": [{**_brief(row), **servers[row.name]} for row in rows]}, 200
 
 

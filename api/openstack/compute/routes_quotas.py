@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
@@ -20,12 +22,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
-from ...web import validation
+from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import check_project, current
-from ...web.errors import BadRequestError, ForbiddenError
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.errors import BadRequestError
 from ...web.schemas import LIMIT, Schema, wrapped
+from ...web.services import reads, takes, writes
 from .blueprint import CLEAN, Version, compute, known, microversion
 from .servers.schemas import BOOLEAN, TRUE
 
@@ -50,21 +52,28 @@ DEFAULT_CLASS = "default"
 QUERY = known(CLEAN, "user_id")
 
 
+def _schema(key: str, more: Schema) -> Schema:
+    limits = [name for name, (_ours, last) in RESOURCES.items() if microversion() <= last]
+    return wrapped(key, {**dict.fromkeys(limits, LIMIT), **more})
+
+
+OF_PROJECT = functools.partial(_schema, "quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
+OF_CLASS = functools.partial(_schema, "quota_class_set", {"id": {"type": "string", "maxLength": 255}})
+
+
 @compute.get("/os-quota-sets/<project>", "compute:quotas:read", defaults={"default": False})
-@compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read", QUERY, defaults={"default": True})
-def show_quotas(project: str, default: bool) -> Answer:
-    with reading_ledger() as connection:
-        owner = check_project(connection, project)
-        limits = default_limits(connection) if default else quota_limits(connection, owner)
-        return {"quota_set": {"id": project, **_shown(limits)}}, 200
+@compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read", QUERY, reads, defaults={"default": True})
+def show_quotas(connection: Connection, project: str, default: bool) -> Answer:
+    owner = check_project(connection, project)
+    limits = default_limits(connection) if default else quota_limits(connection, owner)
+    return {"quota_set": {"id": project, **_shown(limits)}}, 200
 
 
-@compute.get("/os-quota-sets/<project>/detail", "compute:quotas:read", QUERY)
-def show_quotas_in_detail(project: str) -> Answer:
-    with reading_ledger() as connection:
-        owner = check_project(connection, project)
-        limits = _shown(quota_limits(connection, owner))
-        used = counts.used(connection, owner)
+@compute.get("/os-quota-sets/<project>/detail", "compute:quotas:read", QUERY, reads)
+def show_quotas_in_detail(connection: Connection, project: str) -> Answer:
+    owner = check_project(connection, project)
+    limits = _shown(quota_limits(connection, owner))
+    used = counts.used(connection, owner)
     detail = {
         name: {"limit": limit, "in_use": used.get(RESOURCES[name][0], 0), "reserved": 0}
         for name, limit in limits.items()
@@ -72,52 +81,45 @@ def show_quotas_in_detail(project: str) -> Answer:
     return {"quota_set": {"id": project, **detail}}, 200
 
 
-@compute.put("/os-quota-sets/<project>", "compute:quotas:write", QUERY)
-def update_quotas(project: str) -> Answer:
-    body, limits = _body_and_limits("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
-    with writing_ledger() as connection:
-        owner = check_project(connection, project)
-        if body.get("force", False) not in TRUE:
-            used = counts.used(connection, owner)
-            for name, limit in limits.items():
-                if -1 < limit < used.get(name, 0):
-                    raise BadRequestError(
-                        f"Quota limit {limit} for {name} must be greater than or equal to already used and reserved "
-                        f"{used[name]}."
-                    )
-        write_quotas(connection, owner, limits)
-        return {"quota_set": _shown(quota_limits(connection, owner))}, 200
+@compute.put("/os-quota-sets/<project>", "compute:quotas:write", QUERY, takes(OF_PROJECT), writes)
+def update_quotas(connection: Connection, body: Record, project: str) -> Answer:
+    limits = _limits(body)
+    owner = check_project(connection, project)
+    if body.get("force", False) not in TRUE:
+        used = counts.used(connection, owner)
+        for name, limit in limits.items():
+            if -1 < limit < used.get(name, 0):
+                raise BadRequestError(
+                    f"Quota limit {limit} for {name} must be greater than or equal to already used and reserved "
+                    f"{used[name]}."
+                )
+    write_quotas(connection, owner, limits)
+    return {"quota_set": _shown(quota_limits(connection, owner))}, 200
 
 
-@compute.delete("/os-quota-sets/<project>", "compute:quotas:write", QUERY)
-def delete_quotas(project: str) -> Answer:
-    with writing_ledger() as connection:
-        reset_quotas(connection, check_project(connection, project), [ours for ours, _last in RESOURCES.values()])
+@compute.delete("/os-quota-sets/<project>", "compute:quotas:write", QUERY, writes)
+def delete_quotas(connection: Connection, project: str) -> Answer:
+    reset_quotas(connection, check_project(connection, project), [ours for ours, _last in RESOURCES.values()])
     return "", 202
 
 
-@compute.get("/os-quota-class-sets/<name>", "compute:quotas:write")
-def show_class(name: str) -> Answer:
+@compute.get("/os-quota-class-sets/<name>", "compute:quotas:write", reads)
+def show_class(connection: Connection, name: str) -> Answer:
     """Show a quota class. Only one exists, for projects without own limits; any other name shows the same limits."""
-    with reading_ledger() as connection:
-        return {"quota_class_set": {"id": name, **_shown(default_limits(connection))}}, 200
+    return {"quota_class_set": {"id": name, **_shown(default_limits(connection))}}, 200
 
 
-@compute.put("/os-quota-class-sets/<name>", "compute:quotas:write")
-def update_class(name: str) -> Answer:
-    _body, limits = _body_and_limits("quota_class_set", {"id": {"type": "string", "maxLength": 255}})
+@compute.put("/os-quota-class-sets/<name>", "compute:quotas:write", takes(OF_CLASS), writes)
+def update_class(connection: Connection, body: Record, name: str) -> Answer:
     if name != DEFAULT_CLASS:
         raise BadRequestError(f"there is no quota class '{name[:60]}': projects have the limits of '{DEFAULT_CLASS}'")
-    with writing_ledger() as connection:
-        write_default_limits(connection, limits)
-        return {"quota_class_set": _shown(default_limits(connection))}, 200
+    write_default_limits(connection, _limits(body))
+    return {"quota_class_set": _shown(default_limits(connection))}, 200
 
 
-def _body_and_limits(key: str, more: Schema) -> tuple[Record, dict[str, int]]:
-    """Return the body's object under `key`, and the limits in it by our names."""
-    known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
-    quota = validation.body(wrapped(key, {**dict.fromkeys(known, LIMIT), **more}))[key]
-    return quota, {RESOURCES[name][0]: int(quota[name]) for name in known if name in quota}
+def _limits(body: Record) -> dict[str, int]:
+    """Limits in a body, by our names."""
+    return {ours: int(body[name]) for name, (ours, _last) in RESOURCES.items() if name in body}
 
 
 def _shown(limits: t.Mapping[str, int]) -> dict[str, int]:
@@ -150,23 +152,18 @@ _USED: dict[str, tuple[str, Version | None]] = {
 }
 
 
-@compute.get("/limits", "compute:limits", known(CLEAN, "reserved tenant_id"))
-def show_limits() -> Answer:
+@compute.get("/limits", "compute:limits", known(CLEAN, "reserved tenant_id"), reads)
+def show_limits(connection: Connection) -> Answer:
     """`reserved` asks to count what is reserved as taken: here nothing is in between, and the answer is the same."""
     caller, version = current(), microversion()
     project_id = request.args.get("tenant_id") or caller.project
-    if project_id != caller.project and not caller.is_admin:
-        raise ForbiddenError("Policy doesn't allow compute:limits:other_project to be performed.")
-    with reading_ledger() as connection:
-        limits = quotas.quota_limits(connection, project_id)
-        used = usage(connection, project_id, ("instances",))
-        absolute = {name: limits[what] for name, what, last in _LIMITS if last is None or version <= last}
-        absolute |= {
-            "totalInstancesUsed": used["instances"],
-            "totalCoresUsed": used["cores"],
-            "totalRAMUsed": used["ram"],
-        }
-        for name, (kind, last) in _USED.items():
-            if last is None or version <= last:
-                absolute[name] = counts.owned(connection, project_id, kind)
+    if project_id != caller.project:
+        policy.check("compute:limits:other_project")
+    limits = quotas.quota_limits(connection, project_id)
+    used = usage(connection, project_id, ("instances",))
+    absolute = {name: limits[what] for name, what, last in _LIMITS if last is None or version <= last}
+    absolute |= {"totalInstancesUsed": used["instances"], "totalCoresUsed": used["cores"], "totalRAMUsed": used["ram"]}
+    for name, (kind, last) in _USED.items():
+        if last is None or version <= last:
+            absolute[name] = counts.owned(connection, project_id, kind)
     return {"limits": {"rate": [], "absolute": absolute}}, 200

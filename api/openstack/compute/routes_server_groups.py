@@ -12,55 +12,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
 
-from ...web import validation
-from ...web.bodies import Answer, Body, same, the_one
+from ...web import policy
+from ...web.bodies import Answer, Body, Record, same, the_one
 from ...web.context import current
-from ...web.errors import ForbiddenError, as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, a_list, an_object, size, wrapped
+from ...web.services import reads, takes, writes, writes_checked
 from .blueprint import compute, from_version, microversion, part
 
 HARD = ["affinity", "anti-affinity"]
 POLICIES = [*HARD, "soft-affinity", "soft-anti-affinity"]
-
-
-@compute.get("/os-server-groups", "compute:server_groups:read")
-def list_server_groups() -> Answer:
-    caller = current()
-    everybody = "all_projects" in request.args
-    if everybody and not caller.is_admin:
-        raise ForbiddenError("Policy doesn't allow compute:server_groups:all_projects to be performed.")
-    with reading_ledger() as connection:
-        rows = server_group_records.server_groups(connection, None if everybody else caller.project)
-    return {"server_groups": [_shown(row) for row in part(rows, "all_projects")]}, 200
-
-
-@compute.get("/os-server-groups/<group_id>", "compute:server_groups:read")
-def show_server_group(group_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"server_group": _shown(_row(connection, group_id))}, 200
-
-
-@compute.post("/os-server-groups", "compute:server_groups:write")
-def create_server_group() -> Answer:
-    body = validation.body(_schema())["server_group"]
-    caller = current()
-    rule = body["policy"] if "policy" in body else body["policies"][0]
-    most = body.get("rules", {}).get("max_server_per_host")
-    project = {"id": caller.project, "name": str(caller.project_name)}
-    with writing_ledger() as connection, as_bad_request():
-        number = server_group_records.create_server_group(
-            connection, project, body["name"], rule, None if most is None else int(most), caller.user_id
-        )
-        return {"server_group": _shown(_row(connection, number))}, 200
-
-
-@compute.delete("/os-server-groups/<group_id>", "compute:server_groups:write")
-def delete_server_group(group_id: str) -> Answer:
-    with writing_ledger() as connection:
-        _row(connection, group_id)
-        server_group_records.delete_server_group(connection, group_id)
-    return "", 204
 
 
 def _schema() -> Schema:
@@ -71,6 +31,40 @@ def _schema() -> Schema:
         return wrapped("server_group", {"name": name, "policy": {"enum": POLICIES}, "rules": rules}, ["name", "policy"])
     policies = a_list({"enum": POLICIES if version >= (2, 15) else HARD}, 1, 1)
     return wrapped("server_group", {"name": name, "policies": policies}, ["name", "policies"])
+
+
+@compute.get("/os-server-groups", "compute:server_groups:read", reads)
+def list_server_groups(connection: Connection) -> Answer:
+    caller = current()
+    everybody = "all_projects" in request.args
+    if everybody:
+        policy.check("compute:server_groups:all_projects")
+    rows = server_group_records.server_groups(connection, None if everybody else caller.project)
+    return {"server_groups": [_shown(row) for row in part(rows, "all_projects")]}, 200
+
+
+@compute.get("/os-server-groups/<group_id>", "compute:server_groups:read", reads)
+def show_server_group(connection: Connection, group_id: str) -> Answer:
+    return {"server_group": _shown(_row(connection, group_id))}, 200
+
+
+@compute.post("/os-server-groups", "compute:server_groups:write", takes(_schema), writes_checked)
+def create_server_group(connection: Connection, body: Record) -> Answer:
+    caller = current()
+    rule = body["policy"] if "policy" in body else body["policies"][0]
+    most = body.get("rules", {}).get("max_server_per_host")
+    project = {"id": caller.project, "name": str(caller.project_name)}
+    number = server_group_records.create_server_group(
+        connection, project, body["name"], rule, None if most is None else int(most), caller.user_id
+    )
+    return {"server_group": _shown(_row(connection, number))}, 200
+
+
+@compute.delete("/os-server-groups/<group_id>", "compute:server_groups:write", writes)
+def delete_server_group(connection: Connection, group_id: str) -> Answer:
+    _row(connection, group_id)
+    server_group_records.delete_server_group(connection, group_id)
+    return "", 204
 
 
 def _shown(row: ServerGroup) -> Body:

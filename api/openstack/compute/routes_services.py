@@ -22,8 +22,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
 from ...web import validation
 from ...web.bodies import Answer, Body
 from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, an_object
+from ...web.services import reads, writes
 from ...web.times import precise
 from .blueprint import CLEAN, compute, from_version, known, microversion
 from .routes_hosts import BINARY, host_by
@@ -34,42 +34,39 @@ SERVICE = an_object(
 )
 
 
-@compute.get("/os-services", "compute:hosts:read", known(CLEAN, "host binary"))
-def list_services() -> Answer:
+@compute.get("/os-services", "compute:hosts:read", known(CLEAN, "host binary"), reads)
+def list_services(connection: Connection) -> Answer:
     args = request.args
-    with reading_ledger() as connection:
-        names = [args["host"]] if args.get("host") else None
-        services = [*_control_plane(connection), *(_service(row) for row in hosts(connection, names))]
+    names = [args["host"]] if args.get("host") else None
+    services = [*_control_plane(connection), *(_service(row) for row in hosts(connection, names))]
     for key in ("binary", "host"):
         if args.get(key):
             services = [service for service in services if service[key] == args[key]]
     return {"services": services}, 200
 
 
-@compute.put("/os-services/<service_id>", "compute:hosts:write")
-def update_service(service_id: str) -> Answer:
+@compute.put("/os-services/<service_id>", "compute:hosts:write", writes)
+def update_service(connection: Connection, service_id: str) -> Answer:
     if microversion() < (2, 53):
-        return _update_old(service_id)
+        return _update_old(connection, service_id)
     body = validation.body(SERVICE)
     if body.get("forced_down", False) in TRUE:
         raise BadRequestError("a host cannot be declared down: it is, when it does not answer")
     if "disabled_reason" in body and body.get("status") != "disabled":
         raise BadRequestError("Specifying disabled_reason when status is not 'disabled' is invalid.")
-    with writing_ledger() as connection:
-        row = _of_service(connection, service_id)
-        if "status" in body:
-            _switch(connection, row.name, body["status"] == "enabled", body.get("disabled_reason"))
-        return {"service": _service(_of_service(connection, service_id))}, 200
+    row = _of_service(connection, service_id)
+    if "status" in body:
+        _switch(connection, row.name, body["status"] == "enabled", body.get("disabled_reason"))
+    return {"service": _service(_of_service(connection, service_id))}, 200
 
 
-@compute.delete("/os-services/<service_id>", "compute:hosts:write")
-def delete_service(service_id: str) -> Answer:
-    with writing_ledger() as connection:
-        row = _of_service(connection, service_id)
-        try:
-            remove(connection, row.name)
-        except HostInUseError as error:
-            raise ConflictError(_why_not_deleted(error)) from error
+@compute.delete("/os-services/<service_id>", "compute:hosts:write", writes)
+def delete_service(connection: Connection, service_id: str) -> Answer:
+    row = _of_service(connection, service_id)
+    try:
+        remove(connection, row.name)
+    except HostInUseError as error:
+        raise ConflictError(_why_not_deleted(error)) from error
     return "", 204
 
 
@@ -83,19 +80,16 @@ def _why_not_deleted(error: HostInUseError) -> str:
     return f"Unable to delete compute service that {why}"
 
 
-def _update_old(action: str) -> Answer:
+def _update_old(connection: Connection, action: str) -> Answer:
     """PUT /os-services/enable, disable, disable-log-reason with the host in the body."""
     if action not in ("enable", "disable", "disable-log-reason"):
         raise NotFoundError("Unknown action")
     reason = action == "disable-log-reason"
     fields: Schema = dict.fromkeys(("host", "binary", *(["disabled_reason"] if reason else [])), NAME)
     request_body = validation.body(an_object(fields, list(fields)))
-    with writing_ledger() as connection:
-        if request_body["binary"] != BINARY or not hosts(connection, [request_body["host"]]):
-            raise NotFoundError(
-                f"Could not find binary {request_body['binary'][:60]} on host {request_body['host'][:60]}."
-            )
-        _switch(connection, request_body["host"], action == "enable", request_body.get("disabled_reason"))
+    if request_body["binary"] != BINARY or not hosts(connection, [request_body["host"]]):
+        raise NotFoundError(f"Could not find binary {request_body['binary'][:60]} on host {request_body['host'][:60]}.")
+    _switch(connection, request_body["host"], action == "enable", request_body.get("disabled_reason"))
     status = "enabled" if action == "enable" else "disabled"
     body = {"host": request_body["host"], "binary": BINARY, "status": status}
     if reason:

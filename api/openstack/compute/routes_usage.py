@@ -10,14 +10,15 @@ from datetime import datetime, timedelta, timezone
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import accounting
 
 from ...web.bodies import Answer, Body, Record, same
 from ...web.context import check_project
 from ...web.errors import BadRequestError
-from ...web.ledger import reading_ledger
 from ...web.listing import MAX_LIMIT, href
+from ...web.services import reads
 from ...web.times import parse, with_microseconds
 from .blueprint import CLEAN, NOVA, compute, known, microversion
 
@@ -26,12 +27,11 @@ USAGE_QUERY = known(CLEAN, "start end detailed limit marker")
 
 
 # with a slash, a project's id is missing
-@compute.get("/os-simple-tenant-usage", "compute:usage:read_all", USAGE_QUERY, strict_slashes=True)
-def list_usages() -> Answer:
+@compute.get("/os-simple-tenant-usage", "compute:usage:read_all", USAGE_QUERY, reads, strict_slashes=True)
+def list_usages(connection: Connection) -> Answer:
     now = time.time()
     start, stop = _period(now)
-    with reading_ledger() as connection:
-        rows, links = _page("tenant_usages", accounting.ran_between(connection, None, start, stop))
+    rows, links = _page("tenant_usages", accounting.ran_between(connection, None, start, stop))
     of_projects: dict[str, list[Record]] = {}
     for row in rows:
         of_projects.setdefault(row["project_id"], []).append(row)
@@ -41,13 +41,12 @@ def list_usages() -> Answer:
     return {"tenant_usages": usages, **links}, 200
 
 
-@compute.get("/os-simple-tenant-usage/<project>", "compute:usage:read", known(CLEAN, "start end limit marker"))
-def show_usage(project: str) -> Answer:
+@compute.get("/os-simple-tenant-usage/<project>", "compute:usage:read", known(CLEAN, "start end limit marker"), reads)
+def show_usage(connection: Connection, project: str) -> Answer:
     now = time.time()
     start, stop = _period(now)
-    with reading_ledger() as connection:
-        owner = check_project(connection, project)
-        rows, links = _page("tenant_usage", accounting.ran_between(connection, owner, start, stop))
+    owner = check_project(connection, project)
+    rows, links = _page("tenant_usage", accounting.ran_between(connection, owner, start, stop))
     return {"tenant_usage": _usage(owner, rows, start, stop, now), **links}, 200
 
 
@@ -65,26 +64,25 @@ def _page(name: str, rows: list[Record]) -> tuple[list[Record], Body]:
     return shown, {f"{name}_links": [{"rel": "next", "href": href(shown[-1]["uuid"])}]}
 
 
-@compute.get("/os-instance_usage_audit_log", "compute:usage:read_all")
-def list_audit_logs() -> Answer:
-    return {"instance_usage_audit_logs": _audit(time.time())}, 200
+@compute.get("/os-instance_usage_audit_log", "compute:usage:read_all", reads)
+def list_audit_logs(connection: Connection) -> Answer:
+    return {"instance_usage_audit_logs": _audit(connection, time.time())}, 200
 
 
-@compute.get("/os-instance_usage_audit_log/<before>", "compute:usage:read_all")
-def show_audit_log(before: str) -> Answer:
+@compute.get("/os-instance_usage_audit_log/<before>", "compute:usage:read_all", reads)
+def show_audit_log(connection: Connection, before: str) -> Answer:
     try:
-        log = _audit(parse(before).timestamp())
+        log = _audit(connection, parse(before).timestamp())
     except (ValueError, OverflowError):
         raise BadRequestError(f"Invalid timestamp for date {before[:60]}") from None
     return {"instance_usage_audit_log": log}, 200
 
 
-def _audit(before: float) -> Body:
+def _audit(connection: Connection, before: float) -> Body:
     """Nova's record of what each host was asked to write into its log every month: nothing, no host keeps any here."""
     end = datetime.fromtimestamp(before, timezone.utc).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     begin = (end - timedelta(days=1)).replace(day=1)
-    with reading_ledger() as connection:
-        names = [row.name for row in hypervisor_records.named_hosts(connection)]
+    names = [row.name for row in hypervisor_records.named_hosts(connection)]
     return {
         "hosts_not_run": names,
         "log": {},

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import uuid
 
-from ...web.addresses import base_url
+from ...web.addresses import REGION, base_url
 from ...web.bodies import Body, same
 
-REGION = "RegionOne"
 INTERFACES = ("public", "internal", "admin")
 # type, name, path under the application's own address. Cinder is asked for under either of its types.
 SERVICES = (

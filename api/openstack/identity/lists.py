@@ -12,6 +12,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
 
+from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
@@ -71,4 +72,4 @@ def sees_domain(domain_id: str | None) -> bool:
     """Tell whether the caller may know of the domain: an admin of all, others of their own and their project's."""
     caller = current()
     mine = (None, caller.domain_id, caller.shown.get("user_domain_id"), caller.shown.get("project_domain_id"))
-    return caller.is_admin or domain_id in mine
+    return policy.allowed("identity:domains:others") or domain_id in mine

@@ -10,7 +10,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains, groups, users
 
-from ...web import services
+from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.services import reads, takes, writes, writes_checked
@@ -117,7 +117,7 @@ def remove_member(connection: Connection, group_id: str, user_id: str) -> Answer
 
 @service.get("/users/<user_id>/groups", "identity:users:groups", reads)
 def list_groups_of(connection: Connection, user_id: str) -> Body:
-    if not (user_id == current().user_id or current().is_admin):
+    if not (user_id == current().user_id or policy.allowed("identity:users:others")):
         raise unknown("user", user_id)
     users.find_user(connection, user_id)
     rows = groups.list_groups(connection, request.args.get("name"), user_id=user_id)

@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import kept_credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import assignments, projects
 
-from ...web import services
+from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
@@ -33,7 +33,7 @@ def _refuse_delegated() -> None:
 def list_credentials() -> Body:
     """List the caller's credentials, for an administrator those of all users; by `user_id` and `type`."""
     requested_user_id = request.args.get("user_id")
-    user_id = requested_user_id if current().is_admin else current().user_id
+    user_id = requested_user_id if policy.allowed("identity:credentials:others") else current().user_id
     rows: list[Record] = []
     if requested_user_id in (None, user_id):
         seal = credentials_seal()
@@ -47,7 +47,7 @@ def create_credential(body: Record) -> Answer:
     values = {"user_id": current().user_id, "project_id": None, **body}
     seal = credentials_seal()
     with writing_ledger() as connection:
-        if values["user_id"] != current().user_id and not current().is_admin:
+        if values["user_id"] != current().user_id and not policy.allowed("identity:credentials:others"):
             raise unknown("user", values["user_id"])
         users.find_user(connection, values["user_id"])
         _check_project(connection, values)
@@ -92,7 +92,7 @@ def delete_credential(credential_id: str) -> Answer:
 
 def _own() -> str | None:
     """Return whose credentials the caller may name: None for those of all."""
-    return None if current().is_admin else current().user_id
+    return None if policy.allowed("identity:credentials:others") else current().user_id
 
 
 def _check_project(connection: Connection, values: Record) -> None:
@@ -101,5 +101,8 @@ def _check_project(connection: Connection, values: Record) -> None:
     if project_id is None:
         return
     there = projects.project_by_id(connection, project_id) is not None
-    if not there or not (current().is_admin or assignments.roles_in_project(connection, values["user_id"], project_id)):
+    if not there or not (
+        policy.allowed("identity:credentials:others")
+        or assignments.roles_in_project(connection, values["user_id"], project_id)
+    ):
         raise unknown("project", project_id)

@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects as identity_projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
-from ...web import services
+from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError
@@ -87,7 +87,7 @@ def show_project(connection: Connection, project_id: str) -> Body:
     domain = domains.domain_by_id(connection, project_id)
     if domain is not None and sees_domain(project_id):
         return {"project": views.domain_as_project(domain)}
-    if project_id == catalog.CLOUD and current().is_admin:
+    if project_id == catalog.CLOUD and policy.allowed("identity:projects:others"):
         return {"project": views.cloud_as_project()}
     row = _find_visible(connection, project_id)
     return {"project": {**views.project(row), **_relatives(connection, row)}}
@@ -100,7 +100,7 @@ def _relatives(connection: Connection, row: Record) -> Body:
     if flag("subtree_as_list") and flag("subtree_as_ids"):
         raise BadRequestError("Cannot use subtree_as_list and subtree_as_ids query params at the same time.")
     body: Body = {}
-    mine = None if current().is_admin else _own(connection)
+    mine = None if policy.allowed("identity:projects:others") else _own(connection)
     if flag("parents_as_list") or flag("parents_as_ids"):
         above = projects.projects_above(connection, row["id"])
         listed = [{"project": views.project(record)} for record in above if mine is None or record["id"] in mine]
@@ -156,7 +156,7 @@ def _find(connection: Connection, project_id: str) -> Record:
 
 def _find_visible(connection: Connection, project_id: str) -> Record:
     row = _find(connection, project_id)
-    if not (current().is_admin or project_id in _own(connection)):
+    if not (policy.allowed("identity:projects:others") or project_id in _own(connection)):
         raise unknown("project", project_id)
     return row
 

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.to
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import domains_with_roles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
-from ...web import services
+from ...web import policy, services
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
@@ -53,7 +53,7 @@ def delete_token(connection: Connection) -> Answer:
 def _subject(connection: Connection, text: str) -> Caller:
     """Whose token `text` is. Raises NotFoundError: for another user's, too, unless the caller is an admin."""
     caller = find_caller(connection, text) if 1 <= len(text) <= MAX_TOKEN else None
-    if caller is None or not (caller.user_id == current().user_id or current().is_admin):
+    if caller is None or not (caller.user_id == current().user_id or policy.allowed("identity:tokens:others")):
         raise NotFoundError("Could not find token.")
     return caller
 

@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import roles, trusts, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import assignments, projects
 
-from ...web import services
+from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError
@@ -28,7 +28,7 @@ def list_trusts(connection: Connection) -> Body:
     """List the caller's own trusts, as `trustor_user_id` or `trustee_user_id`; an administrator lists those of all."""
     refuse_delegated("trusts")
     trustor, trustee = request.args.get("trustor_user_id"), request.args.get("trustee_user_id")
-    if current().user_id not in (trustor, trustee) and not current().is_admin:
+    if current().user_id not in (trustor, trustee) and not policy.allowed("identity:trusts:others"):
         raise ForbiddenError("You may list the trusts that you gave or were given: name yourself as one of the two.")
     return views.listing("trusts", map(views.trust, trusts.list_trusts(connection, trustor, trustee)))
 
@@ -80,7 +80,7 @@ def show_trust(connection: Connection, trust_id: str) -> Body:
 @service.delete("/<trust_id>", "identity:trusts:delete", writes)
 def delete_trust(connection: Connection, trust_id: str) -> Answer:
     row = _find(connection, trust_id)
-    if row["trustor_user_id"] != current().user_id and not current().is_admin:
+    if row["trustor_user_id"] != current().user_id and not policy.allowed("identity:trusts:others"):
         raise ForbiddenError("Only admin or trustor can delete a trust")
     trusts.delete_trust(connection, trust_id)
     return "", 204
@@ -102,7 +102,9 @@ def show_role(connection: Connection, trust_id: str, role_id: str) -> Body:
 def _find(connection: Connection, trust_id: str) -> Record:
     refuse_delegated("trusts")
     row = trusts.find_trust(connection, trust_id)
-    if current().user_id not in (row["trustor_user_id"], row["trustee_user_id"]) and not current().is_admin:
+    if current().user_id not in (row["trustor_user_id"], row["trustee_user_id"]) and not policy.allowed(
+        "identity:trusts:others"
+    ):
         raise unknown("trust", trust_id)
     return row
 

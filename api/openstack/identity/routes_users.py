@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ...web import services
+from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
@@ -103,7 +103,7 @@ def list_projects_of(connection: Connection, user_id: str) -> Body:
 
 def _check_mine(user_id: str) -> None:
     """Raise NotFoundError for another user, unless the caller is an admin."""
-    if not (user_id == current().user_id or current().is_admin):
+    if not (user_id == current().user_id or policy.allowed("identity:users:others")):
         raise unknown("user", user_id)
 
 

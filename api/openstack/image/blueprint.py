@@ -29,7 +29,9 @@ def _end(response: Response) -> Response:
 
 def seen(connection: Connection, number: str) -> Record:
     """An image that the caller's project may use. Raises NotFoundError."""
-    rows = image_records.images_seen(connection, current().project, number, everything=current().is_admin)
+    rows = image_records.images_seen(
+        connection, current().project, number, everything=policy.allowed("image:all_projects")
+    )
     if not rows:
         raise NotFoundError(f"No image found with ID {number[:255]}")
     return rows[0]
@@ -38,7 +40,7 @@ def seen(connection: Connection, number: str) -> Record:
 def own(connection: Connection, number: str) -> Record:
     """Return an image that the caller may change. Raises NotFoundError, ForbiddenError."""
     row = seen(connection, number)
-    if row["owner"] != current().project and not current().is_admin:
+    if current().reach not in (None, row["owner"]):
         raise ForbiddenError("You are not permitted to modify this image: it is another's.")
     return row
 

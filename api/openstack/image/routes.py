@@ -11,15 +11,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import validation
+from ...web import policy, validation
 from ...web.addresses import base_url
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, TooLargeError, as_bad_request, in_words
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import home, reading_ledger, writing_ledger
 from ...web.schemas import NAME, an_object, of
 from ...web.services import reads, writes, writes_checked
-from . import listing, patch, uploads, views
+from . import listing, patch, views
 from .blueprint import by_operator, image, image_versions, own, seen
 
 VERSIONS = (12, 9, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -40,7 +40,7 @@ def list_versions() -> Answer:
 @image.get("/images", "image:read", reads, strict_slashes=True)
 def list_images(connection: Connection) -> Answer:
     project = current().project
-    rows = image_records.images_seen(connection, project, everything=current().is_admin)
+    rows = image_records.images_seen(connection, project, everything=policy.allowed("image:all_projects"))
     return listing.answer([views.image(row) for row in listing.offered(rows, project)]), 200
 
 
@@ -78,7 +78,7 @@ def delete_image(connection: Connection, image_id: str) -> Answer:
     if own(connection, image_id)["protected"]:
         raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
     image_records.delete_image(connection, image_id)
-    image_states.remove_file(connection, uploads.home(), image_id)
+    image_states.remove_file(connection, home(), image_id)
     return "", 204
 
 
@@ -145,7 +145,7 @@ def change_member(connection: Connection, image_id: str, member: str) -> Answer:
     _member(connection, row, member)
     _check_shared(row)
     status = validation.body(MEMBER_STATUS)["status"]
-    if member != current().project and not current().is_admin:
+    if current().reach not in (None, member):
         raise ForbiddenError("Only a member itself accepts or rejects an image.")
     image_records.set_status(connection, image_id, member, status)
     return views.member(_member(connection, row, member)), 200
@@ -162,7 +162,7 @@ def _members(connection: Connection, row: Record) -> list[Record]:
     """The members that the caller may know of: its own image's, else itself."""
     if row["visibility"] != "shared":
         return []
-    everybody = row["owner"] == current().project or current().is_admin
+    everybody = current().reach in (None, row["owner"])
     return image_records.members(connection, row["id"], None if everybody else current().project)
 
 

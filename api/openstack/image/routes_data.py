@@ -19,11 +19,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import validation
+from ...web import policy, validation
 from ...web.bodies import Answer, Record, same
 from ...web.context import current, signature
 from ...web.errors import BadRequestError, ForbiddenError
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import home, reading_ledger, writing_ledger
 from ...web.schemas import TEXT, a_list, an_object
 from ...web.services import reads
 from . import transfers, uploads, views
@@ -67,7 +67,7 @@ def _take(number: str, staged: bool) -> Answer:
 def download(image_id: str) -> Answer:
     with reading_ledger() as connection:
         row = seen(connection, image_id)
-    if row["status"] == "deactivated" and not current().is_admin:
+    if row["status"] == "deactivated" and not policy.allowed("image:download_deactivated"):
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     if row["status"] not in ("active", "deactivated") or not row["source"]:
         return "", 204
@@ -118,7 +118,7 @@ def import_image(image_id: str) -> Answer:
         row = own(connection, image_id)
         transfer = image_states.begin(connection, image_id, "uploading", "importing")
         task = begin_task(connection, image_id, body, project_id=current().project, **signature())
-    staged = image_store.staged_of(uploads.home(), image_id)
+    staged = image_store.staged_of(home(), image_id)
     message = ""
     try:
         uploads.settle(row, transfer, staged, same(row, "size", "checksum", "md5"))

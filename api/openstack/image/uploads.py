@@ -18,16 +18,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ...settings import Settings
 from ...web.bodies import Record
 from ...web.errors import BadRequestError, TooLargeError, UnsupportedMediaTypeError
-from ...web.ledger import writing_ledger
+from ...web.ledger import home, writing_ledger
 from . import transfers
 from .blueprint import by_operator
 
 GIB = 1 << 30
-
-
-def home() -> str | None:
-    settings: Settings = current_app.extensions["settings"]
-    return settings.home
 
 
 def check_request(row: Record) -> None:

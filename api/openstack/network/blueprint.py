@@ -12,18 +12,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Quot
 
 from ...web import services
 from ...web.bodies import Answer
-from ...web.dialects import neutron
+from ...web.dialects import NeutronError, neutron, not_found
+
+__all__ = ["NeutronError", "not_found"]  # raised by routes
 
 network_versions = services.Service("network_versions", "/network")
 network = services.Service("network", "/network/v2.0")
-
-
-class NeutronError(Exception):
-    """An error with the class by which Neutron's clients know it."""
-
-    def __init__(self, status: int, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.neutron_type = status, kind
 
 
 @network.blueprint.errorhandler(NeutronError)
@@ -34,13 +28,6 @@ def _typed(error: NeutronError) -> Answer:
 @network.blueprint.errorhandler(QuotaError)
 def _over_quota(error: QuotaError) -> Answer:
     return _typed(NeutronError(409, "OverQuota", str(error)))
-
-
-def not_found(what: str, number: str) -> NeutronError:
-    """Return Neutron's error about a `what` ("Security Group") that does not exist, or is another project's."""
-    kind = f"{what.replace(' ', '')}NotFound"
-    message = f"{what.capitalize()} {number[:255]} does not exist"  # of these
-    return NeutronError(404, kind, message if "Security" in what else f"{what} {number[:255]} could not be found.")
 
 
 def word(status: int, kind: str) -> t.Callable[[str], NeutronError]:

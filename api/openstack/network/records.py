@@ -29,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.sub
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
+from ...web import policy
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.services import Service, reads
@@ -71,12 +72,12 @@ AGENT = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic
 
 
 def _networks(connection: Connection, _number: str | None) -> list[Record]:
-    caller = current()
-    rows = network_records.networks_seen(connection, caller.reach, bare=True)
+    provider = policy.allowed("network:provider_attributes")
+    rows = network_records.networks_seen(connection, current().reach, bare=True)
     subnets = subnets_of(connection, rows)
     return [
-        *(views.network(row, subnets[row.id], caller.is_admin) for row in rows),
-        *(views.pool_network(row, caller.is_admin) for row in network_records.pools_seen(connection)),
+        *(views.network(row, subnets[row.id], provider) for row in rows),
+        *(views.pool_network(row, provider) for row in network_records.pools_seen(connection)),
     ]
 
 
@@ -84,7 +85,7 @@ def _subnets(connection: Connection, _number: str | None) -> list[Record]:
     """List the subnets; those of floating pools only for administrators: as in Neutron, no other has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     subnets = subnets_of(connection, rows)
-    pools = network_records.pools_seen(connection) if current().is_admin else []
+    pools = network_records.pools_seen(connection) if policy.allowed("network:operate") else []
     return [
         *(views.subnet(row, subnet) for row in rows for subnet in subnets[row.id]),
         *(subnet for row in pools for subnet in views.pool_subnets(row)),
@@ -109,7 +110,8 @@ def _ports(connection: Connection, number: str | None) -> list[Record]:
         choice = network_records.PortChoice(*values)
         rows = network_records.ports_chosen(connection, caller.reach, choice, listing.page(PORT_FILTERS))
         rows.sort(key=lambda row: row.id)  # Neutron's order where none is asked for, of pages and of the whole
-    return [views.port(row, caller.is_admin) for row in rows]
+    binding = policy.allowed("network:ports:binding")
+    return [views.port(row, binding) for row in rows]
 
 
 def _routers(connection: Connection, number: str | None) -> list[Record]:
@@ -131,7 +133,7 @@ def _rules(connection: Connection, _number: str | None) -> list[Record]:
 
 def _agents(connection: Connection, _number: str | None) -> list[Record]:
     """Nothing of ours runs on the hosts. Who asks for agents wants to know which hosts answer: an administrator."""
-    rows = hypervisor_records.hosts(connection) if current().is_admin else []
+    rows = hypervisor_records.hosts(connection) if policy.allowed("network:agents:list") else []
     return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.last_seen_at))) for row in rows]
 
 
@@ -204,7 +206,7 @@ def create_some(connection: Connection, plural: str, body: Record, create: t.Cal
 def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> network_records.Pool | None:
     """The floating pool that this external network is, or whose subnet it is, for administrators, who may change it;
     None for anybody else, and where there is none."""
-    if not current().is_admin:
+    if not policy.allowed("network:operate"):
         return None
     for pool in network_records.pools_seen(connection):
         network_id = network_records.pool_network_id(pool.name)
@@ -217,7 +219,7 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Net
     """The ledger's row of a network that the asker sees. Raises NeutronError, to `write` also for the operator's."""
     for row in network_records.networks_seen(connection, current().reach, bare=True):
         if row.uuid == number.lower():
-            if write and (not row.tenant or (row.owner == "" and not current().is_admin)):
+            if write and (not row.tenant or (row.owner == "" and not policy.allowed("network:operate"))):
                 raise refused(f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network")
             return row
     for pool in network_records.pools_seen(connection):
@@ -269,7 +271,6 @@ Shared = t.TypeVar("Shared", SubnetPool, AddressScope)
 
 def _own(row: Shared) -> Shared:
     """Raise NeutronError for what another project shares with the asker's."""
-    caller = current()
-    if not caller.is_admin and row.project_id != caller.project:
+    if current().reach not in (None, row.project_id):
         raise refused(f"{row.id} is another project's, which shares it: only that project, or an administrator, may")
     return row

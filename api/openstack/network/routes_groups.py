@@ -17,12 +17,11 @@ from ...web.context import current
 from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger
 from ...web.services import takes, writes, writes_checked
+from ...work.networks import TEMPLATES, delete_group_and_tell, groups_seen, tell_group_hosts
 from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
-from .changes import check_owner, groups_seen, tell_group_hosts
+from .changes import check_owner
 from .rule_bodies import as_rule
-
-TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
 
 records.put_into(network, "security_groups", "network:security_groups:read", lists=False)
 records.put_into(network, "security_group_rules", "network:security_groups:read")
@@ -71,12 +70,6 @@ def delete_group(connection: Connection, group_id: str) -> Answer:
     with in_words({ConflictError: lambda message: in_use(f"Security Group {group_id} in use: {message}")}):
         delete_group_and_tell(connection, group_id)
     return "", 204
-
-
-def delete_group_and_tell(connection: Connection, number: str) -> None:
-    """Delete a group, and tell hosts. As in Neutron, the rules of other groups that name it are deleted, too."""
-    for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
-        tell_group_hosts(connection, group, name)
 
 
 # --- Rules ----------------------------------------------------------------------------------------------------------

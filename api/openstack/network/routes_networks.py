@@ -36,10 +36,11 @@ from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
-from ..compute.tasks import asker, enqueue
+from ...work.networks import tell_host_of_port, tell_hosts
+from ...work.servers import asker, enqueue
 from . import records, schemas, views
 from .blueprint import network, refused, word
-from .changes import check_for_all, owner_of, tell_host_of_port, tell_hosts
+from .changes import check_for_all, owner_of
 from .routes_pools import from_pool
 
 CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)

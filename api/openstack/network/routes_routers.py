@@ -22,12 +22,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 
 from ...web import policy
 from ...web.bodies import Answer, Record
-from ...web.context import current
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
+from ...work.networks import tell_hosts
 from . import records, schemas
 from .blueprint import NeutronError, network, not_found, word
-from .changes import owner_of, tell_hosts
+from .changes import owner_of
 
 CREATE = schemas.wrapped("router", schemas.CREATE_ROUTER)
 UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)
@@ -73,7 +73,7 @@ def add_interface(connection: Connection, body: Record, router_id: str) -> Answe
         port_id, of_network, subnet = _free_port(connection, body["port_id"])
     else:
         of_network, subnet = records.subnet_row(connection, body["subnet_id"])
-    network_choices.check_router(of_network, row.project_id, current().is_admin)
+    network_choices.check_router(of_network, row.project_id, policy.allowed("network:routers:any_network"))
     _check_overlap(connection, row, subnet)
     gateway = subnet.gateway if of_network.tenant else None
     port_id, hosts = routers.add_interface(connection, row, subnet, gateway, port_id)

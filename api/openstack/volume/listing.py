@@ -14,6 +14,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
+from ...web import policy
 from ...web.bodies import Body, Json
 from ...web.context import current
 from ...web.errors import BadRequestError
@@ -56,7 +57,7 @@ ALIASES = {"display_name": "name", "instance_id": "instance"}
 def listed_project() -> str | None:
     """The project whose objects are listed; None: all, which is for administrators."""
     args = request.args
-    if not current().is_admin or args.get("all_tenants", "0").lower() in ("0", "false", ""):
+    if not policy.allowed("volume:all_tenants") or args.get("all_tenants", "0").lower() in ("0", "false", ""):
         return current().project
     return args.get("project_id") or None
 
@@ -91,7 +92,7 @@ def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Li
 
 def _check(kind: str) -> None:
     """Refuse filters that there are none of as Cinder does. Raises BadRequestError."""
-    if current().is_admin or kind not in REFUSING or not speaks(REFUSING[kind]):
+    if policy.allowed("volume:any_filter") or kind not in REFUSING or not speaks(REFUSING[kind]):
         return
     names = {*CONTROL, *OTHERS.get(kind, ()), *FILTERS, "metadata"}
     unknown = [name[:60] for name in request.args if name not in names and name.removesuffix("~") not in FILTERS]

@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     volumes_by,
 )
 
+from ...web import policy
 from ...web.addresses import base_url
 from ...web.bodies import Answer, Record
 from ...web.context import check_project, current
@@ -75,7 +76,9 @@ def show_version() -> Answer:
 @volume.get("/<project>/limits", "volume:read", reads)
 def show_limits(connection: Connection) -> Answer:
     caller = current()
-    target = (request.args.get("project_id") if caller.is_admin else None) or caller.project
+    target = (
+        request.args.get("project_id") if policy.allowed("volume:limits:other_project") else None
+    ) or caller.project
     limits, used = quotas.quota_limits(connection, target), counts.used(connection, target)
     absolute = {
         "totalVolumesUsed": used["volumes"],

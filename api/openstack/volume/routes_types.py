@@ -12,6 +12,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
+from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
@@ -25,7 +26,7 @@ from .blueprint import cinder_writes, volume
 @volume.get("/<project>/types", "volume:read", reads, strict_slashes=True)
 def list_types(connection: Connection) -> Answer:
     caller = current()
-    rows = volume_types.types_seen(connection, caller.project, caller.is_admin)
+    rows = volume_types.types_seen(connection, caller.project, policy.allowed("volume:private_types"))
     is_public = request.args.get("is_public", "").lower()
     if is_public in ("true", "false"):
         rows = [row for row in rows if row.is_public == (is_public == "true")]
@@ -135,4 +136,4 @@ def change_access(connection: Connection, body: Record, type_id: str) -> Answer:
 
 def _seen(connection: Connection, number: str) -> VolumeType:
     caller = current()
-    return volume_types.type_seen(connection, number, caller.project, caller.is_admin)
+    return volume_types.type_seen(connection, number, caller.project, policy.allowed("volume:private_types"))

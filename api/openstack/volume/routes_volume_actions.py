@@ -36,7 +36,7 @@ from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
 from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
 from ...web.services import reads, takes
-from ..compute.tasks import asker
+from ...work.servers import asker
 from . import listing, routes_volumes, schemas, views
 from .blueprint import cinder_writes, enqueue, in_cinders_words, since, speaks, volume, whose
 
@@ -165,7 +165,9 @@ def _force_detach(connection: Connection, row: Volume, body: Record) -> None:
 def _retype(connection: Connection, row: Volume, body: Record) -> None:
     # else of the volume it would be said that there is none
     with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
-        of_type = volume_types.type_seen(connection, body["new_type"], row.project_id, current().is_admin)
+        of_type = volume_types.type_seen(
+            connection, body["new_type"], row.project_id, policy.allowed("volume:private_types")
+        )
     volumes.retype(connection, row.id, of_type, project_id=whose())
 
 

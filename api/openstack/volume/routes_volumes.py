@@ -86,7 +86,7 @@ def _volume_values(connection: Connection, body: Record) -> Record:
         "name": body.get("name") or body.get("display_name"),
         "description": body.get("description") or body.get("display_description"),
         "type": body.get("volume_type") or None,
-        "private_types": caller.is_admin,
+        "private_types": policy.allowed("volume:private_types"),
         "image": image,
         "snapshot_id": body.get("snapshot_id"),
         "source_volume_id": body.get("source_volid"),

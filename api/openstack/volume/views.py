@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import Transfer
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 
+from ...web import policy
 from ...web.addresses import base_url
 from ...web.bodies import Body, Record, same
 from ...web.context import current
@@ -79,7 +80,7 @@ def volume(row: Volume) -> Body:
     body = {**new_volume(row), "os-vol-tenant-attr:tenant_id": row.project_id}
     if row.image and (known := image_metadata(row.image)):
         body["volume_image_metadata"] = known
-    if current().is_admin:
+    if policy.allowed("volume:host_attributes"):
         body["os-vol-mig-status-attr:migstat"] = body["os-vol-mig-status-attr:name_id"] = None
         body["os-vol-host-attr:host"] = f"{row.host}@{row.backend}#{row.type}" if row.host else None
     return body
@@ -107,7 +108,7 @@ def attached(row: Volume, record: Attachment) -> Body:
         "attachment_id": record.id,
         "volume_id": row.id,
         "server_id": record.instance_uuid,
-        "host_name": record.host if current().is_admin else None,
+        "host_name": record.host if policy.allowed("volume:host_attributes") else None,
         "device": device(record),
         "attached_at": precise(record.attached_at or record.created_at),
     }

@@ -14,10 +14,10 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from api import create_app
 from api.ec2 import ids
-from api.openstack.compute.servers import routes_actions
 from api.settings import Settings
 from api.web import policy
 from api.web.services import Service
+from api.work import servers
 from tests.api import conftest, ec2_door
 
 
@@ -91,7 +91,7 @@ def test_a_rule_holds_at_every_door(
     rule: str,
     member_may: bool,
 ) -> None:
-    monkeypatch.setattr(routes_actions, "console_output", lambda *_arguments: "login: ")
+    monkeypatch.setattr(servers, "console_output", lambda *_arguments: "login: ")
     every = {"compute", "v1", "ec2"}
     for user, may in (("demo", member_may), ("admin", True)):
         home = tmp_path / user
@@ -100,6 +100,27 @@ def test_a_rule_holds_at_every_door(
             ec2_door.open_door(api) as door,
         ):
             assert doors_that_let(door, user, operation) == (every if may else set())
+
+
+# What administrators may besides, each an operation of its own: refused to members, unless its rule says otherwise
+BESIDES = {
+    "compute:servers:all_tenants": "/compute/v2.1/servers?all_tenants=1",
+    "compute:servers:deleted": "/compute/v2.1/servers?status=deleted",
+    "compute:server_groups:all_projects": "/compute/v2.1/os-server-groups?all_projects=1",
+    "compute:limits:other_project": "/compute/v2.1/limits?tenant_id=another",
+    "identity:users:others": "/identity/v3/users/{admin}/projects",
+    "identity:trusts:others": "/identity/v3/OS-TRUST/trusts",
+}
+
+
+def test_what_administrators_may_besides_has_rules_of_its_own(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    answers = {}
+    for name, rules in (("default", ""), ("opened", ",".join(f"{operation}=member" for operation in BESIDES))):
+        with conftest.application(seeded, tmp_path / name, api_policy=rules) as api:
+            admin = api.client_as("admin").get("/identity/v3/users?name=admin").get_json()["users"][0]["id"]
+            client = api.client_as("demo")
+            answers[name] = [client.get(path.format(admin=admin)).status_code for path in BESIDES.values()]
+    assert answers == {"default": [403, 403, 403, 403, 404, 403], "opened": [200] * len(BESIDES)}
 
 
 def test_a_function_answers_for_one_operation() -> None:

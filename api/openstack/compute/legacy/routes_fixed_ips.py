@@ -17,11 +17,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
+from ....web import policy
 from ....web.bodies import Record
 from ....web.context import Caller
 from ....web.errors import BadRequestError, in_words
 from ....web.schemas import Schema, an_object
-from ...network.changes import tell_host_of_port
+from ....work.networks import tell_host_of_port
 from ..blueprint import Version
 from ..servers.routes_actions import ACTIONS, Action
 
@@ -41,7 +42,7 @@ def _change(
     connection: Connection, server: InstanceRow, value: Record, caller: Caller, *, key: str, change: Change
 ) -> None:
     with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-        changed = change(connection, server, str(value[key]).lower(), caller.is_admin)
+        changed = change(connection, server, str(value[key]).lower(), policy.allowed("network:ports:choose"))
     tell_host_of_port(connection, changed)
 
 

@@ -16,31 +16,30 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
-from ....web import validation
-from ....web.bodies import Answer, Body, the_one
+from ....web.bodies import Answer, Body, Record, the_one
 from ....web.errors import BadRequestError, ForbiddenError, as_bad_request
-from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import Schema, an_object
+from ....web.services import reads, takes, writes
 from ..blueprint import compute_legacy, since
 
 OLD = since("2.1", "2.42")
+SWITCH: Schema = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
+HOST = an_object({"status": SWITCH, "maintenance_mode": SWITCH}, minProperties=1)
 NUMBERS = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "root_gb"}
 
 
-@compute_legacy.get("/os-hosts", "compute:old-hosts:read", OLD)
-def list_hosts() -> Answer:
+@compute_legacy.get("/os-hosts", "compute:old-hosts:read", OLD, reads)
+def list_hosts(connection: Connection) -> Answer:
     zone = request.args.get("zone")
-    with reading_ledger() as connection:
-        rows = hypervisor_records.hosts(connection)
+    rows = hypervisor_records.hosts(connection)
     hosts = [{"host_name": row.name, "service": "compute", "zone": row.state.zone} for row in rows]
     return {"hosts": [host for host in hosts if not zone or host["zone"] == zone]}, 200
 
 
-@compute_legacy.get("/os-hosts/<name>", "compute:old-hosts:read", OLD)
-def show_host(name: str) -> Answer:
-    with reading_ledger() as connection:
-        state = _host(connection, name).state
-        servers = instances_by(connection, hosts=[name])
+@compute_legacy.get("/os-hosts/<name>", "compute:old-hosts:read", OLD, reads)
+def show_host(connection: Connection, name: str) -> Answer:
+    state = _host(connection, name).state
+    servers = instances_by(connection, hosts=[name])
     resources = [
         _resource(name, "(total)", state.vcpus, state.memory_mb, state.disk_gb),
         _resource(
@@ -62,24 +61,20 @@ def show_host(name: str) -> Answer:
     return {"host": resources}, 200
 
 
-@compute_legacy.put("/os-hosts/<name>", "compute:old-hosts:write", OLD)
-def update_host(name: str) -> Answer:
-    switch: Schema = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
-    body = validation.body(an_object({"status": switch, "maintenance_mode": switch}, minProperties=1))
-    with writing_ledger() as connection:
-        _host(connection, name)
-        if "maintenance_mode" in body:
-            raise BadRequestError("a host is emptied with playbooks/host_evacuate.yml: it has no maintenance mode here")
-        enabled = body["status"].lower() == "enable"
-        with as_bad_request():
-            switch_hosts(connection, [name], enabled)
+@compute_legacy.put("/os-hosts/<name>", "compute:old-hosts:write", OLD, takes(HOST), writes)
+def update_host(connection: Connection, body: Record, name: str) -> Answer:
+    _host(connection, name)
+    if "maintenance_mode" in body:
+        raise BadRequestError("a host is emptied with playbooks/host_evacuate.yml: it has no maintenance mode here")
+    enabled = body["status"].lower() == "enable"
+    with as_bad_request():
+        switch_hosts(connection, [name], enabled)
     return {"host": name, "status": "enabled" if enabled else "disabled"}, 200
 
 
-@compute_legacy.get("/os-hosts/<name>/<any(startup, shutdown, reboot):action>", "compute:old-hosts:write", OLD)
-def act_on_host(name: str, action: str) -> Answer:
-    with reading_ledger() as connection:
-        _host(connection, name)
+@compute_legacy.get("/os-hosts/<name>/<any(startup, shutdown, reboot):action>", "compute:old-hosts:write", OLD, reads)
+def act_on_host(connection: Connection, name: str, action: str) -> Answer:
+    _host(connection, name)
     raise BadRequestError(f"'{action}' of a host is its administrator's, and not done here")
 
 

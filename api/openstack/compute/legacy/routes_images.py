@@ -15,12 +15,12 @@ from ....web import policy
 from ....web.bodies import Answer, Body, Record
 from ....web.context import current
 from ....web.errors import ForbiddenError, in_words
-from ....web.ledger import reading_ledger, writing_ledger
+from ....web.ledger import home
 from ....web.maps import Change, Map, Texts
 from ....web.schemas import TEXT
+from ....web.services import reads, writes
 from ....web.times import iso
 from ...image.blueprint import own, seen
-from ...image.uploads import home as image_home
 from ..blueprint import NOVA, compute_legacy, page, since
 from ..servers.queries import moment
 from ..servers.views import RenderContext, render_context
@@ -33,19 +33,17 @@ IMAGE_STATES = {  # Nova's words
 }
 
 
-@compute_legacy.get("/images/<image_id>", "image:read", OLD)
-def show_image_here(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"image": _image(_seen(connection, image_id), render_context())}, 200
+@compute_legacy.get("/images/<image_id>", "image:read", OLD, reads)
+def show_image_here(connection: Connection, image_id: str) -> Answer:
+    return {"image": _image(_seen(connection, image_id), render_context())}, 200
 
 
-@compute_legacy.delete("/images/<image_id>", "image:write", OLD)
-def delete_image_here(image_id: str) -> Answer:
-    with writing_ledger() as connection:
-        if _own(connection, image_id)["protected"]:
-            raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
-        image_records.delete_image(connection, image_id)
-        image_states.remove_file(connection, image_home(), image_id)
+@compute_legacy.delete("/images/<image_id>", "image:write", OLD, writes)
+def delete_image_here(connection: Connection, image_id: str) -> Answer:
+    if _own(connection, image_id)["protected"]:
+        raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
+    image_records.delete_image(connection, image_id)
+    image_states.remove_file(connection, home(), image_id)
     return "", 204
 
 
@@ -87,18 +85,15 @@ Map(
 
 
 @compute_legacy.get("/images", "image:read", OLD, defaults={"detailed": False})
-@compute_legacy.get("/images/detail", "image:read", OLD, defaults={"detailed": True})
-def list_images_here(detailed: bool) -> Answer:
+@compute_legacy.get("/images/detail", "image:read", OLD, reads, defaults={"detailed": True})
+def list_images_here(connection: Connection, detailed: bool) -> Answer:
     args = request.args
-    with reading_ledger() as connection:
-        rows = [
-            row
-            for row in image_records.images_seen(connection, current().project)
-            if not row["os_hidden"]
-            and (
-                row["owner"] == current().project or row["visibility"] == "public" or row["member_status"] == "accepted"
-            )
-        ]
+    rows = [
+        row
+        for row in image_records.images_seen(connection, current().project)
+        if not row["os_hidden"]
+        and (row["owner"] == current().project or row["visibility"] == "public" or row["member_status"] == "accepted")
+    ]
     for name, key in (("minDisk", "min_disk_gb"), ("minRam", "min_ram_mb")):
         rows = [row for row in rows if row[key] >= NOVA.whole(name, 0)]
     if "name" in args:

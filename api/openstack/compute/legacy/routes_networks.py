@@ -18,16 +18,23 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import canonical_range
 
-from ....web import validation
+from ....web import policy
 from ....web.bodies import Answer, Body, Record, same, the_one
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError, Words, as_bad_request, in_words
-from ....web.ledger import reading_ledger, writing_ledger
+from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
+from ....web.services import reads, takes, writes, writes_checked
+from ....work.networks import (
+    TEMPLATES,
+    allocate,
+    associate,
+    delete_group_and_tell,
+    groups_seen,
+    release,
+    tell_group_hosts,
+)
 from ...network.blueprint import NeutronError
-from ...network.changes import groups_seen, tell_group_hosts
-from ...network.routes_floating import allocate, associate, release
-from ...network.routes_groups import TEMPLATES, delete_group_and_tell
 from ..blueprint import compute_legacy, microversion, part, since
 from ..servers.routes_actions import ACTIONS, Action
 
@@ -58,52 +65,47 @@ WORDS: Words = {ConflictError: BadRequestError}  # Nova's answer here
 @compute_legacy.get("/os-security-groups", "network:security_groups:read", OLD)
 def list_security_groups_here() -> Answer:
     rows = groups_seen()
-    if current().is_admin and "all_tenants" in request.args:
+    if "all_tenants" in request.args and policy.allowed("network:security_groups:all_projects"):
         with reading_ledger() as connection:
             rows = group_rules.groups_of(connection, None)
     names = {row["id"]: row["name"] for row in rows}
     return {"security_groups": [_group(row, names) for row in part(rows)]}, 200
 
 
-@compute_legacy.get("/os-security-groups/<group_id>", "network:security_groups:read", OLD)
-def show_security_group_here(group_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"security_group": _shown_group(connection, group_id)}, 200
+@compute_legacy.get("/os-security-groups/<group_id>", "network:security_groups:read", OLD, reads)
+def show_security_group_here(connection: Connection, group_id: str) -> Answer:
+    return {"security_group": _shown_group(connection, group_id)}, 200
 
 
-@compute_legacy.post("/os-security-groups", "network:security_groups:write", OLD)
-def create_security_group_here() -> Answer:
-    body = validation.body(GROUP)["security_group"]
+@compute_legacy.post("/os-security-groups", "network:security_groups:write", OLD, takes(GROUP), writes_checked)
+def create_security_group_here(connection: Connection, body: Record) -> Answer:
     _check_name(body["name"])
-    with writing_ledger() as connection, as_bad_request():
-        with in_words(WORDS):
-            number = group_rules.create_group(connection, current().project, body["name"], body["description"])
-        return {"security_group": _shown_group(connection, number)}, 200
+    with in_words(WORDS):
+        number = group_rules.create_group(connection, current().project, body["name"], body["description"])
+    return {"security_group": _shown_group(connection, number)}, 200
 
 
-@compute_legacy.put("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
-def update_security_group_here(group_id: str) -> Answer:
-    body = validation.body(GROUP)["security_group"]
+@compute_legacy.put(
+    "/os-security-groups/<group_id>", "network:security_groups:write", OLD, takes(GROUP), writes_checked
+)
+def update_security_group_here(connection: Connection, body: Record, group_id: str) -> Answer:
     _check_name(body["name"])
-    with writing_ledger() as connection, as_bad_request():
-        _shown_group(connection, group_id)
-        with in_words(WORDS):
-            group_rules.update_group(connection, current().project, group_id, body["name"], body["description"])
-        return {"security_group": _shown_group(connection, group_id)}, 200
+    _shown_group(connection, group_id)
+    with in_words(WORDS):
+        group_rules.update_group(connection, current().project, group_id, body["name"], body["description"])
+    return {"security_group": _shown_group(connection, group_id)}, 200
 
 
-@compute_legacy.delete("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
-def delete_security_group_here(group_id: str) -> Answer:
-    with writing_ledger() as connection:
-        _shown_group(connection, group_id)
-        with in_words(WORDS):
-            delete_group_and_tell(connection, group_id)
+@compute_legacy.delete("/os-security-groups/<group_id>", "network:security_groups:write", OLD, writes)
+def delete_security_group_here(connection: Connection, group_id: str) -> Answer:
+    _shown_group(connection, group_id)
+    with in_words(WORDS):
+        delete_group_and_tell(connection, group_id)
     return "", 202
 
 
-@compute_legacy.post("/os-security-group-rules", "network:security_groups:write", OLD)
-def create_security_group_rule_here() -> Answer:
-    body = validation.body(RULE)["security_group_rule"]
+@compute_legacy.post("/os-security-group-rules", "network:security_groups:write", OLD, takes(RULE), writes_checked)
+def create_security_group_rule_here(connection: Connection, body: Record) -> Answer:
     low, high = (_port(body.get(key)) for key in ("from_port", "to_port"))
     protocol = (body.get("ip_protocol") or "any").lower()
     icmp = protocol in ("icmp", "icmpv6", "ipv6-icmp", "1", "58")
@@ -119,26 +121,24 @@ def create_security_group_rule_here() -> Answer:
         **dict(zip(names, (low, high))),
     }
     project = current().project
-    with writing_ledger() as connection, as_bad_request():
-        parent = body["parent_group_id"]
-        try:
-            uuid.UUID(parent)
-        except ValueError:
-            raise BadRequestError("Security group id should be uuid") from None
-        with in_words(WORDS):
-            number, group = group_rules.add_rule(connection, project, parent, rule)
-        group_row = _shown_group(connection, parent)
-        tell_group_hosts(connection, group, group_row["name"])
+    parent = body["parent_group_id"]
+    try:
+        uuid.UUID(parent)
+    except ValueError:
+        raise BadRequestError("Security group id should be uuid") from None
+    with in_words(WORDS):
+        number, group = group_rules.add_rule(connection, project, parent, rule)
+    group_row = _shown_group(connection, parent)
+    tell_group_hosts(connection, group, group_row["name"])
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
-@compute_legacy.delete("/os-security-group-rules/<rule_id>", "network:security_groups:write", OLD)
-def delete_security_group_rule_here(rule_id: str) -> Answer:
+@compute_legacy.delete("/os-security-group-rules/<rule_id>", "network:security_groups:write", OLD, writes)
+def delete_security_group_rule_here(connection: Connection, rule_id: str) -> Answer:
     project = current().project
-    with writing_ledger() as connection:
-        group = group_rules.delete_rule(connection, project, rule_id)
-        names = {row["id"]: row["name"] for row in group_rules.groups_of(connection, project)}
-        tell_group_hosts(connection, group, names[group])
+    group = group_rules.delete_rule(connection, project, rule_id)
+    names = {row["id"]: row["name"] for row in group_rules.groups_of(connection, project)}
+    tell_group_hosts(connection, group, names[group])
     return "", 202
 
 
@@ -186,17 +186,15 @@ def _rule(rule: Record, row: Record, names: t.Mapping[int, str]) -> Body:
 # --- Networks -------------------------------------------------------------------------------------------------------
 
 
-@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>", "network:read", OLD)
-def list_networks_here(kind: str) -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.networks_seen(connection, current().project)
+@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>", "network:read", OLD, reads)
+def list_networks_here(connection: Connection, kind: str) -> Answer:
+    rows = network_records.networks_seen(connection, current().project)
     return {"networks": [_network(row) for row in rows]}, 200
 
 
-@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>", "network:read", OLD)
-def show_network_here(kind: str, network_id: str) -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.networks_seen(connection, current().reach)
+@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>", "network:read", OLD, reads)
+def show_network_here(connection: Connection, kind: str, network_id: str) -> Answer:
+    rows = network_records.networks_seen(connection, current().reach)
     return {"network": _network(the_one(rows, "uuid", network_id, NotFoundError("Network not found")))}, 200
 
 
@@ -213,40 +211,35 @@ ADD = an_object({"address": ADDRESS, "fixed_address": ADDRESS}, ["address"])
 REMOVE = an_object({"address": ADDRESS}, ["address"])
 
 
-@compute_legacy.get("/os-floating-ip-pools", "network:floating_ips:read", OLD)
-def list_floating_ip_pools_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.pools_seen(connection)
+@compute_legacy.get("/os-floating-ip-pools", "network:floating_ips:read", OLD, reads)
+def list_floating_ip_pools_here(connection: Connection) -> Answer:
+    rows = network_records.pools_seen(connection)
     return {"floating_ip_pools": [{"name": row.name} for row in rows]}, 200
 
 
-@compute_legacy.get("/os-floating-ips", "network:floating_ips:read", OLD)
-def list_floating_ips_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, current().project)
+@compute_legacy.get("/os-floating-ips", "network:floating_ips:read", OLD, reads)
+def list_floating_ips_here(connection: Connection) -> Answer:
+    rows = network_records.floating_ips_of(connection, current().project)
     return {"floating_ips": [_floating_body(row) for row in rows]}, 200
 
 
-@compute_legacy.get("/os-floating-ips/<floating_ip_id>", "network:floating_ips:read", OLD)
-def show_floating_ip_here(floating_ip_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"floating_ip": _floating_body(_floating_ip(connection, floating_ip_id))}, 200
+@compute_legacy.get("/os-floating-ips/<floating_ip_id>", "network:floating_ips:read", OLD, reads)
+def show_floating_ip_here(connection: Connection, floating_ip_id: str) -> Answer:
+    return {"floating_ip": _floating_body(_floating_ip(connection, floating_ip_id))}, 200
 
 
-@compute_legacy.post("/os-floating-ips", "network:floating_ips:write", OLD)
-def create_floating_ip_here() -> Answer:
-    pool = (validation.body(POOL) or {}).get("pool")
-    with writing_ledger() as connection, as_bad_request():
-        if pool is not None:
-            pool = _pool(connection, pool)
-        row = _floating_ip(connection, allocate(connection, pool))
+@compute_legacy.post("/os-floating-ips", "network:floating_ips:write", OLD, takes(POOL), writes_checked)
+def create_floating_ip_here(connection: Connection, body: Record) -> Answer:
+    pool = body.get("pool")
+    if pool is not None:
+        pool = _pool(connection, pool)
+    row = _floating_ip(connection, allocate(connection, pool))
     return {"floating_ip": _floating_body(row)}, 200
 
 
-@compute_legacy.delete("/os-floating-ips/<floating_ip_id>", "network:floating_ips:write", OLD)
-def delete_floating_ip_here(floating_ip_id: str) -> Answer:
-    with writing_ledger() as connection, as_bad_request():
-        release(connection, _floating_ip(connection, floating_ip_id))
+@compute_legacy.delete("/os-floating-ips/<floating_ip_id>", "network:floating_ips:write", OLD, writes_checked)
+def delete_floating_ip_here(connection: Connection, floating_ip_id: str) -> Answer:
+    release(connection, _floating_ip(connection, floating_ip_id))
     return "", 202
 
 

@@ -16,12 +16,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 
 from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
-from ....web.ledger import reading_ledger, writing_ledger
-from ....web.services import takes
+from ....web.services import reads, takes
 from ....web.times import precise
 from ...volume import listing, routes_volumes, schemas
 from ...volume import views as cinders
-from ...volume.blueprint import cinder_writes, in_cinders_words, whose
+from ...volume.blueprint import cinder_writes, whose
 from ..blueprint import compute_legacy, since
 
 OLD = since("2.1", "2.35")
@@ -43,17 +42,15 @@ SNAPSHOT = schemas.wrapped("snapshot", {**_NAMES, "volume_id": schemas.UUID, "fo
 
 # "/os-volumes/" is a volume without an id, which there is none of
 @compute_legacy.get("/os-volumes", "volume:read", OLD, strict_slashes=True)
-@compute_legacy.get("/os-volumes/detail", "volume:read", OLD)
-def list_volumes_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = volumes_by(connection, project_id=current().project)
+@compute_legacy.get("/os-volumes/detail", "volume:read", OLD, reads)
+def list_volumes_here(connection: Connection) -> Answer:
+    rows = volumes_by(connection, project_id=current().project)
     return {"volumes": listing.page("volumes", rows, cinders.volume, _volume)["volumes"]}, 200
 
 
-@compute_legacy.get("/os-volumes/<volume_id>", "volume:read", OLD)
-def show_volume_here(volume_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"volume": _volume(volumes.one_volume(connection, volume_id, whose()))}, 200
+@compute_legacy.get("/os-volumes/<volume_id>", "volume:read", OLD, reads)
+def show_volume_here(connection: Connection, volume_id: str) -> Answer:
+    return {"volume": _volume(volumes.one_volume(connection, volume_id, whose()))}, 200
 
 
 @compute_legacy.post("/os-volumes", "volume:write", OLD, takes(VOLUME), cinder_writes, strict_slashes=True)
@@ -61,25 +58,22 @@ def create_volume_here(connection: Connection, body: Record) -> Answer:
     return {"volume": _volume(routes_volumes.create(connection, body))}, 200
 
 
-@compute_legacy.delete("/os-volumes/<volume_id>", "volume:write", OLD)
-def delete_volume_here(volume_id: str) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        routes_volumes.remove(connection, volume_id, force=False)
+@compute_legacy.delete("/os-volumes/<volume_id>", "volume:write", OLD, cinder_writes)
+def delete_volume_here(connection: Connection, volume_id: str) -> Answer:
+    routes_volumes.remove(connection, volume_id, force=False)
     return "", 202
 
 
 @compute_legacy.get("/os-snapshots", "volume:read", OLD, strict_slashes=True)
-@compute_legacy.get("/os-snapshots/detail", "volume:read", OLD)
-def list_snapshots_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = snapshots_by(connection, project_id=current().project)
+@compute_legacy.get("/os-snapshots/detail", "volume:read", OLD, reads)
+def list_snapshots_here(connection: Connection) -> Answer:
+    rows = snapshots_by(connection, project_id=current().project)
     return {"snapshots": listing.page("snapshots", rows, cinders.snapshot, _snapshot)["snapshots"]}, 200
 
 
-@compute_legacy.get("/os-snapshots/<snapshot_id>", "volume:read", OLD)
-def show_snapshot_here(snapshot_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"snapshot": _snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
+@compute_legacy.get("/os-snapshots/<snapshot_id>", "volume:read", OLD, reads)
+def show_snapshot_here(connection: Connection, snapshot_id: str) -> Answer:
+    return {"snapshot": _snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
 
 
 @compute_legacy.post("/os-snapshots", "volume:write", OLD, takes(SNAPSHOT), cinder_writes, strict_slashes=True)

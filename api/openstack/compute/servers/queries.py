@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ser
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import states_of
 
-from ....web import times
+from ....web import policy, times
 from ....web.bodies import Record
 from ....web.context import Caller
 from ....web.errors import BadRequestError, ForbiddenError
@@ -114,8 +114,7 @@ def parse(caller: Caller, version: Version) -> Query:
 def _project(caller: Caller) -> str | None:
     """Whose servers: the caller's project's, unless an administrator asks for all or for another's."""
     if "all_tenants" in request.args and _boolean("all_tenants", empty=True):
-        if not caller.is_admin:
-            raise ForbiddenError("Policy doesn't allow compute:servers:all_tenants to be performed.")
+        policy.check("compute:servers:all_tenants")
         return request.args.get("project_id") or request.args.get("tenant_id")
     return caller.project
 
@@ -138,7 +137,11 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
         key = _SORT_ALIASES.get(sort_key, sort_key)
         direction = directions[number] if number < len(directions) else directions[0] if directions else "desc"
         sorting.append((key, direction))
-    known = SORT_KEYS if caller.is_admin else [key for key in SORT_KEYS if key not in _FOR_ADMINS]
+    known = (
+        SORT_KEYS
+        if policy.allowed("compute:servers:extended")
+        else [key for key in SORT_KEYS if key not in _FOR_ADMINS]
+    )
     return [(key, direction == "asc") for key, direction in NOVA.checked(sorting, known)]
 
 
@@ -173,7 +176,7 @@ def _tags() -> t.Callable[[set[str]], bool] | None:
 def _equals(caller: Caller) -> Record:
     conditions: Record = {}
     for name in EQUALS & request.args.keys():
-        if name in _FOR_ADMINS and not caller.is_admin:
+        if name in _FOR_ADMINS and not policy.allowed("compute:servers:extended"):
             continue
         text = request.args[name]
         if name in _BOOLEANS:
@@ -190,7 +193,7 @@ def _add_deleted(query: Query, caller: Caller) -> None:
     """Deleted servers: for administrators by `deleted`, for everybody when it is asked what changed."""
     if query.since is not None or query.before is not None:
         query.deleted = None
-    if "deleted" in request.args and caller.is_admin:
+    if "deleted" in request.args and policy.allowed("compute:servers:deleted"):
         query.deleted = _boolean("deleted", empty=True)
 
 
@@ -199,7 +202,7 @@ def _add_status(query: Query, caller: Caller) -> None:
     if not statuses:
         return
     if any(status.upper() == "DELETED" for status in statuses):
-        if not caller.is_admin:
+        if not policy.allowed("compute:servers:deleted"):
             raise ForbiddenError("Only administrators may list deleted instances")
         query.deleted = None if len(statuses) > 1 else True
     query.states, query.not_task_states = states_of(statuses)

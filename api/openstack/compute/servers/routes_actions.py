@@ -9,7 +9,6 @@ What its host has to do is begun here, in one transaction with the job that carr
 from __future__ import annotations
 
 import dataclasses
-import functools
 import typing as t
 
 from flask import Response
@@ -26,10 +25,9 @@ from ....web.context import Caller, current, signature
 from ....web.errors import BadRequestError
 from ....web.ledger import writing_ledger
 from ....web.schemas import NAME, Schema, an_object, of, or_null
+from ....work import servers
+from ....work.servers import begin
 from ..blueprint import Version, compute, microversion
-from ..tasks import asker, enqueue
-from . import waiting
-from .routes_servers import delete
 
 NOTHING: Schema = {}  # Nova does not look at it
 REBOOT = an_object({"type": {"enum": ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"]}}, ["type"])
@@ -69,14 +67,6 @@ def power(name: str) -> Do:
     return do
 
 
-def begin(
-    connection: Connection, name: str, row: InstanceRow, details: Record | None = None, variables: Record | None = None
-) -> None:
-    """Begin the action `name` of server_actions on the instance, and have it carried out."""
-    server_actions.begin(connection, name, [row.uuid], details=details, **asker())
-    enqueue(connection, name, row, variables)
-
-
 def _reboot(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     kind = {"type": value["type"].upper()}
     begin(connection, "reboot", row, kind, kind)
@@ -93,12 +83,11 @@ def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Cal
     server_actions.set_lock(connection, row.uuid, False, **signature())
 
 
-def _change_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller, *, joins: bool) -> None:
-    group = server_changes.change_group(connection, row, value["name"], joins=joins, by_admin=caller.is_admin)
-    # the playbook finds the ledger as it wants it, and tells every host that has to know
-    if row.host is not None or row.vm_state == "building":
-        change = {"join" if joins else "leave": [{"name": row.name, "security_groups": [group]}]}
-        enqueue(connection, "security_groups", row, change)
+def _change_group(joins: bool) -> Do:
+    def do(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+        servers.change_group(connection, row, value["name"], joins=joins)
+
+    return do
 
 
 def _reset_state(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
@@ -125,7 +114,7 @@ ACTIONS: dict[str, Action] = {
     "lock": Action("compute:servers:lock", LOCK, _lock),
     "unlock": Action("compute:servers:unlock", NOTHING, _unlock),
     **{
-        name: Action("compute:servers:security_groups", GROUP, functools.partial(_change_group, joins=joins))
+        name: Action("compute:servers:security_groups", GROUP, _change_group(joins))
         for name, joins in (("addSecurityGroup", True), ("removeSecurityGroup", False))
     },
     "injectNetworkInfo": Action("compute:servers:reset_network", NOTHING, _reset_network),
@@ -133,7 +122,7 @@ ACTIONS: dict[str, Action] = {
     "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
     "restore": Action("compute:servers:delete", NOTHING, _restore),
     "forceDelete": Action(
-        "compute:servers:delete", NOTHING, lambda connection, row, _value, caller: delete(connection, row, caller)
+        "compute:servers:delete", NOTHING, lambda connection, row, _value, _caller: servers.delete(connection, row)
     ),
 }
 # What Nova can and novalite cannot
@@ -151,7 +140,7 @@ def act(server_id: str) -> Reply:
     if name == CONSOLE:
         policy.check("compute:servers:console_output")
         validation.check(body, of(name, LENGTH))
-        return {"output": console_output(server_id, value, caller)}, 200
+        return {"output": servers.console_output(server_id, _lines(value))}, 200
     if name in UNSUPPORTED:
         with writing_ledger() as connection:
             server_listing.instance_row(connection, server_id, caller.reach)
@@ -172,31 +161,7 @@ def act(server_id: str) -> Reply:
     return (answer, action.status) if isinstance(answer, dict) else answer
 
 
-# --- what a guest said: its host knows, so a job asks there, and the answer waits for it ----------------------------
-
-
-def console_output(server_id: str, value: Record, caller: Caller) -> str:
-    """The last lines of the console. Raises ConflictError for a server that has none, and when it takes too long."""
+def _lines(value: Record) -> int | None:
+    """Read how many lines of a console are asked for: -1, as nothing at all, means everything."""
     length = value.get("length")
-    # -1, as nothing at all, means everything
-    lines = None if length in (None, "", -1, "-1") else min(max(int(length), 0), MAX_LINES)
-    with writing_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, caller.reach)
-        if row.host is None:
-            raise ConflictError(f"Instance {row.uuid} is not ready")
-        if lines == 0:
-            return ""
-        variables = {} if lines is None else {"lines": lines}
-        # who asks again because it took too long waits for the same answer
-        job_id = server_changes.open_job(connection, row.uuid, "console", variables)
-        if job_id is None:
-            job_id = enqueue(connection, "console", row, variables)
-    job = waiting.ended(job_id)
-    if job is None:
-        raise ConflictError(f"The console log of {row.uuid} is still being read: ask again")
-    if job.state != "succeeded":
-        raise ConflictError(f"Unable to get the console log of {row.uuid}: {job.message or 'its host did not say'}")
-    console_texts = (job.result or {}).get("console", {})
-    text = str(console_texts.get(row.uuid, "")) if isinstance(console_texts, dict) else ""
-    # as Nova counts: what follows the last newline is a line, also when nothing does
-    return text if lines is None else "\n".join(text.split("\n")[-lines:])
+    return None if length in (None, "", -1, "-1") else min(max(int(length), 0), MAX_LINES)

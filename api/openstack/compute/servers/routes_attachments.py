@@ -23,39 +23,43 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....jobs.queue import enqueue_for_attachment
-from ....web import validation
+from ....web import policy
 from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current, signature
 from ....web.errors import BadRequestError, ForbiddenError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
+from ....web.services import reads, takes, writes
+from ....work import waiting
+from ....work.servers import asker, enqueue
 from ..blueprint import compute, from_version, microversion, part
-from ..tasks import asker, enqueue
-from . import waiting
 from .routes_parts import interface
 from .schemas import BOOLEAN, DEVICE_TAG, TRUE
 
 # --- interfaces (os-interface) --------------------------------------------------------------------------------------
 
 
-@compute.get("/servers/<server_id>/os-interface", "compute:interfaces:read")
-def list_interfaces(server_id: str) -> Answer:
-    with reading_ledger() as connection:
-        record = _record(connection, server_id)
-        subnets = subnet_ids(connection, [nic["network_uuid"] for nic in record["nics"]])
+@compute.get("/servers/<server_id>/os-interface", "compute:interfaces:read", reads)
+def list_interfaces(connection: Connection, server_id: str) -> Answer:
+    record = _record(connection, server_id)
+    subnets = subnet_ids(connection, [nic["network_uuid"] for nic in record["nics"]])
     attachments = [interface(nic, record["vm_state"], subnets) for nic in record["nics"]]
     return {"interfaceAttachments": attachments}, 200
 
 
-@compute.get("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:read")
-def show_interface(server_id: str, port_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"interfaceAttachment": _interface(connection, server_id, port_id)}, 200
+@compute.get("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:read", reads)
+def show_interface(connection: Connection, server_id: str, port_id: str) -> Answer:
+    return {"interfaceAttachment": _interface(connection, server_id, port_id)}, 200
 
 
-@compute.post("/servers/<server_id>/os-interface", "compute:interfaces:write")
-def add_interface(server_id: str) -> Answer:
-    interface_body = validation.body(_interface_schema())["interfaceAttachment"]
+def _interface_schema() -> Schema:
+    address = an_object({"ip_address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["ip_address"])
+    tag = from_version((2, 49), {"tag": DEVICE_TAG})
+    return wrapped("interfaceAttachment", {"net_id": UUID, "port_id": UUID, "fixed_ips": a_list(address, 1, 1), **tag})
+
+
+@compute.post("/servers/<server_id>/os-interface", "compute:interfaces:write", takes(_interface_schema))
+def add_interface(interface_body: Record, server_id: str) -> Answer:
     addresses = interface_body.get("fixed_ips") or []
     if interface_body.get("port_id") is not None and interface_body.get("net_id") is not None:
         raise BadRequestError("Must not input both network_id and port_id")
@@ -63,7 +67,7 @@ def add_interface(server_id: str) -> Answer:
         raise BadRequestError("Must input network_id when request IP address")
     with writing_ledger() as connection:
         row = _locked_row(connection, server_id)
-        interfaces.check(connection, "attach_interface", row, current().is_admin)
+        interfaces.check(connection, "attach_interface", row, policy.overrides_lock())
         fixed = addresses[0]["ip_address"] if addresses else None
         if interface_body.get("port_id") is not None:
             interface_request = InterfaceRequest(port=interface_body["port_id"].lower())
@@ -71,7 +75,9 @@ def add_interface(server_id: str) -> Answer:
             uuid = interface_body["net_id"].lower()
             of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
             choice = {"fixed_ips:ip_address": fixed}
-            network_choices.check(uuid, of_network.owner, row.project_id, choice, current().is_admin)
+            network_choices.check(
+                uuid, of_network.owner, row.project_id, choice, policy.allowed("network:ports:choose")
+            )
             interface_request = InterfaceRequest(of_network, fixed_ip=fixed)
         else:
             interface_request = _only_network(connection, row.project_id)
@@ -86,19 +92,12 @@ def add_interface(server_id: str) -> Answer:
         return {"interfaceAttachment": _interface(connection, server_id, number)}, 200
 
 
-@compute.delete("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:write")
-def remove_interface(server_id: str, port_id: str) -> Answer:
-    with writing_ledger() as connection:
-        _interface(connection, server_id, port_id)
-        interfaces.begin_detach(connection, row := _locked_row(connection, server_id), port_id, **asker())
-        enqueue(connection, "interface_detach", row)
+@compute.delete("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:write", writes)
+def remove_interface(connection: Connection, server_id: str, port_id: str) -> Answer:
+    _interface(connection, server_id, port_id)
+    interfaces.begin_detach(connection, row := _locked_row(connection, server_id), port_id, **asker())
+    enqueue(connection, "interface_detach", row)
     return "", 202
-
-
-def _interface_schema() -> Schema:
-    address = an_object({"ip_address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["ip_address"])
-    tag = from_version((2, 49), {"tag": DEVICE_TAG})
-    return wrapped("interfaceAttachment", {"net_id": UUID, "port_id": UUID, "fixed_ips": a_list(address, 1, 1), **tag})
 
 
 def _locked_row(connection: Connection, server_id: str) -> InstanceRow:
@@ -132,13 +131,6 @@ def _only_network(connection: Connection, project_id: str) -> InterfaceRequest:
 DEVICE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 
 
-def _volume_body(properties: Schema) -> Record:
-    """The request's body, which names a volume, and has `properties` beside. Raises BadRequestError."""
-    schema = wrapped("volumeAttachment", {"volumeId": UUID, **properties}, ["volumeId"])
-    attachment_body: Record = validation.body(schema)["volumeAttachment"]
-    return attachment_body
-
-
 def _volume(attachment: Attachment, created: bool = False) -> Body:
     by_its_own = microversion() >= (2, 89) and not created
     return {
@@ -167,69 +159,74 @@ def _attachment_of(connection: Connection, row: InstanceRow, volume_id: str) -> 
     raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")
 
 
-@compute.get("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:read")
-def list_volume_attachments(server_id: str) -> Answer:
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
-        attachments = attachments_by(connection, instances=[row.uuid])
+def _attaching() -> Schema:
+    terminating = from_version((2, 79), {"delete_on_termination": BOOLEAN})
+    properties = {"device": DEVICE, **from_version((2, 49), {"tag": DEVICE_TAG}), **terminating}
+    return wrapped("volumeAttachment", {"volumeId": UUID, **properties}, ["volumeId"])
+
+
+def _updating() -> Schema:
+    same_again = {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
+    properties = from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN})
+    return wrapped("volumeAttachment", {"volumeId": UUID, **properties}, ["volumeId"])
+
+
+@compute.get("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:read", reads)
+def list_volume_attachments(connection: Connection, server_id: str) -> Answer:
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    attachments = attachments_by(connection, instances=[row.uuid])
     shown = sorted(attachments, key=lambda attachment: attachment.device)
     return {"volumeAttachments": [_volume(attachment) for attachment in part(shown)]}, 200
 
 
-@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:read")
-def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
-        return {"volumeAttachment": _volume(_attachment_of(connection, row, volume_id))}, 200
+@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:read", reads)
+def show_volume_attachment(connection: Connection, server_id: str, volume_id: str) -> Answer:
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    return {"volumeAttachment": _volume(_attachment_of(connection, row, volume_id))}, 200
 
 
-@compute.post("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:write")
-def attach_volume(server_id: str) -> Answer:
-    terminating = from_version((2, 79), {"delete_on_termination": BOOLEAN})
-    attachment_body = _volume_body({"device": DEVICE, **from_version((2, 49), {"tag": DEVICE_TAG}), **terminating})
-    with writing_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
-        with _in_novas_words():
-            made = volume_attachments.begin_attach(
-                connection,
-                attachment_body["volumeId"].lower(),
-                row.uuid,
-                project_id=row.project_id,
-                device=attachment_body.get("device"),
-                tag=attachment_body.get("tag"),
-                delete_on_termination=attachment_body.get("delete_on_termination") in TRUE,
-                **asker(),
-            )
-        enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
-        return {"volumeAttachment": _volume(made, created=True)}, 200
+@compute.post("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:write", takes(_attaching), writes)
+def attach_volume(connection: Connection, attachment_body: Record, server_id: str) -> Answer:
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    with _in_novas_words():
+        made = volume_attachments.begin_attach(
+            connection,
+            attachment_body["volumeId"].lower(),
+            row.uuid,
+            project_id=row.project_id,
+            device=attachment_body.get("device"),
+            tag=attachment_body.get("tag"),
+            delete_on_termination=attachment_body.get("delete_on_termination") in TRUE,
+            **asker(),
+        )
+    enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
+    return {"volumeAttachment": _volume(made, created=True)}, 200
 
 
-@compute.put("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
-def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
+@compute.put(
+    "/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write", takes(_updating), writes
+)
+def update_volume_attachment(connection: Connection, attachment_body: Record, server_id: str, volume_id: str) -> Answer:
     """Set whether the volume is deleted with its server. Swapping it for another volume is not offered."""
-    same_again = {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
-    attachment_body = _volume_body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
-    with writing_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
-        attachment = _attachment_of(connection, row, volume_id)
-        if attachment_body["volumeId"].lower() != volume_id.lower():
-            raise ConflictError(
-                f"Volume {volume_id[:64]} of instance {row.uuid} cannot be swapped for another one: detach it, and "
-                "attach the other."
-            )
-        if "delete_on_termination" in attachment_body:
-            volume_attachments.update_attachment(
-                connection, attachment.id, delete_on_termination=attachment_body["delete_on_termination"] in TRUE
-            )
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    attachment = _attachment_of(connection, row, volume_id)
+    if attachment_body["volumeId"].lower() != volume_id.lower():
+        raise ConflictError(
+            f"Volume {volume_id[:64]} of instance {row.uuid} cannot be swapped for another one: detach it, and "
+            "attach the other."
+        )
+    if "delete_on_termination" in attachment_body:
+        volume_attachments.update_attachment(
+            connection, attachment.id, delete_on_termination=attachment_body["delete_on_termination"] in TRUE
+        )
     return "", 202
 
 
-@compute.delete("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
-def detach_volume(server_id: str, volume_id: str) -> Answer:
-    with writing_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
-        attachment = _attachment_of(connection, row, volume_id)
-        with _in_novas_words():
-            volume_attachments.begin_detach(connection, attachment.volume_id, row.uuid, **asker())
-        enqueue_for_attachment(connection, "volume_detach", attachment, project_id=row.project_id, **signature())
+@compute.delete("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write", writes)
+def detach_volume(connection: Connection, server_id: str, volume_id: str) -> Answer:
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    attachment = _attachment_of(connection, row, volume_id)
+    with _in_novas_words():
+        volume_attachments.begin_detach(connection, attachment.volume_id, row.uuid, **asker())
+    enqueue_for_attachment(connection, "volume_detach", attachment, project_id=row.project_id, **signature())
     return "", 202

@@ -22,16 +22,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web import policy, validation
+from ....web import policy
 from ....web.bodies import Answer, Body, Record, same
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError, in_words
-from ....web.ledger import reading_ledger, writing_ledger
 from ....web.listing import MAX_LIMIT, body
 from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
+from ....web.services import reads, takes, writes
 from ....web.times import precise
+from ....work.servers import asker, enqueue
 from ..blueprint import NOVA, Version, check_query, compute, from_version, microversion, since
-from ..tasks import asker, enqueue
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do
 from .routes_servers import refusals_as_bad_requests
@@ -63,7 +63,9 @@ def _begin(
 
 def _resize(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     with refusals_as_bad_requests():
-        flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
+        flavor = lookups.flavor_by_id(
+            connection, str(value["flavorRef"]), policy.allowed("compute:flavors:private"), row.project_id
+        )
     if "OS-DCF:diskConfig" in value:
         server_changes.change(connection, row, {"disk_config": value["OS-DCF:diskConfig"]})
     _begin(connection, "resize", row, flavor=flavor_of(flavor))
@@ -131,8 +133,8 @@ ACTIONS.update(
 # --- records --------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/os-migrations", "compute:migrations:read")
-def list_migrations() -> Answer:
+@compute.get("/os-migrations", "compute:migrations:read", reads)
+def list_migrations(connection: Connection) -> Answer:
     names = {"host", "status", "source_compute", "migration_type", "hidden", "instance_uuid"}
     paged = microversion() >= (2, 59)
     if paged:
@@ -149,10 +151,9 @@ def list_migrations() -> Answer:
             row_conditions[name] = str(query_servers.moment(name))
     limit = (NOVA.limit() or MAX_LIMIT) if paged else None
     marker = request.args.get("marker") or None if paged else None
-    with reading_ledger() as connection:
-        with in_words({NotFoundError: BadRequestError}):  # the marker
-            rows = migration_records.find(connection, row_conditions, limit and limit + 1, marker)
-        flavors = migration_records.flavor_ids(connection)
+    with in_words({NotFoundError: BadRequestError}):  # the marker
+        rows = migration_records.find(connection, row_conditions, limit and limit + 1, marker)
+    flavors = migration_records.flavor_ids(connection)
     shown = rows[:limit]
     more = len(shown) < len(rows)
     return body("migrations", [_shown(row, flavors) for row in shown], shown[-1]["uuid"] if more else None), 200
@@ -200,30 +201,31 @@ def _under_way(connection: Connection, server_id: str) -> list[Record]:
     return migration_records.under_way(connection, row.uuid)
 
 
-@compute.get("/servers/<server_id>/migrations", "compute:migrations:read", since("2.23"))
-def list_server_migrations(server_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"migrations": [_live(row) for row in _under_way(connection, server_id)]}, 200
+@compute.get("/servers/<server_id>/migrations", "compute:migrations:read", since("2.23"), reads)
+def list_server_migrations(connection: Connection, server_id: str) -> Answer:
+    return {"migrations": [_live(row) for row in _under_way(connection, server_id)]}, 200
 
 
-@compute.get("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:read", since("2.23"))
-def show_server_migration(server_id: str, migration_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"migration": _live(_migration(_under_way(connection, server_id), server_id, migration_id))}, 200
+@compute.get("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:read", since("2.23"), reads)
+def show_server_migration(connection: Connection, server_id: str, migration_id: str) -> Answer:
+    return {"migration": _live(_migration(_under_way(connection, server_id), server_id, migration_id))}, 200
 
 
-@compute.delete("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:change", since("2.24"))
-def abort_server_migration(server_id: str, migration_id: str) -> Answer:
-    with writing_ledger() as connection:
-        _migration(_under_way(connection, server_id), server_id, migration_id)
+@compute.delete("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:change", since("2.24"), writes)
+def abort_server_migration(connection: Connection, server_id: str, migration_id: str) -> Answer:
+    _migration(_under_way(connection, server_id), server_id, migration_id)
     raise BadRequestError("A live migration that is under way cannot be aborted here.")
 
 
-@compute.post("/servers/<server_id>/migrations/<migration_id>/action", "compute:migrations:change", since("2.22"))
-def force_server_migration(server_id: str, migration_id: str) -> Answer:
-    validation.body(of("force_complete", FORCE_COMPLETE))
-    with writing_ledger() as connection:
-        _migration(_under_way(connection, server_id), server_id, migration_id)
+@compute.post(
+    "/servers/<server_id>/migrations/<migration_id>/action",
+    "compute:migrations:change",
+    since("2.22"),
+    takes(of("force_complete", FORCE_COMPLETE)),
+    writes,
+)
+def force_server_migration(connection: Connection, how: object, server_id: str, migration_id: str) -> Answer:
+    _migration(_under_way(connection, server_id), server_id, migration_id)
     raise BadRequestError("A live migration that is under way cannot be hurried here.")
 
 

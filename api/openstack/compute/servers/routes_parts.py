@@ -16,13 +16,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import SubnetIds
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
+from ....web import policy
 from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
 from ....web.errors import BadRequestError, in_words
 from ....web.host_names import host_id, host_name_mask
-from ....web.ledger import reading_ledger
 from ....web.listing import href
 from ....web.maps import Change, Map, Tags, Texts, Update
+from ....web.services import reads
 from ....web.times import precise
 from ..blueprint import NOVA, compute, from_version, known, microversion, since
 from . import queries as query_servers
@@ -83,13 +84,13 @@ def _action(record: Record, row: InstanceRow) -> Body:
     }
 
 
-def _event(record: Record, row: InstanceRow, is_admin: bool) -> Body:
-    host = {"host": record["host"]} if is_admin else {}
+def _event(record: Record, row: InstanceRow, extended: bool) -> Body:
+    host = {"host": record["host"]} if extended else {}
     return {
         **same(record, "event", "result"),
         "start_time": precise(record["started_at"]),
         "finish_time": precise(record["finished_at"]),
-        **({"traceback": None} if is_admin else {}),  # there is none: what went wrong is one line
+        **({"traceback": None} if extended else {}),  # there is none: what went wrong is one line
         **from_version((2, 62), {"hostId": host_id(row.project_id, record["host"]), **host}),
         **from_version((2, 84), {"details": record["message"] if record["result"] == "Error" else None}),
     }
@@ -123,30 +124,28 @@ def _diagnostics(record: Record, now: int) -> Body:
 ACTIVE = "active"
 
 
-def _record(server_id: str, deleted: bool = False) -> Record:
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach, deleted=deleted)
-        return server_listing.load(connection, [row.id])[0]
+def _record(connection: Connection, server_id: str) -> Record:
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    return server_listing.load(connection, [row.id])[0]
 
 
-@compute.get("/servers/<server_id>/ips", "compute:server-parts:read")
-def list_ips(server_id: str) -> Answer:
-    return {"addresses": views_servers.addresses(_record(server_id)["nics"], extended=False)}, 200
+@compute.get("/servers/<server_id>/ips", "compute:server-parts:read", reads)
+def list_ips(connection: Connection, server_id: str) -> Answer:
+    return {"addresses": views_servers.addresses(_record(connection, server_id)["nics"], extended=False)}, 200
 
 
-@compute.get("/servers/<server_id>/ips/<network>", "compute:server-parts:read")
-def show_ips(server_id: str, network: str) -> Answer:
-    addresses = views_servers.addresses(_record(server_id)["nics"], extended=False)
+@compute.get("/servers/<server_id>/ips/<network>", "compute:server-parts:read", reads)
+def show_ips(connection: Connection, server_id: str, network: str) -> Answer:
+    addresses = views_servers.addresses(_record(connection, server_id)["nics"], extended=False)
     if network not in addresses:
         raise NotFoundError("Instance is not a member of specified network")
     return {network: addresses[network]}, 200
 
 
-@compute.get("/servers/<server_id>/os-security-groups", "compute:server-parts:read")
-def list_groups_of_server(server_id: str) -> Answer:
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
-        groups = server_history.groups_with_rules(connection, row.id)
+@compute.get("/servers/<server_id>/os-security-groups", "compute:server-parts:read", reads)
+def list_groups_of_server(connection: Connection, server_id: str) -> Answer:
+    row = server_listing.instance_row(connection, server_id, current().reach)
+    groups = server_history.groups_with_rules(connection, row.id)
     return {"security_groups": [_security_group(group) for group in groups]}, 200
 
 
@@ -156,50 +155,49 @@ def list_groups_of_server(server_id: str) -> Answer:
 ACTIONS_QUERY = known((2, 58), "limit marker changes-since", ((2, 66), "changes-before"))
 
 
-@compute.get("/servers/<server_id>/os-instance-actions", "compute:server-parts:read", ACTIONS_QUERY)
-def list_actions(server_id: str) -> Answer:
+@compute.get("/servers/<server_id>/os-instance-actions", "compute:server-parts:read", ACTIONS_QUERY, reads)
+def list_actions(connection: Connection, server_id: str) -> Answer:
     version = microversion()
     paged = version >= (2, 58)
     limit = NOVA.limit() if paged else None
     since_, before = query_servers.moment("changes-since"), query_servers.moment("changes-before")
-    with reading_ledger() as connection:
-        # the record of a server stays when it goes
-        row = server_listing.instance_row(connection, server_id, current().reach, deleted=version >= (2, 21))
-        with in_words({NotFoundError: BadRequestError}):  # the marker
-            actions = server_history.actions_of(
-                connection,
-                row.uuid,
-                limit=limit,
-                marker=request.args.get("marker") if paged else None,
-                since=since_ if paged else None,
-                before=before if version >= (2, 66) else None,
-            )
+    # the record of a server stays when it goes
+    row = server_listing.instance_row(connection, server_id, current().reach, deleted=version >= (2, 21))
+    with in_words({NotFoundError: BadRequestError}):  # the marker
+        actions = server_history.actions_of(
+            connection,
+            row.uuid,
+            limit=limit,
+            marker=request.args.get("marker") if paged else None,
+            since=since_ if paged else None,
+            before=before if version >= (2, 66) else None,
+        )
     body: Body = {"instanceActions": [_action(action, row) for action in actions]}
     if limit and len(actions) == limit:
         body["links"] = [{"rel": "next", "href": href(actions[-1]["request_id"])}]
     return body, 200
 
 
-@compute.get("/servers/<server_id>/os-instance-actions/<request_id>", "compute:server-parts:read")
-def show_action(server_id: str, request_id: str) -> Answer:
+@compute.get("/servers/<server_id>/os-instance-actions/<request_id>", "compute:server-parts:read", reads)
+def show_action(connection: Connection, server_id: str, request_id: str) -> Answer:
     version, caller = microversion(), current()
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, caller.reach, deleted=version >= (2, 21))
-        action = server_history.action_of(connection, row.uuid, request_id)
-        hidden = host_name_mask(connection, caller.reach)
+    row = server_listing.instance_row(connection, server_id, caller.reach, deleted=version >= (2, 21))
+    action = server_history.action_of(connection, row.uuid, request_id)
+    hidden = host_name_mask(connection, caller.reach)
     body = _action(action, row)
-    if caller.is_admin or version >= (2, 51):
+    extended = policy.allowed("compute:servers:extended")
+    if extended or version >= (2, 51):
         events = [{**event, "message": hidden.over(event["message"])} for event in action["events"]]
-        body["events"] = [_event(event, row, caller.is_admin) for event in events]
+        body["events"] = [_event(event, row, extended) for event in events]
     return {"instanceAction": body}, 200
 
 
 # --- the rest
 
 
-@compute.get("/servers/<server_id>/diagnostics", "compute:server-diagnostics")
-def show_diagnostics(server_id: str) -> Answer:
-    record = _record(server_id)
+@compute.get("/servers/<server_id>/diagnostics", "compute:server-diagnostics", reads)
+def show_diagnostics(connection: Connection, server_id: str) -> Answer:
+    record = _record(connection, server_id)
     if record["vm_state"] != ACTIVE:
         raise ConflictError(
             f"Cannot 'get_diagnostics' instance {server_id} while it is in vm_state {record['vm_state']}"
@@ -207,16 +205,16 @@ def show_diagnostics(server_id: str) -> Answer:
     return _diagnostics(record, int(time.time())), 200
 
 
-@compute.get("/servers/<server_id>/os-server-password", "compute:server-parts:read")
-def show_password(server_id: str) -> Answer:
+@compute.get("/servers/<server_id>/os-server-password", "compute:server-parts:read", reads)
+def show_password(connection: Connection, server_id: str) -> Answer:
     """Show an empty password: no guest encrypts one and leaves it here."""
-    _record(server_id)
+    _record(connection, server_id)
     return {"password": ""}, 200
 
 
-@compute.delete("/servers/<server_id>/os-server-password", "compute:server-parts:write")
-def clear_password(server_id: str) -> Response:
-    _record(server_id)
+@compute.delete("/servers/<server_id>/os-server-password", "compute:server-parts:write", reads)
+def clear_password(connection: Connection, server_id: str) -> Response:
+    _record(connection, server_id)
     return Response(status=204)
 
 
@@ -233,12 +231,12 @@ def _change_metadata(connection: Connection, change: Change, before: Texts, serv
     change.of(before)  # is there what is to be removed?
     gone = () if change.removed is None else (change.removed,)
     return server_changes.change_metadata(
-        connection, row, change.items, replace=change.replace, remove=gone, by_admin=current().is_admin
+        connection, row, change.items, replace=change.replace, remove=gone, by_admin=policy.overrides_lock()
     )
 
 
 def _change_tags(connection: Connection, update: Update, server_id: str) -> list[str]:
-    row, by_admin = _row(connection, server_id), current().is_admin
+    row, by_admin = _row(connection, server_id), policy.overrides_lock()
     return server_changes.change_tags(connection, row, lambda before: set(update(before)), by_admin=by_admin)
 
 

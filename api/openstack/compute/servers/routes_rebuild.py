@@ -16,26 +16,26 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, volume_images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing, state_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ....web import policy, validation
+from ....web import policy
 from ....web.addresses import base_url
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError
-from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
+from ....web.services import reads, takes
+from ....work.servers import begin, create_image
 from ..blueprint import Version, compute, microversion, since
-from ..tasks import asker, tell
 from . import requests as server_requests
 from . import schemas
 from . import views as views_servers
-from .routes_actions import ACTIONS, Action, begin, power
+from .routes_actions import ACTIONS, Action, power
 from .routes_servers import refusals_as_bad_requests, shown
 from .schemas import BOOLEAN, METADATA, OPTIONAL_NAME, TRUE
 
@@ -138,16 +138,6 @@ def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Cal
     return {"adminPass": value["adminPass"]}, 200
 
 
-def create_image(connection: Connection, row: InstanceRow, details: Record) -> None:
-    """Begin to make the image that `details` (image_snapshots.details_of) say: of the server's disk, or of snapshots of
-    its volumes if it starts from one."""
-    if not volume_attachments.from_volumes(connection, [row.uuid]):
-        begin(connection, "createImage", row, details)
-        return
-    snapshots = volume_images.create(connection, row.uuid, details, **asker())
-    tell(connection, "volume_snapshot_create", [row.uuid], row.project_id, {"snapshots": snapshots})
-
-
 def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
@@ -159,7 +149,7 @@ def _create_image(connection: Connection, row: InstanceRow, value: Record, calle
 
 
 def _change_password(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    state_rules.check(connection, state_rules.RULES["changePassword"], [row], by_admin=caller.is_admin)
+    state_rules.check(connection, state_rules.RULES["changePassword"], [row], by_admin=policy.overrides_lock())
     # a guest that runs would have to do it itself, and nobody in there listens
     raise ConflictError("QEMU guest agent is not enabled")
 
@@ -177,11 +167,11 @@ def _unavailable(row: InstanceRow, kind: str) -> Exception:
     return BadRequestError(f"Unavailable console type {kind}.")
 
 
-@compute.post("/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"))
-def create_remote_console(server_id: str) -> Answer:
-    console_request = validation.body(REMOTE_CONSOLE)["remote_console"]
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, current().reach)
+@compute.post(
+    "/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"), takes(REMOTE_CONSOLE), reads
+)
+def create_remote_console(connection: Connection, console_request: Record, server_id: str) -> Answer:
+    row = server_listing.instance_row(connection, server_id, current().reach)
     protocol = console_request["protocol"]
     if console_request["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
         raise BadRequestError(f"Invalid console type {console_request['type']}")

@@ -11,29 +11,27 @@ import typing as t
 from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
-    api_created,
-    new_servers,
-    server_changes,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web import policy, validation
+from ....web import policy
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current, request_id, signature
+from ....web.context import Caller, current, signature
 from ....web.errors import STATUS, BadRequestError, in_words
 from ....web.host_names import veil_faults
-from ....web.ledger import reading_ledger, writing_ledger
 from ....web.listing import body
+from ....web.schemas import Schema
+from ....web.services import reads, takes, writes
+from ....work.servers import delete, tell
 from ..blueprint import CLEAN, compute, known, microversion
-from ..tasks import enqueue, tell
 from . import queries as query_servers
 from . import requests as server_requests
 from . import schemas as schemas_servers
 from . import views as views_servers
+from .requests import ServerRequest
 from .views import RenderContext, render_context
 
 
@@ -51,19 +49,35 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
         raise BadRequestError(str(error)) from error
 
 
-@compute.post("/servers", "compute:servers:create")
-def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
-    caller = current()
-    server_request = server_requests.parse(validation.body(schemas_servers.create(microversion())))
+def _creating() -> Schema:
+    return schemas_servers.create(microversion())
+
+
+def _server_request(request_body: Record) -> ServerRequest:
+    """Read the body of a request for servers. Raises ForbiddenError for what the caller may not ask for."""
+    server_request = server_requests.parse(request_body)
     if server_request.forced_host is not None:
         policy.check("compute:servers:create:forced_host")
     policy.check_hints(server_request.create_request.name, server_request.create_request.hints)
-    with writing_ledger() as connection:
-        with refusals_as_bad_requests():
-            made = new_servers.create(
-                connection, caller.project, server_request.create_request, private=caller.is_admin, **signature()
-            )
-        tell(connection, "launch", made.uuids, caller.project)
+    return server_request
+
+
+def _updating() -> Schema:
+    return schemas_servers.update(microversion())
+
+
+@compute.post("/servers", "compute:servers:create", takes(_creating, _server_request), writes)
+def create_server(connection: Connection, server_request: ServerRequest) -> tuple[Body, int, dict[str, str]] | Answer:
+    caller = current()
+    with refusals_as_bad_requests():
+        made = new_servers.create(
+            connection,
+            caller.project,
+            server_request.create_request,
+            private=policy.allowed("compute:servers:create:private"),
+            **signature(),
+        )
+    tell(connection, "launch", made.uuids, caller.project)
     if server_request.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
     disk_config = server_request.create_request.labels.disk_config
@@ -77,36 +91,34 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
 QUERY = known(CLEAN, query_servers.KNOWN)
 
 
-@compute.get("/servers", "compute:servers:index", QUERY)
-def list_servers() -> Answer:
-    return _list(views_servers.brief)
+@compute.get("/servers", "compute:servers:index", QUERY, reads)
+def list_servers(connection: Connection) -> Answer:
+    return _list(connection, views_servers.brief)
 
 
-@compute.get("/servers/detail", "compute:servers:detail", QUERY)
-def list_servers_in_detail() -> Answer:
-    return _list(views_servers.detail)
+@compute.get("/servers/detail", "compute:servers:detail", QUERY, reads)
+def list_servers_in_detail(connection: Connection) -> Answer:
+    return _list(connection, views_servers.detail)
 
 
-def _list(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
+def _list(connection: Connection, view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     caller = current()
     query = query_servers.parse(caller, microversion())
     context = render_context()
     user_data = view is views_servers.detail and context.shows_user_data
-    with reading_ledger() as connection:
-        with in_words({NotFoundError: BadRequestError}):  # the marker
-            ids = server_listing.find(connection, query)
-        records = server_listing.load(connection, ids, user_data)
-        veil_faults(connection, caller.reach, records)
+    with in_words({NotFoundError: BadRequestError}):  # the marker
+        ids = server_listing.find(connection, query)
+    records = server_listing.load(connection, ids, user_data)
+    veil_faults(connection, caller.reach, records)
     more = query.limit and len(ids) == query.limit and records
     return body("servers", [view(record, context) for record in records], records[-1]["uuid"] if more else None), 200
 
 
-@compute.get("/servers/<server_id>", "compute:servers:show")
-def show_server(server_id: str) -> Answer:
+@compute.get("/servers/<server_id>", "compute:servers:show", reads)
+def show_server(connection: Connection, server_id: str) -> Answer:
     caller = current()
-    with reading_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, caller.reach)
-        return {"server": shown(connection, row, caller)}, 200
+    row = server_listing.instance_row(connection, server_id, caller.reach)
+    return {"server": shown(connection, row, caller)}, 200
 
 
 def shown(
@@ -125,36 +137,16 @@ def shown(
     return shown_body
 
 
-@compute.put("/servers/<server_id>", "compute:servers:update")
-def update_server(server_id: str) -> Answer:
+@compute.put("/servers/<server_id>", "compute:servers:update", takes(_updating, server_requests.column_values), writes)
+def update_server(connection: Connection, values: Record, server_id: str) -> Answer:
     caller = current()
-    server_body = validation.body(schemas_servers.update(microversion()))["server"]
-    values = server_requests.column_values(server_body)
-    with writing_ledger() as connection:
-        row = server_listing.instance_row(connection, server_id, caller.reach)
-        if values:
-            server_changes.change(connection, row, values)
-        return {"server": shown(connection, row, caller, views_servers.changed)}, 200
+    row = server_listing.instance_row(connection, server_id, caller.reach)
+    if values:
+        server_changes.change(connection, row, values)
+    return {"server": shown(connection, row, caller, views_servers.changed)}, 200
 
 
-@compute.delete("/servers/<server_id>", "compute:servers:delete")
-def delete_server(server_id: str) -> Response:
-    caller = current()
-    with writing_ledger() as connection:
-        delete(connection, server_listing.instance_row(connection, server_id, caller.reach), caller)
+@compute.delete("/servers/<server_id>", "compute:servers:delete", writes)
+def delete_server(connection: Connection, server_id: str) -> Response:
+    delete(connection, server_listing.instance_row(connection, server_id, current().reach))
     return Response(status=204)
-
-
-def delete(connection: Connection, row: InstanceRow, caller: Caller) -> None:
-    """Mark the instance as going, and have it taken away, unless that is under way."""
-    if row.task_state == "deleting" and server_changes.open_job(connection, row.uuid, "terminate") is not None:
-        return
-    api_created.mark(
-        connection,
-        [{"uuid": row.uuid, "task_state": row.task_state}],
-        request_id(),
-        user_id=caller.user_id,
-        project_id=caller.project_id,
-        by_admin=caller.is_admin,
-    )
-    enqueue(connection, "terminate", row)

@@ -12,9 +12,9 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
+from ....web import policy
 from ....web.addresses import base_url
 from ....web.bodies import Body, Record
-from ....web.context import current
 from ....web.host_names import host_id
 from ....web.times import iso, precise
 from ..blueprint import Version, microversion
@@ -24,16 +24,16 @@ _WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "
 
 @dataclasses.dataclass(frozen=True)
 class RenderContext:
-    """Context of a rendered server: the microversion, whether an administrator looks, the API's root URL."""
+    """Context of a rendered server: the microversion, whether it has Nova's extended attributes, the API's root."""
 
     version: Version
-    is_admin: bool
+    extended: bool
     root: str  # the URL of "/", with the slash
 
     @property
     def shows_user_data(self) -> bool:
         """Tell whether a server's details include its user data, for administrators only: it may hold secrets."""
-        return self.is_admin and self.version >= (2, 3)
+        return self.extended and self.version >= (2, 3)
 
     def from_version(self, first: Version, fields: Body) -> Body:
         """`fields`, which came with microversion `first`; none in an earlier one."""
@@ -51,7 +51,7 @@ class RenderContext:
 
 def render_context() -> RenderContext:
     """Return the current request's context."""
-    return RenderContext(microversion(), current().is_admin, f"{base_url()}/")
+    return RenderContext(microversion(), policy.allowed("compute:servers:extended"), f"{base_url()}/")
 
 
 def brief(record: Record, context: RenderContext) -> Body:
@@ -98,7 +98,7 @@ def detail(record: Record, context: RenderContext) -> Body:
         "OS-EXT-STS:vm_state": record["vm_state"],
         "OS-EXT-STS:power_state": record["power_state"],
         "os-extended-volumes:volumes_attached": volumes,
-        **(_for_admins(record, context) if context.is_admin else {}),
+        **(_for_admins(record, context) if context.extended else {}),
         **context.from_version((2, 9), {"locked": record["locked"]}),
         **context.from_version((2, 19), {"description": record["description"]}),
         **context.from_version((2, 26), {"tags": record["tags"]}),

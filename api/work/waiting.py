@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 
-from ....web.ledger import reading_ledger
+from ..web.ledger import reading_ledger
 
 WAIT = 45.0  # seconds; less than what clients and proxies wait for an answer (60)
 PAUSE = 0.1  # seconds between two looks

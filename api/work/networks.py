@@ -1,0 +1,166 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Changes of networks that hosts have to see: each is a job in the transaction of the change."""
+
+from __future__ import annotations
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.port_changes import PortChange
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import is_waiting
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
+    DEFAULT_GROUP,
+    ensure_default_group,
+)
+
+from ..jobs.queue import enqueue
+from ..web import policy
+from ..web.bodies import Record, the_one
+from ..web.context import current, request_id
+from ..web.dialects import NeutronError, not_found
+from ..web.ledger import reading_ledger, writing_ledger
+
+TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
+
+
+def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
+    """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
+    if group_rules.instances_concerned(connection, group):
+        tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
+
+
+def tell_hosts(connection: Connection, kind: str, variables: Record, project_id: str | None = None) -> None:
+    """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin.
+
+    It acts for the project `project_id`, or for the caller's.
+    """
+    caller = current()
+    owner = project_id or caller.project
+    job_variables = {"project": project_name(connection, owner), **variables}
+    if not is_waiting(connection, kind, job_variables, owner):
+        enqueue(
+            connection, kind, variables=job_variables, project_id=owner, user_id=caller.user_id, request_id=request_id()
+        )
+
+
+def tell_host_of_port(connection: Connection, changed: PortChange) -> None:
+    """Have the host of a port's server, and those whose rules name its groups, learn what changed; without a server
+    there is nothing to do."""
+    host, owner = changed.port.host, changed.port.project_id
+    if host is None:
+        return
+    if changed.for_host:
+        tell_hosts(connection, "security_groups", {"ports": [changed.port.id]}, owner)
+    if changed.floating:
+        tell_hosts(connection, "floating_ips", {"network_hosts": [host], "holders": [host]}, owner)
+
+
+def project_name(connection: Connection, project_id: str) -> str:
+    caller = current()
+    if project_id == caller.project and caller.project_name is not None:
+        return caller.project_name
+    return str(projects.project_name(connection, project_id))
+
+
+# --- Security groups ------------------------------------------------------------------------------------------------
+
+
+def groups_seen() -> list[Record]:
+    """The caller's project's security groups. It has a default one from the first time that somebody looks."""
+    project = current().project
+    with reading_ledger() as connection:
+        rows = group_rules.groups_of(connection, project)
+    if not any(row["name"] == DEFAULT_GROUP for row in rows):
+        with writing_ledger() as connection:
+            ensure_default_group(connection, project, open_to_members=True)
+            rows = group_rules.groups_of(connection, project)
+    return rows
+
+
+def delete_group_and_tell(connection: Connection, number: str) -> None:
+    """Delete a group, and tell hosts. As in Neutron, the rules of other groups that name it are deleted, too."""
+    for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
+        tell_group_hosts(connection, group, name)
+
+
+# --- Floating IPs ---------------------------------------------------------------------------------------------------
+
+
+def floating_ip(connection: Connection, number: str) -> FloatingIp:
+    """A floating IP that the caller may name by id. Raises NeutronError."""
+    rows = network_records.floating_ips_of(connection, current().reach, number)
+    return the_one(rows, "id", number, not_found("Floating IP", number))
+
+
+def allocate(connection: Connection, pool: str | None, address: str | None = None, owner: str | None = None) -> str:
+    """Give a project (None: the caller's) an address of `pool` (None: the only one), a certain one or any.
+
+    Returns its id.
+    """
+    project_id = owner or current().project
+    if address is not None and floating_ips.is_chosen(connection, project_id, address):
+        policy.check("network:floating_ips:choose")
+    project = project_name(connection, project_id)
+    item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
+    done = floating_ips.write_floating_ips(connection, project, [item])
+    if not done["changed"]:
+        raise NeutronError(409, "FloatingIpAddressInUse", f"the project has the floating IP {address} already")
+    return str(done["floating_ips"][0]["id"])
+
+
+def release(connection: Connection, before: FloatingIp) -> None:
+    """Take a floating IP from the project."""
+    item = {"address": before.address, "pool": None, "server": None, "fixed_ip": None}
+    floating_ips.release_floating_ips(connection, project_name(connection, before.project_id), [item])
+    tell_hosts_of(connection, before, None)
+
+
+def associate(connection: Connection, number: str, port: Port | None) -> None:
+    """Let the floating IP lead to `port` at its address `ip`, or nowhere."""
+    before = floating_ip(connection, number)
+    if port is not None and (before.vif_id, before.fixed_ip) == (port.id, port.ip):
+        return
+    if port is not None:
+        if not routers.reaches(connection, port.network_uuid, port.subnet_ids[str(port.ip)], before.pool):
+            raise NeutronError(
+                404,
+                "ExternalGatewayForFloatingIPNotFound",
+                f"External network {network_records.pool_network_id(before.pool)} is not reachable from the network "
+                f"{port.network_uuid}. Therefore, cannot associate Port {port.id} with a Floating IP.",
+            )
+        others = network_records.floating_ips_of(connection, before.project_id)
+        taken = [(other.vif_id, other.fixed_ip) for other in others if other.pool == before.pool]
+        if (port.id, port.ip) in taken:
+            raise NeutronError(
+                409,
+                "FloatingIPPortAlreadyAssociated",
+                f"Cannot associate floating IP {before.address} ({number}) with port {port.id} using fixed IP "
+                f"{port.ip}, as that fixed IP already has a floating IP on that external network.",
+            )
+    item = {"address": before.address, "pool": None, "server": "", "fixed_ip": None}
+    attached = port is not None and port.instance_name is not None
+    if port is not None and attached:
+        item.update(server=port.instance_name, fixed_ip=port.ip)
+    floating_ips.write_floating_ips(connection, project_name(connection, before.project_id), [item])
+    if port is not None and not attached:
+        floating_ips.lead_to_port(connection, before.project_id, number, port.id, port.ip)
+    after = floating_ip(connection, number)
+    if port is not None and after.vif_id != port.id:
+        raise ConflictError(f"the server has {port.ip} on several interfaces: no floating IP can tell them apart")
+    tell_hosts_of(connection, before, after)
+
+
+def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp | None) -> None:
+    """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
+
+    The address is not named: when the job runs, it may be another project's.
+    """
+    holders = [after.host] if after is not None and after.host else []
+    hosts = sorted({*holders, *([before.host] if before.host else [])})
+    if hosts:
+        tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
