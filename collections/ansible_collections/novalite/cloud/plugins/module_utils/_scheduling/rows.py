@@ -78,13 +78,13 @@ class HostState(t.NamedTuple):
     ram_ratio: float = 1.0
     disk_ratio: float = 1.0
     failed_builds: int = 0  # since the last one that succeeded
+    num_instances: int = 0  # that have a claim
     # up to here: as the ledger's row has it
     up: bool = True
     down_reason: str | None = None
     zone: str = "nova"
     aggregates: t.Sequence[Aggregate] = ()
     traits: t.Sequence[str] = ()
-    num_instances: int = 0
     num_io_ops: int = 0  # builds and other work on disks that is under way
     instances: t.Mapping[str, t.Mapping[str, str | None]] = _NOTHING
     """By UUID: {"project_id": ..., "group_id": ... or None}."""

@@ -125,14 +125,13 @@ def host_states(
     lock: bool = False,
     with_instances: bool = False,
     seen: t.Collection[str] = (),
-    with_counts: bool = True,
 ) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
     """The hosts as the scheduler sees them, and (id, generation) of each by name.
 
     A host last seen more than `service_down_time` seconds ago counts as down, unless it is one of those `seen` by the
     run that asks: a build that takes a minute makes no other host unfit to take over. With `lock`, other writers wait
     until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
-    host has, which costs a row for each, and which few requests ask about; without `with_counts` none is counted.
+    host has, which costs a row for each, and which few requests ask about.
     """
     beside = (table.c.id, table.c.generation, table.c.last_seen_at)
     # as text, parsed below: what most hosts have alike once, and the facts of all together
@@ -149,7 +148,6 @@ def host_states(
     # The generations first: what the other queries find may then be newer than they are, and never older. A claim
     # that is decided on something older passes its guard.
     rows = connection.execute(query).all()
-    counts = _counts(connection) if with_counts else {}
     building = _building(connection)
     of_hosts = _instances(connection) if with_instances else {}
     parsed = {text: json.loads(text) for text in {text for row in rows for text in (row.aggregates, row.traits)}}
@@ -170,7 +168,6 @@ def host_states(
                 zone=zone_of(zone, of_host) if of_host else zone,
                 aggregates=tuple(Aggregate(*known) for known in of_host) if of_host else (),
                 traits=parsed[traits],
-                num_instances=counts.get(host_id, 0),
                 num_io_ops=building.get(name, 0),
                 instances=of_hosts.get(host_id, {}),
                 metrics=facts.get("metrics") or {},
@@ -212,13 +209,6 @@ def switch_hosts(
                 sa.update(table).where(table.c.name == name).values(generation=table.c.generation + 1, **after)
             )
     return changes.result("compute_hosts", result)
-
-
-def _counts(connection: sa.Connection) -> dict[int, int]:
-    """Count the instances that have a claim on each host, by its id."""
-    c = allocation.c
-    query = sa.select(c.compute_host_id, sa.func.count().label("instances")).group_by(c.compute_host_id)
-    return {row.compute_host_id: row.instances for row in connection.execute(query)}
 
 
 def _building(connection: sa.Connection) -> dict[str, int]:
