@@ -112,6 +112,21 @@ def test_what_one_page_shows_is_all_that_is_read(clouds: tuple[Sized, Sized]) ->
     assert not grew, "\n".join(f"{rule}: {line}" for rule, lines in grew.items() for line in lines)
 
 
+def test_metrics_are_counted_by_the_database(clouds: tuple[Sized, Sized]) -> None:
+    """Rows of hosts and of states, as many as there are of these, and none of an instance, a claim or a job."""
+    small, large = (sized.cost("/metrics") for sized in clouds)
+    assert small.status == large.status == 200
+    assert large.cost.statements == small.cost.statements and large.cost.rows == small.cost.rows < 5 * HOSTS + 20
+    # what is counted is counted within an index: no row of an instance is read
+    with clouds[1].engine.connect() as connection:
+        for statement in (text for text in large.steps if "FROM instance" in text):
+            query = statement.replace("?", "NULL")
+            plan = " ".join(row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
+            assert "COVERING INDEX" in plan, (statement, plan)
+    figures = clouds[1].admin.ask("GET", "/metrics", version="2.87").get_data(as_text=True)
+    assert f'novalite_instances{{vm_state="active"}} {clouds[1].grown.instances}.0' in figures
+
+
 def test_a_name_that_few_have_is_looked_for_in_an_index(clouds: tuple[Sized, Sized]) -> None:
     """All names are looked through, as in Nova, and nothing else of the instances that have others."""
     small, large = (sized.cost("/compute/v2.1/servers?limit=10&name=g17") for sized in clouds)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 # What later revisions brought, taken away again; the revision that brought it
 _TAKEN = (
+    ("0041", "ALTER TABLE compute_host DROP COLUMN num_instances"),
     ("0037", "DROP TABLE dns_name"),
     ("0035", "ALTER TABLE network DROP COLUMN made_by"),
     ("0035", "ALTER TABLE network DROP COLUMN admin_state_up"),

@@ -137,7 +137,7 @@ def _of_everybody(connection: sa.Connection) -> None:
 
 def _host(number: int, guests: int) -> dict[str, t.Any]:
     address = str(ipaddress.IPv4Address("192.168.0.1") + number)
-    used = {"vcpus_used": guests, "memory_mb_used": guests * 512, "disk_gb_used": guests}
+    used = {"vcpus_used": guests, "memory_mb_used": guests * 512, "disk_gb_used": guests, "num_instances": guests}
     size = {"vcpus": 4096, "memory_mb": 4096 * 512, "disk_gb": 4096, "last_seen_at": LONG_AGO}
     return a_host(f"hv{number}", **size, **used, facts={**FACTS, "address": address})
 
@@ -236,6 +236,13 @@ class Call:
         done = {"uuids": [server["uuid"]], "state": "active", "host": server["host"]}
         so_far: Result = {"built": [], "failures": [], "silent": []}
         return [launch, self.operate("launch_record", launch=so_far, outcomes=[done], alone=True)]
+
+    def deleted(self, name: str) -> list[Result]:
+        """A termination of one server, and the report that its host has nothing of it."""
+        ended = self.task("server", servers=[{"name": name}], state="absent")
+        uuids = [server["uuid"] for server in ended["to_delete"]]
+        assert len(uuids) == 1
+        return [ended, self.operate("server_state", outcomes=[{"uuids": uuids, "state": "deleted"}])]
 
     def launch(self, *groups: str) -> Result:
         more = {"compute_hosts": [], "existing": (), "service_down_time": 10**10, "alone": True, "limit_to": None}

@@ -80,6 +80,8 @@ def usage(connection: sa.Connection) -> dict[str, tuple[int, int, int]]:
         row.id: (row.name, (row.vcpus_used, row.memory_mb_used, row.disk_gb_used))
         for row in connection.execute(sa.select(c.id, c.name, c.vcpus_used, c.memory_mb_used, c.disk_gb_used))
     }
+    claims = sa.select(sa.func.count()).where(allocation.c.compute_host_id == c.id).scalar_subquery()
+    assert connection.execute(sa.select(c.name).where(c.num_instances != claims)).all() == []
     for host_id, (_name, sums) in used.items():
         of_claims = connection.execute(
             sa.select(

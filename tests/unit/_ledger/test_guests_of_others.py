@@ -107,9 +107,8 @@ def test_the_write_itself_counts_what_others_use(
 
         def blind(*args: t.Any, **kwargs: t.Any) -> t.Any:
             states, versions = seen(*args, **kwargs)
-            for state in states:
-                object.__setattr__(state, f"{amount}_room", 10_000)
-            return states, versions
+            unused: dict[str, t.Any] = {f"{amount}_used": 0}
+            return [state._replace(**unused) for state in states], versions
 
         monkeypatch.setattr(scheduling, "host_states", blind)
         with pytest.raises(ConflictError, match="changed by other runs"):

@@ -142,6 +142,7 @@ def check_claims(engine: sa.Engine) -> int:
     for row, fits in zip(rows, FITS):
         mine = [claim for claim in claims if claim.compute_host_id == row.id]
         assert len(mine) <= fits, f"{row.name} has room for {fits}"
+        assert row.num_instances == len(mine)
         assert row.vcpus_used == sum(claim.vcpus for claim in mine) <= (row.vcpus - row.reserved_vcpus) * row.cpu_ratio
         assert row.memory_mb_used == sum(claim.memory_mb for claim in mine) <= row.memory_mb - row.reserved_memory_mb
         assert row.disk_gb_used == sum(claim.disk_gb for claim in mine) <= row.disk_gb

@@ -42,7 +42,7 @@ def chosen(
 
 hosts_of_any_kind = st.lists(
     st.builds(
-        HostState,
+        host,
         name=st.sampled_from([f"hv{number}" for number in range(12)]),
         vcpus=st.integers(0, 16),
         memory_mb=st.integers(0, 8192),

@@ -17,6 +17,7 @@ import pathlib
 import pickle
 import random
 import shutil
+import sqlite3
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._host_mark import identity_of
@@ -58,6 +59,15 @@ class Before:
 
 class Violation(AssertionError):
     """Something that must never be."""
+
+
+# Sums that each transaction keeps beside the claims themselves
+_WRONG_SUMS = """
+SELECT name FROM compute_host WHERE (vcpus_used, memory_mb_used, disk_gb_used, num_instances) IS NOT (
+    SELECT coalesce(sum(vcpus), 0), coalesce(sum(memory_mb), 0), coalesce(sum(disk_gb), 0), count(*)
+    FROM allocation WHERE compute_host_id = compute_host.id
+)
+"""
 
 
 class World:
@@ -202,6 +212,7 @@ class World:
             if missing and uuid in kept and number in running.get(uuid, ()):
                 raise Violation(f"{self.guests[uuid].name} runs on without its {', '.join(sorted(missing))}")
         self._judge_twins(before, running)
+        self._judge_sums()
 
     def repair(self, machine: Machine, plan: Plan) -> None:
         """Remove what `plan` says, for no user's sake: disks go to the bin. Raises Violation."""
@@ -210,6 +221,13 @@ class World:
         for uuid in before - machine.disks.keys():
             if uuid in self.established("terminate") and uuid not in (other for other, _disk in machine.bin):
                 raise Violation(f"a disk of {self.guests[uuid].name} was removed, and is not in the bin")
+
+    def _judge_sums(self) -> None:
+        for path in {os.path.join(controller.home, FILE_NAME) for controller in self.controllers}:
+            if os.path.exists(path):
+                with contextlib.closing(sqlite3.connect(path)) as ledger:
+                    for (host,) in ledger.execute(_WRONG_SUMS):
+                        raise Violation(f"what {host} says is used is not the sum of its claims")
 
     def _judge_twins(self, before: Before, running: t.Mapping[str, set[int]]) -> None:
         for uuid, numbers in running.items():

@@ -188,11 +188,12 @@ def test_a_claim_of_a_move_is_its_instances_until_the_move_is_over(cloud: t.Any,
 def test_sums_are_made_those_of_the_claims(cloud: t.Any) -> None:
     instance = launched(cloud, "one")
     table = tables.compute_host
-    cloud.write(sa.update(table).values(vcpus_used=7, memory_mb_used=-5, disk_gb_used=1))
+    cloud.write(sa.update(table).values(vcpus_used=7, memory_mb_used=-5, disk_gb_used=1, num_instances=9))
     generations = dict(cloud.rows(sa.select(table.c.name, table.c.generation)))
     result = repair(cloud)
     assert kinds(result) == ["compute_host"] * 3
     assert result["diff"]["before"][f"compute_host {instance['host']}"]["vcpus_used"] == 7
+    assert {number for (number,) in cloud.rows(sa.select(table.c.num_instances))} == {0, 1}
     assert {host: used(cloud, host) for host in generations} == {
         host: (1, 512, 1) if host == instance["host"] else (0, 0, 0) for host in generations
     }

@@ -126,7 +126,7 @@ class _Cluster:
         return None
 
     def _allowed(self, placed: Placed, target: str) -> bool:
-        request, host = placed.request, dataclasses.replace(self.hosts[target], num_io_ops=0)
+        request, host = placed.request, self.hosts[target]._replace(num_io_ops=0)
         if request.group is not None:
             others = {uuid: at for uuid, at in self.members[request.group.id].items() if uuid != request.uuid}
             request = dataclasses.replace(request, group=dataclasses.replace(request.group, members=others))

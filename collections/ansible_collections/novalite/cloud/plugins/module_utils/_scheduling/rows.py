@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import functools
 import operator
+import types
 import typing as t
 
 from .._addressing.places import Use, uses
@@ -16,6 +17,7 @@ from .._json import Json, JsonMapping
 from .._model.instance import Instance
 
 GIB = 1024**3
+_NOTHING: t.Mapping[str, t.Any] = types.MappingProxyType({})
 AMOUNTS = ("vcpus", "memory_mb", "disk_gb")  # what an instance takes of its host: cores, MiB, GiB
 
 
@@ -51,21 +53,18 @@ class Group:
         return dataclasses.replace(self, members={**self.members, uuid: host})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HostState:
-    """Compute host as the ledger and its facts know it. Memory is in MiB, disk in GiB."""
+class HostState(t.NamedTuple):
+    """Compute host as the ledger and its facts know it. Memory is in MiB, disk in GiB.
+
+    A tuple, since each choice makes one of every host there is, which takes a frozen dataclass seven times as long.
+    """
 
     name: str
     vcpus: int
     memory_mb: int
     disk_gb: int
-    up: bool = True
-    down_reason: str | None = None
     enabled: bool = True
     disabled_reason: str | None = None
-    zone: str = "nova"
-    aggregates: t.Sequence[Aggregate] = ()
-    traits: t.Sequence[str] = ()
     vcpus_used: int = 0
     memory_mb_used: int = 0
     disk_gb_used: int = 0
@@ -78,31 +77,36 @@ class HostState:
     cpu_ratio: float = 1.0
     ram_ratio: float = 1.0
     disk_ratio: float = 1.0
-    num_instances: int = 0
-    num_io_ops: int = 0  # builds and other work on disks that is under way
     failed_builds: int = 0  # since the last one that succeeded
-    instances: t.Mapping[str, t.Mapping[str, str | None]] = dataclasses.field(default_factory=dict)
+    num_instances: int = 0  # that have a claim
+    # up to here: as the ledger's row has it
+    up: bool = True
+    down_reason: str | None = None
+    zone: str = "nova"
+    aggregates: t.Sequence[Aggregate] = ()
+    traits: t.Sequence[str] = ()
+    num_io_ops: int = 0  # builds and other work on disks that is under way
+    instances: t.Mapping[str, t.Mapping[str, str | None]] = _NOTHING
     """By UUID: {"project_id": ..., "group_id": ... or None}."""
-    metrics: t.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    metrics: t.Mapping[str, float] = _NOTHING
     address: str | None = None
-    facts: JsonMapping = dataclasses.field(default_factory=dict)
+    facts: JsonMapping = _NOTHING
     """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
     supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
 
-    vcpus_room: float = dataclasses.field(init=False, compare=False)
-    memory_mb_room: float = dataclasses.field(init=False, compare=False)
-    disk_gb_room: float = dataclasses.field(init=False, compare=False)
-    """The most that one more instance may ask for: asked of every host for every request, so kept."""
+    @property
+    def vcpus_room(self) -> float:
+        """The most that one more instance may ask for. However much is promised twice, one instance alone never gets
+        more than the machine has."""
+        return min((self.vcpus - self.reserved_vcpus) * self.cpu_ratio - self.vcpus_used, self.vcpus)
 
-    def __post_init__(self) -> None:
-        keep = object.__setattr__  # the way of a frozen dataclass
-        vcpus = (self.vcpus - self.reserved_vcpus) * self.cpu_ratio - self.vcpus_used
-        memory_mb = (self.memory_mb - self.reserved_memory_mb) * self.ram_ratio - self.memory_mb_used
-        disk_gb = (self.disk_gb - self.reserved_disk_gb) * self.disk_ratio - self.disk_gb_used
-        # however much is promised twice, one instance alone never gets more than the machine has
-        keep(self, "vcpus_room", min(vcpus, self.vcpus))
-        keep(self, "memory_mb_room", min(memory_mb, self.memory_mb))
-        keep(self, "disk_gb_room", min(disk_gb, self.disk_gb))
+    @property
+    def memory_mb_room(self) -> float:
+        return min((self.memory_mb - self.reserved_memory_mb) * self.ram_ratio - self.memory_mb_used, self.memory_mb)
+
+    @property
+    def disk_gb_room(self) -> float:
+        return min((self.disk_gb - self.reserved_disk_gb) * self.disk_ratio - self.disk_gb_used, self.disk_gb)
 
     def after(self, request: Request) -> HostState:
         """The same host once it has claimed what `request` asks for. A build is work on its disk."""
@@ -113,7 +117,7 @@ class HostState:
     def with_more(self, request: Request, count: int = 1, **changes: Json) -> HostState:
         """The same host with `count` more (below zero: less) of what `request` asks for, and with these `changes`."""
         used = {f"{name}_used": getattr(self, f"{name}_used") + count * getattr(request, name) for name in AMOUNTS}
-        return dataclasses.replace(self, num_instances=self.num_instances + count, **used, **changes)
+        return self._replace(num_instances=self.num_instances + count, **used, **changes)
 
     @property
     def used_by_others(self) -> dict[str, int]:

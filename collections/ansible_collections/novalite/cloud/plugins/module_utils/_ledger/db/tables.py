@@ -200,6 +200,7 @@ compute_host = numbered(
     sa.Column("vcpus_used", sa.Integer, nullable=False, server_default="0"),
     sa.Column("memory_mb_used", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("disk_gb_used", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("num_instances", sa.Integer, nullable=False, server_default="0"),  # with a claim
     # what guests take that are not in this ledger, as the host last reported them
     sa.Column("vcpus_others", sa.Integer, nullable=False, server_default="0"),
     sa.Column("memory_mb_others", sa.BigInteger, nullable=False, server_default="0"),

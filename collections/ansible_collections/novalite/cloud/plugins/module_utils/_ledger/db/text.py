@@ -48,6 +48,11 @@ _COMPLETIONS = {
         )
         GROUP BY vif.network_id, instance.hostname
     """,
+    "0041": """
+        UPDATE compute_host SET num_instances = (
+            SELECT count(*) FROM allocation WHERE allocation.compute_host_id = compute_host.id
+        )
+    """,
 }
 _SEQUENCES = (
     "SELECT c.relname AS name, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(c.relname), 'id')::regclass) "

@@ -269,32 +269,31 @@ def _ownerless_claims(connection: sa.Connection, suspects: t.Sequence[tuple[str,
     ]
 
 
+# What a host says of its claims, kept by the transactions that change them
+_SUMS = (*(f"{resource}_used" for resource in AMOUNTS), "num_instances")
+
+
 def _wrong_sums(hosts: t.Collection[int] | None = None) -> sa.Select[t.Any]:
     """The query of the hosts, of all or of these, whose sums are not those of their claims."""
     c = allocation.c
+    totals = dict(zip(_SUMS, (*(sa.func.sum(c[resource]) for resource in AMOUNTS), sa.func.count())))
     claimed = (
-        sa.select(
-            allocation.c.compute_host_id, *(sa.func.sum(allocation.c[resource]).label(resource) for resource in AMOUNTS)
-        )
+        sa.select(c.compute_host_id, *(total.label(name) for name, total in totals.items()))
         .where(sa.true() if hosts is None else c.compute_host_id.in_(sorted(hosts)))
-        .group_by(allocation.c.compute_host_id)
+        .group_by(c.compute_host_id)
         .subquery()
     )
-    used = {resource: compute_host.c[f"{resource}_used"] for resource in AMOUNTS}
-    sums = {resource: sa.func.coalesce(claimed.c[resource], 0) for resource in AMOUNTS}
-    query = (
+    sums = {name: sa.func.coalesce(claimed.c[name], 0) for name in _SUMS}
+    return (
         sa.select(
-            compute_host.c.id,
-            compute_host.c.name,
-            *used.values(),
-            *(sums[resource].label(f"{resource}_sum") for resource in AMOUNTS),
+            *(compute_host.c[name] for name in ("id", "name", *_SUMS)),
+            *(sums[name].label(f"{name}_sum") for name in _SUMS),
         )
         .select_from(compute_host.outerjoin(claimed, claimed.c.compute_host_id == compute_host.c.id))
-        .where(sa.or_(*(used[resource] != sums[resource] for resource in AMOUNTS)))
+        .where(sa.or_(*(compute_host.c[name] != sums[name] for name in _SUMS)))
         .where(sa.true() if hosts is None else compute_host.c.id.in_(sorted(hosts)))
         .order_by(compute_host.c.id)
     )
-    return query
 
 
 def wrong_sums(connection: sa.Connection, hosts: t.Collection[int] | None = None) -> list[Correction]:
@@ -306,11 +305,11 @@ def wrong_sums(connection: sa.Connection, hosts: t.Collection[int] | None = None
             sa.update(compute_host)
             .where(compute_host.c.id == sa.bindparam("host_id"))
             .values(
-                **{f"{resource}_used": sa.bindparam(f"{resource}_sum") for resource in AMOUNTS},
+                **{name: sa.bindparam(f"{name}_sum") for name in _SUMS},
                 generation=compute_host.c.generation + 1,  # a choice made on the old sums must be made again
             ),
             [
-                {"host_id": row.id} | {f"{resource}_sum": int(getattr(row, f"{resource}_sum")) for resource in AMOUNTS}
+                {"host_id": row.id} | {f"{name}_sum": int(getattr(row, f"{name}_sum")) for name in _SUMS}
                 for row in wrong
             ],
         )
@@ -319,8 +318,8 @@ def wrong_sums(connection: sa.Connection, hosts: t.Collection[int] | None = None
             "compute_host",
             row.name,
             "what it says is used is not the sum of its claims",
-            {f"{resource}_used": getattr(row, f"{resource}_used") for resource in AMOUNTS},
-            {f"{resource}_used": int(getattr(row, f"{resource}_sum")) for resource in AMOUNTS},
+            {name: getattr(row, name) for name in _SUMS},
+            {name: int(getattr(row, f"{name}_sum")) for name in _SUMS},
         )
         for row in wrong
     ]

@@ -33,11 +33,15 @@ def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> boo
     return any((instance.get("request") or {}).keys() & {"same_host", "different_host"} for instance in instances)
 
 
-def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]]) -> None:
-    """Add what `placed` ask for to what their hosts have given away. Raises StaleChoiceError when one is refused."""
+def take_room(
+    connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]], grows: bool = False
+) -> None:
+    """Add what `placed` ask for to what their hosts have given away; `grows`: to a claim that is there. Raises
+    StaleChoiceError when one is refused."""
     sums: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for decision in placed:
-        sums[decision.host or ""].update({name: getattr(decision.request, name) for name in AMOUNTS})
+        amounts = {name: getattr(decision.request, name) for name in AMOUNTS}
+        sums[decision.host or ""].update(amounts, claims=0 if grows else 1)
     c = compute_host.c
     more: dict[str, sa.BindParameter[int]] = {name: sa.bindparam(f"add_{name}") for name in AMOUNTS}
 
@@ -56,11 +60,15 @@ def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions:
             sa.or_(more["disk_gb"] == 0, fits("disk_gb", "disk_ratio")),
         )
         .values(
-            {f"{name}_used": c[f"{name}_used"] + more[name] for name in AMOUNTS} | {"generation": c.generation + 1}
+            {f"{name}_used": c[f"{name}_used"] + more[name] for name in AMOUNTS}
+            | {"num_instances": c.num_instances + sa.bindparam("add_claims"), "generation": c.generation + 1}
         ),
         # in the order of the ids, as every writer of these rows: two of them cannot lock each other out
         [
-            {"host_id": host_id, "seen_generation": generation, **{f"add_{name}": sums[host][name] for name in AMOUNTS}}
+            {
+                **{"host_id": host_id, "seen_generation": generation, "add_claims": sums[host]["claims"]},
+                **{f"add_{name}": sums[host][name] for name in AMOUNTS},
+            }
             for (host_id, generation), host in sorted((versions[host], host) for host in sums)
         ],
     )
@@ -72,7 +80,8 @@ def claim_what_it_has(connection: sa.Connection, uuid: str, host: str, amounts: 
     """Write down what a guest that is on the host takes there. Without a guard: it has it."""
     c = compute_host.c
     sums = {f"{name}_used": c[f"{name}_used"] + amount for name, amount in amounts.items()}
-    claiming = sa.update(compute_host).where(c.name == host).values(**sums, generation=c.generation + 1)
+    counts = {"num_instances": c.num_instances + 1, "generation": c.generation + 1}
+    claiming = sa.update(compute_host).where(c.name == host).values(**sums, **counts)
     host_id = connection.execute(claiming.returning(c.id)).scalar_one()
     row = {"instance_uuid": uuid, "compute_host_id": host_id, "created_at": now, **amounts}
     connection.execute(sa.insert(allocation).values(**row))
@@ -95,17 +104,23 @@ def release_claims(connection: sa.Connection, uuids: t.Iterable[str], hosts: t.C
     freed = connection.execute(sa.delete(allocation).where(of_these).returning(*columns)).all()
     sums: dict[int, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for host_id, *amounts in freed:
-        sums[host_id].update(dict(zip(AMOUNTS, amounts)))
+        sums[host_id].update(dict(zip(AMOUNTS, amounts)), claims=1)
     if sums:
         c = compute_host.c
         less = {f"{name}_used": c[f"{name}_used"] - sa.bindparam(f"{name}_freed") for name in AMOUNTS}
         connection.execute(
             sa.update(compute_host)
             .where(c.id == sa.bindparam("host_id"))
-            .values({**less, "generation": c.generation + 1}),
+            .values(
+                {
+                    **less,
+                    "num_instances": c.num_instances - sa.bindparam("claims_freed"),
+                    "generation": c.generation + 1,
+                }
+            ),
             # in the order of the ids, as every writer of these rows: two of them cannot lock each other out
             [
-                {"host_id": host_id, **{f"{name}_freed": of_host[name] for name in AMOUNTS}}
+                {"host_id": host_id, **{f"{name}_freed": number for name, number in of_host.items()}}
                 for host_id, of_host in sorted(sums.items(), key=operator.itemgetter(0))
             ],
         )

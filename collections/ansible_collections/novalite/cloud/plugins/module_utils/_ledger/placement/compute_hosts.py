@@ -11,7 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing import places
-from ..._domain.usage import COUNTS, Usage, usage
+from ..._domain.usage import COUNTS, usage
 from ..._errors import NovaliteError
 from ..._host import STATE_DIR
 from ..._json import JsonMapping, JsonObject
@@ -30,7 +30,6 @@ EVER = 10**10  # seconds: to whom a host that nobody has asked for a while is no
 
 # What the host itself reports and has a column for; everything else it reports goes into `facts`.
 TOTALS = ("vcpus", "memory_mb", "disk_gb")
-USED = tuple(f"{name}_used" for name in TOTALS)
 # What an operator decides, with Nova's defaults (34.0.0: nova/conf/compute.py). None or left out: as it is.
 POLICY: JsonObject = {
     "enabled": True,
@@ -58,14 +57,9 @@ _NOT_FACTS = {
     *TOTALS,
     *POLICY,
 }
-STATE_COLUMNS = (
-    *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
-    "failed_builds",
-    *TOTALS,
-    *USED,
-    *Usage._fields,
-    *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
-)
+_PLAIN = HostState._fields[: HostState._fields.index("up")]  # those that a state has as they are
+_JUDGED = ("up", "down_reason", "zone", "aggregates", "traits", "facts")
+STATE_COLUMNS = (*_PLAIN, *_JUDGED)
 
 
 def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int) -> tuple[JsonObject, JsonObject]:
@@ -131,17 +125,16 @@ def host_states(
     lock: bool = False,
     with_instances: bool = False,
     seen: t.Collection[str] = (),
-    with_counts: bool = True,
 ) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
     """The hosts as the scheduler sees them, and (id, generation) of each by name.
 
     A host last seen more than `service_down_time` seconds ago counts as down, unless it is one of those `seen` by the
     run that asks: a build that takes a minute makes no other host unfit to take over. With `lock`, other writers wait
     until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
-    host has, which costs a row for each, and which few requests ask about; without `with_counts` none is counted.
+    host has, which costs a row for each, and which few requests ask about.
     """
     beside = (table.c.id, table.c.generation, table.c.last_seen_at)
-    # as text, parsed below: what most hosts have alike once
+    # as text, parsed below: what most hosts have alike once, and the facts of all together
     read: dict[str, sa.ColumnElement[t.Any]] = {
         name: sa.cast(table.c[name], sa.Text).label(name) for name in ("aggregates", "traits", "facts")
     }
@@ -155,32 +148,31 @@ def host_states(
     # The generations first: what the other queries find may then be newer than they are, and never older. A claim
     # that is decided on something older passes its guard.
     rows = connection.execute(query).all()
-    counts = _counts(connection) if with_counts else {}
     building = _building(connection)
     of_hosts = _instances(connection) if with_instances else {}
-    texts = {row.aggregates for row in rows} | {row.traits for row in rows}
-    parsed = {text: json.loads(text) for text in texts}
+    parsed = {text: json.loads(text) for text in {text for row in rows for text in (row.aggregates, row.traits)}}
     aggregates = memberships(connection, {row.name: parsed[row.aggregates] for row in rows})
+    all_facts = json.loads(f"[{','.join([row.facts for row in rows])}]")
     states, versions = [], {}
-    for row in rows:
-        fields = dict(zip(STATE_COLUMNS, row))
-        host_id, generation, last_seen_at = row[-3:]
-        if fields["up"] and now - last_seen_at > service_down_time and fields["name"] not in seen:
-            fields["up"] = False
-            fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
-        name, fields["traits"] = fields["name"], parsed[fields["traits"]]
-        facts = fields["facts"] = json.loads(fields["facts"])
+    for row, facts in zip(rows, all_facts):
+        *plain, up, down_reason, zone, _names, traits, _text, host_id, generation, last_seen_at = row
+        name = plain[0]
+        if up and now - last_seen_at > service_down_time and name not in seen:
+            up, down_reason = False, f"was last seen {now - last_seen_at} s ago"
         of_host = aggregates[name]
-        fields["zone"] = zone_of(fields["zone"], of_host) if of_host else fields["zone"]
-        fields["aggregates"] = tuple(Aggregate(known.name, known.zone, known.metadata) for known in of_host)
         states.append(
-            HostState(
-                num_instances=counts.get(host_id, 0),
+            HostState(  # type: ignore[misc]  # a list of any length, mypy thinks, may hold what is named below, too
+                *plain,
+                up=up,
+                down_reason=down_reason,
+                zone=zone_of(zone, of_host) if of_host else zone,
+                aggregates=tuple(Aggregate(*known) for known in of_host) if of_host else (),
+                traits=parsed[traits],
                 num_io_ops=building.get(name, 0),
                 instances=of_hosts.get(host_id, {}),
                 metrics=facts.get("metrics") or {},
                 address=facts.get("address"),
-                **fields,
+                facts=facts,
             )
         )
         versions[name] = (host_id, generation)
@@ -217,13 +209,6 @@ def switch_hosts(
                 sa.update(table).where(table.c.name == name).values(generation=table.c.generation + 1, **after)
             )
     return changes.result("compute_hosts", result)
-
-
-def _counts(connection: sa.Connection) -> dict[int, int]:
-    """Count the instances that have a claim on each host, by its id."""
-    c = allocation.c
-    query = sa.select(c.compute_host_id, sa.func.count().label("instances")).group_by(c.compute_host_id)
-    return {row.compute_host_id: row.instances for row in connection.execute(query)}
 
 
 def _building(connection: sa.Connection) -> dict[str, int]:

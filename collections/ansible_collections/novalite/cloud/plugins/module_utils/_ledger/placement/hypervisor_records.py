@@ -87,7 +87,7 @@ def named_hosts(connection: sa.Connection, names: t.Collection[str] | None = Non
 def hosts(connection: sa.Connection, names: t.Collection[str] | None = None, counted: bool = False) -> list[Host]:
     """Return named_hosts() with what is shown of them; `counted`: with how many instances run there."""
     now = clock.seconds(connection)
-    states, _versions = host_states(connection, now, names, service_down_time=EVER, with_counts=False)
+    states, _versions = host_states(connection, now, names, service_down_time=EVER)
     by_name = {state.name: state for state in states}
     running = _running(connection, names) if counted else {}
     return [

@@ -103,7 +103,7 @@ def _claim(
     connection: sa.Connection, decision: Decision, source: str | None, versions: dict[str, tuple[int, int]], now: int
 ) -> None:
     request = decision.request
-    claims.take_room(connection, [decision], versions)
+    claims.take_room(connection, [decision], versions, grows=decision.host == source)
     host_id = versions[decision.host or ""][0]
     amounts = {name: getattr(request, name) for name in AMOUNTS}
     if decision.host == source:

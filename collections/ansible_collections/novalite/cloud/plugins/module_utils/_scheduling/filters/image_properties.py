@@ -35,7 +35,7 @@ ALSO_RUNS = {"x86_64": ("i686",), "aarch64": ("armv7l",)}
 
 def concerns(request: Request, options: Options) -> bool:
     """Images that ask for nothing run anywhere."""
-    return bool(request.image_properties or request.image_min_ram_mb or request.image_min_disk_gb)
+    return bool(any(_combination(request)) or request.image_min_ram_mb or request.image_min_disk_gb)
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:
@@ -48,17 +48,13 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
         return f"would give {request.memory_mb} MiB, the image needs {request.image_min_ram_mb}"
     if 0 < request.root_gb < request.image_min_disk_gb:
         return f"would give {request.root_gb} GiB of root disk, the image needs {request.image_min_disk_gb}"
-    if not request.image_properties:
-        return None
-    architecture = _named(request, "hw_architecture", SAME_ARCHITECTURE)
-    hypervisor = _named(request, "img_hv_type", SAME_HYPERVISOR)
-    mode = _named(request, "hw_vm_mode", SAME_MODE)
-    requirements = [value for value in (architecture, hypervisor, mode) if value]
+    combination = _combination(request)
+    requirements = [value for value in combination if value]
     if not requirements:
         return None
     supported = supported_instances(host.facts)
-    if not any(all(value in combination for value in requirements) for combination in supported):
-        return _mismatch(host, supported, architecture, hypervisor, mode)
+    if not any(all(value in guest_type for value in requirements) for guest_type in supported):
+        return _mismatch(host, supported, *combination)
     required, version = _named(request, "img_hv_requested_version"), host.facts.get("hypervisor_version")
     if required and version and not versions.satisfies(version, required):
         return f"has hypervisor version {versions.text_of(version)}, the image asks for {required}"
@@ -73,6 +69,17 @@ def supported_instances(facts: JsonMapping) -> t.Sequence[t.Sequence[str]]:
     arch, kind = str(facts.get("arch") or ""), str(facts.get("hypervisor_type") or "").lower()
     kinds = ("kvm", "qemu") if kind == "kvm" else (kind,)  # KVM is how QEMU runs: such a host does both
     return [(guest_arch, as_, "hvm") for guest_arch in (arch, *ALSO_RUNS.get(arch, ())) for as_ in kinds]
+
+
+def _combination(request: Request) -> tuple[str | None, str | None, str | None]:
+    """The architecture, hypervisor type and mode that the image asks for."""
+    if not request.image_properties:
+        return None, None, None
+    return (
+        _named(request, "hw_architecture", SAME_ARCHITECTURE),
+        _named(request, "img_hv_type", SAME_HYPERVISOR),
+        _named(request, "hw_vm_mode", SAME_MODE),
+    )
 
 
 def _named(request: Request, name: str, same: t.Mapping[str, str] | None = None) -> str | None:
