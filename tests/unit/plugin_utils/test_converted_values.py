@@ -53,9 +53,9 @@ Way = tuple[str, ...]
 def actions() -> c.Iterator[tuple[str, type[LedgerAction]]]:
     for path in sorted(ACTIONS.glob("*.py")):
         module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.action.{path.stem}")
-        found: type = module.ActionModule
-        if issubclass(found, LedgerAction) and found is not LedgerAction:
-            yield path.stem, found
+        action: type = module.ActionModule
+        if issubclass(action, LedgerAction):
+            yield path.stem, action
 
 
 def ways(spec: t.Mapping[str, t.Any], before: Way = ()) -> c.Iterator[tuple[Way, str]]:
