@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import itertools
 import typing as t
 
@@ -242,3 +243,20 @@ def test_the_addresses_of_an_external_network(api: Api, values: t.Any, pool: t.A
     if pool is not None:
         assert [(each["start"], each["end"]) for each in answer["subnet"]["allocation_pools"]] == pool
         ask(admin, "POST", SUBNETS, {"subnet": {**subnet, "cidr": "203.0.113.0/28"}}, 409)
+
+
+@pytest.mark.parametrize("length", range(16, 30))
+def test_a_range_may_be_written_by_any_address_in_it(api: Api, length: int) -> None:
+    """As Neutron takes it: the bits of a host in a CIDR mean nothing."""
+    client, written = api.client_as("demo"), ipaddress.ip_interface(f"10.99.171.213/{length}")
+    body = {"subnet": {"network_id": network(client, "web", None), "ip_version": 4, "cidr": str(written)}}
+    made = ask(client, "POST", SUBNETS, body, 201)["subnet"]
+    assert made["cidr"] == str(written.network) != str(written)
+
+
+def test_an_administrator_lists_the_quotas_that_were_changed(api: Api) -> None:
+    client = api.client_as("admin")
+    assert ask(client, "GET", "/network/v2.0/quotas", None, 200) == {"quotas": []}
+    ask(client, "PUT", f"/network/v2.0/quotas/{api.projects['demo']}", {"quota": {"network": 3}}, 200)
+    (listed,) = ask(client, "GET", "/network/v2.0/quotas", None, 200)["quotas"]
+    assert (listed["project_id"], listed["network"]) == (api.projects["demo"], 3)

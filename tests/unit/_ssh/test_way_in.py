@@ -53,13 +53,15 @@ ARGUMENTS = st.lists(
             "-o ServerAliveInterval=15",
             "-o ControlPath=/run/x -o ControlMaster=auto",
             "-o SendEnv=LANG",
+            "-F /dev/null",
+            "-F none",
         ]
     ),
     max_size=4,
 ).map(" ".join)
 PATHS = st.sampled_from(["/keys/lab", "/a b/key", "~/key", "/ws/feature%%2Fvpn/key", "/it's/key"])
 VARIABLES = st.fixed_dictionaries(
-    {"ansible_host": st.sampled_from(["192.0.2.11", "2001:db8::11", "kvm.example.com"])},
+    {"ansible_host": st.sampled_from(["192.0.2.11", "2001:db8::11", "kvm.example.com", "fe80::1%eth0"])},
     optional={
         "ansible_port": st.sampled_from([22, 2222, "2201"]),
         "ansible_ssh_port": st.just(2202),
@@ -108,6 +110,39 @@ def test_a_file_that_ansible_names_is_included(tmp_path: pathlib.Path) -> None:
     site.write_text("Host 192.0.2.*\n    User site\nHost *\n    Port 2244\n")
     way = way_in({"ansible_host": "192.0.2.11", "ansible_ssh_common_args": f"-F '{site}'"})
     assert "port 2244" in as_config(way, tmp_path / "config")
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o602])
+def test_a_file_that_others_may_write_to_is_named(tmp_path: pathlib.Path, mode: int) -> None:
+    """Ansible's command takes it; a file that includes it says nothing about any host."""
+    site = tmp_path / "site"
+    site.write_text("Host *\n    Port 2244\n")
+    site.chmod(mode)
+    way = way_in({"ansible_host": "192.0.2.11", "ansible_ssh_common_args": f"-F {site} -p 2245"})
+    assert way.dropped == (f"-F {site} (another user may write to it)",)
+    assert "port 2245" in as_config(way, tmp_path / "config")
+
+
+@pytest.mark.parametrize("directory", ["keys", "feature%2Fvpn", "a b", "it's"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"ansible_private_key_file": "lab/key"},
+        {"ansible_ssh_private_key_file": "./lab/key"},
+        {"ansible_ssh_common_args": "-i lab/key"},
+        {"ansible_ssh_extra_args": "-o IdentityFile=lab/key"},
+        {"ansible_ssh_args": "-o 'IdentityFile \"lab/key\"'"},
+    ],
+)
+def test_a_file_is_found_from_every_directory(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, directory: str, variables: JsonObject
+) -> None:
+    key = tmp_path / directory / "lab" / "key"
+    key.parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / directory)
+    way = way_in({"ansible_host": "192.0.2.11", **variables})
+    (line,) = [line for line in as_config(way, tmp_path / "config") if line.startswith("identityfile")]
+    assert os.path.normpath(line.partition(" ")[2].replace("%%", "%")) == str(key)
 
 
 @pytest.mark.parametrize("flag", ["-L 1:h:2", "-D 1080", "-R 1:h:2", "-W h:1", "-S /run/x", "-E /log", "-w 0"])

@@ -40,7 +40,7 @@ def _refuse_converted(document: Json, path: str | None) -> None:
     """Raise NovaliteError, with its place, for what JSON, and so the document's schema, has no word for."""
     if isinstance(document, dict) and (converted := yaml_types.first(None, document)) is not None:
         what = yaml_types.described(converted.where, document)
-        raise NovaliteError(f"{source.place(path, converted.where)}{yaml_types.complaint(what, converted.value)}")
+        raise NovaliteError(f"{source.place(path, converted.where)}{converted.complaint(what)}")
 
 
 def _trusted(value: Json) -> Json:

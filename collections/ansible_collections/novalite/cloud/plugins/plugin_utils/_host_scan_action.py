@@ -30,6 +30,7 @@ class HostLedgerAction(TripAction, LedgerAction):
     def options(self, tmp: str | None, task_vars: JsonObject | None) -> JsonObject:
         """The task's options, validated."""
         ActionBase.run(self, tmp, task_vars)
+        self.check_types()
         return t.cast(JsonObject, self.validate_argument_spec(argument_spec=self.spec)[1])
 
     def ask_ledger(self, params: JsonMapping, where: JsonMapping) -> JsonObject:

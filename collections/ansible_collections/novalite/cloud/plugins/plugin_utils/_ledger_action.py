@@ -69,10 +69,7 @@ class LedgerAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         rules = getattr(self.module, "SPEC_RULES", {})
-        try:
-            self.refuse_converted(self.spec)
-        except NovaliteError as error:
-            raise AnsibleActionFail(str(error)) from error
+        self.check_types()
         validated = ArgumentSpecValidator(self.spec, **rules).validate(plain(self._task.args))
         if validated.error_messages:
             raise AnsibleActionFail(remove_values("; ".join(validated.error_messages), validated._no_log_values))
@@ -106,6 +103,13 @@ class LedgerAction(ActionBase):
         warnings: list[str] = []
         result = self.operate(params, lambda result: warnings.extend(_reach.warnings(self.name(), result, reach)))
         return {**result, "warnings": warnings} if warnings else result
+
+    def check_types(self) -> None:
+        """Raise AnsibleActionFail for what YAML converted among the task's arguments."""
+        try:
+            self.refuse_converted(self.spec)
+        except NovaliteError as error:
+            raise AnsibleActionFail(str(error)) from error
 
     def refuse_converted(self, spec: JsonMapping) -> None:
         """Raise NovaliteError for what YAML converted among the task's arguments: Ansible would make texts of it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections.abc as c
 import difflib
 import fnmatch
+import math
 
 from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_float, check_type_int
 
@@ -170,8 +171,11 @@ def _converted(word: str, value: Json, variable: Variable) -> Json:
     try:
         if isinstance(value, bool) and variable.kind != "bool":
             raise TypeError
-        return convert(value)
-    except (TypeError, ValueError) as error:
+        converted = convert(value)
+        if isinstance(converted, float) and not math.isfinite(converted):
+            raise ValueError
+        return converted
+    except (TypeError, ValueError, OverflowError) as error:
         raise NovaliteError(f"{shown} is not {description}: {variable.help}") from error
 
 

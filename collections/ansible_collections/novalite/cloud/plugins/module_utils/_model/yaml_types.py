@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import typing as t
 
 from .._errors import NovaliteError
@@ -19,6 +20,8 @@ from .._json import JsonMapping
 Where = tuple[t.Union[str, int], ...]
 LONGEST = 60  # characters of a value in an error
 _TEXTS = ("str", "path")
+_NUMBERS = ("int", "float")
+_MAPS_OF_TEXTS = ("extra_specs", "metadata", "properties")  # for which an argument_spec has no type
 
 
 def described(where: Where, data: t.Any) -> str:
@@ -40,6 +43,8 @@ def kind_of(value: object) -> str:
     """The kind of a value that is not a text, in a word."""
     if isinstance(value, bool):
         return "a boolean"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "not finite"
     for kinds, word in (
         ((int, float), "a number"),
         ((datetime.date, datetime.time), "a date"),
@@ -51,22 +56,28 @@ def kind_of(value: object) -> str:
     return "not a text"
 
 
-def complaint(what: str, value: object, secret: bool = False) -> str:
-    """The sentence about `what`, a place at which `value` is not the text that is meant; a `secret` is not shown."""
+def complaint(what: str, value: object, secret: bool = False, number: bool = False) -> str:
+    """The sentence about `what`, a place at which `value` is not the text or the `number` that is meant; a `secret` is
+    not shown."""
     kind = kind_of(value)
     if isinstance(value, (dict, list, tuple)):
         return f"{what} is {kind}: give a text (in YAML, of several lines behind '|')"
     shown = str(value) if isinstance(value, datetime.date) else json.dumps(value, default=str)
     is_shown = "" if secret else f" {shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + '...'},"
-    return f"{what} is{is_shown} {kind}: a text is meant, so quote it (in a template, add '| string')"
+    meant = "a number is meant" if number else "a text is meant, so quote it (in a template, add '| string')"
+    return f"{what} is{is_shown} {kind}: {meant}"
 
 
 class Converted(t.NamedTuple):
-    """A value, at its place, that is not the text that is meant, or that JSON has no word for."""
+    """A value, at its place, that is not the text or `number` that is meant, or that JSON has no word for."""
 
     where: Where
     value: object
     secret: bool
+    number: bool = False
+
+    def complaint(self, what: str) -> str:
+        return complaint(what, self.value, self.secret, self.number)
 
 
 def first(spec: JsonMapping | None, values: JsonMapping) -> Converted | None:
@@ -77,7 +88,7 @@ def first(spec: JsonMapping | None, values: JsonMapping) -> Converted | None:
 def refuse(spec: JsonMapping | None, values: JsonMapping) -> None:
     """Raise NovaliteError with the place of the first one, if there is one."""
     if (converted := first(spec, values)) is not None:
-        raise NovaliteError(complaint(described(converted.where, values), converted.value, converted.secret))
+        raise NovaliteError(converted.complaint(described(converted.where, values)))
 
 
 def _converted(option: JsonMapping, value: t.Any, where: Where, secret: bool) -> t.Iterator[Converted]:
@@ -93,12 +104,15 @@ def _converted(option: JsonMapping, value: t.Any, where: Where, secret: bool) ->
             yield from _converted(item_option, item, (*where, index), secret)
     elif isinstance(value, t.Mapping):
         options = option.get("options") or {}
+        others = {"type": "str" if kind == "dict" and not options and where and where[-1] in _MAPS_OF_TEXTS else "raw"}
         by_word = {word: each for name, each in options.items() for word in (name, *(each.get("aliases") or ()))}
         for key, item in value.items():
             if not isinstance(key, str):
                 yield Converted((*where, key), key, secret)
-            yield from _converted(by_word.get(key, {"type": "raw"}), item, (*where, key), secret)
+            yield from _converted(by_word.get(key, others), item, (*where, key), secret)
     elif not isinstance(value, (str, int, float)) or (
         kind == "list" and option.get("elements") in _TEXTS and not isinstance(value, str)
     ):
         yield Converted(where, value, secret)
+    elif (isinstance(value, bool) and kind in _NUMBERS) or (isinstance(value, float) and not math.isfinite(value)):
+        yield Converted(where, value, secret, number=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import typing as t
 from dataclasses import dataclass
 
@@ -51,6 +52,7 @@ _FLAGS = {
 _SILENT = "fGgMNnqsTtVvXxYy"  # about one call of ssh, its output or its terminal: nothing that a way consists of
 BOOLEANS_FALSE = ("n", "no", "false", "f", "0", "off")  # what Ansible takes for false
 _SEVERAL = ("certificatefile", "identityfile", "sendenv", "setenv")  # each line of these adds something
+_FILES = ("certificatefile", "identityfile", "userknownhostsfile")  # whose values are names of files
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%~[]")
 
 
@@ -79,14 +81,20 @@ def way_in(variables: JsonMapping) -> WayIn:
         # of most, the first that says it counts; sharing of Ansible's connections belongs to its own runs
         known = name.lower() in {option.lower() for option, _value in options} and name.lower() not in _SEVERAL
         if value and not known and not name.lower().startswith("control"):
-            options.append((name, value))
+            options.append((name, _from_anywhere(value) if name.lower() in _FILES else value))
 
     def add_arguments(name: str) -> None:
         for flag, value in _flags(shlex.split(str(variables.get(name) or ""))):
             if flag == "o":
                 add(*_assignment(value))
             elif flag == "F":
-                add(_AS_OPTION[flag], quoted(os.path.abspath(os.path.expanduser(value))))
+                file = os.path.abspath(os.path.expanduser(value))
+                if value in ("none", os.devnull):
+                    continue  # nothing is read beside this file anyway
+                if _may_be_included(file):
+                    add(_AS_OPTION[flag], quoted(file))
+                else:
+                    dropped.append(f"-F {value} (another user may write to it)")
             elif flag in _AS_OPTION:
                 add(_AS_OPTION[flag], quoted(value))
             elif flag in _FLAGS:  # of these, the last one counts
@@ -97,7 +105,7 @@ def way_in(variables: JsonMapping) -> WayIn:
                 dropped.append(f"-{flag} {value}".strip())
 
     address = _last(variables, ADDRESS)
-    add("HostName", quoted(address))
+    add("HostName", quoted(address.replace("%", "%%")))  # as in fe80::1%eth0
     add_arguments(ARGUMENTS[0])
     if _last(variables, KEY_CHECKING).lower() in BOOLEANS_FALSE:
         add("StrictHostKeyChecking", "no")
@@ -125,6 +133,24 @@ def own_path(path: str) -> str:
     """A path that is no template of ssh's, as one word of ssh_config(5): it has tokens that begin with a percent sign,
     and workspaces are called `feature%2Fvpn`."""
     return quoted(path.replace("%", "%%"))
+
+
+def _from_anywhere(value: str) -> str:
+    """The name of a file, as a line of ssh_config(5) has it, that means the same wherever ssh is started."""
+    name = value.strip('"')
+    if not name or name[0] in "/~%$" or name == "none" or any(char.isspace() for char in value):
+        return value
+    return quoted(f"{os.getcwd().replace('%', '%%')}/{name}")
+
+
+def _may_be_included(path: str) -> bool:
+    """Tell whether ssh goes on where it is to include this file: one that others may write to ends it. A group of one
+    is no other for some distributions' ssh."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return True  # left out
+    return not status.st_mode & stat.S_IWOTH and status.st_uid in (0, os.getuid())
 
 
 def _last(variables: JsonMapping, spellings: t.Sequence[str]) -> str:

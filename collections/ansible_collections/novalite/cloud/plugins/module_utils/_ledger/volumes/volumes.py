@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError, VolumeQuotaError
 from ..._json import JsonMapping, JsonObject
+from ..._model.yaml_types import complaint
 from ..._rules.records import check_range, check_text
 from ..catalog import volume_types
 from ..catalog.volume_types import VolumeType
@@ -364,8 +365,9 @@ def checked_metadata(metadata: JsonMapping) -> dict[str, str]:
     """Keys and values as texts. Raises NovaliteError for what cannot be stored."""
     if len(metadata) > MAX_METADATA:
         raise NovaliteError(f"{len(metadata)} metadata items, and {MAX_METADATA} is the limit")
-    text_by_key = {check_text("metadata key", str(key)): str(value) for key, value in metadata.items()}
-    for key, value in text_by_key.items():
-        if not key or len(value) > 255:
+    for key, value in metadata.items():
+        if not isinstance(value, str):
+            raise NovaliteError(complaint(f"metadata {key!r}", value))
+        if not check_text("metadata key", key) or len(value) > 255:
             raise NovaliteError(f"metadata {key!r}: give a key and a value of at most 255 characters")
-    return text_by_key
+    return dict(metadata)
