@@ -8,7 +8,7 @@ Every packet carries a mark and a number of its own, by which it is recognised w
 
 from __future__ import annotations
 
-import ipaddress
+import functools
 import socket
 import struct
 
@@ -32,6 +32,7 @@ def serial_of(frame: bytes) -> int | None:
     return int(struct.unpack_from("!I", frame, place + len(MARK))[0])
 
 
+@functools.cache
 def mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
@@ -53,9 +54,8 @@ def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: s
 
 def ip(source: str, destination: str, protocol: int, body: bytes, *, ident: int = 0, hops: int = 64) -> bytes:
     """An IPv4 or IPv6 packet; TCP, UDP and ICMP get their checksum."""
-    version = ipaddress.ip_address(source).version
     body = _with_checksum(source, destination, protocol, body)
-    if version == 4:
+    if ":" not in source:
         return ipv4_header(source, destination, protocol, len(body), ident=ident, hops=hops) + body
     head = struct.pack("!IHBB", 6 << 28, len(body), protocol, hops)
     return head + address(source) + address(destination) + body
@@ -74,7 +74,7 @@ def fragments(source: str, destination: str, protocol: int, body: bytes, *, iden
     """The packet in two pieces; the first holds `cut` bytes (a multiple of 8)."""
     body = _with_checksum(source, destination, protocol, body)
     pieces = (body[:cut], body[cut:])
-    if ipaddress.ip_address(source).version == 4:
+    if ":" not in source:
         fields = (0x2000, cut // 8)
         return [
             ipv4_header(source, destination, protocol, len(piece), ident=ident, fragment=field) + piece
@@ -118,11 +118,10 @@ def _with_checksum(source: str, destination: str, protocol: int, body: bytes) ->
 def _sum(data: bytes) -> int:
     if len(data) % 2:
         data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    number = int.from_bytes(data, "big")  # of digits to the base 65536, whose sum it is but for multiples of 65535
+    return ~(number % 0xFFFF or (number and 0xFFFF)) & 0xFFFF
 
 
+@functools.cache
 def address(text: str) -> bytes:
     return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)

@@ -38,6 +38,17 @@ Policy = t.Mapping[str, t.Any]
 ip_address = functools.lru_cache(maxsize=4096)(ipaddress.ip_address)
 ip_network = functools.lru_cache(maxsize=4096)(ipaddress.ip_network)
 
+
+@functools.lru_cache(maxsize=4096)
+def canonical(address: str) -> str:
+    return str(ipaddress.ip_address(address))
+
+
+@functools.lru_cache(maxsize=4096)
+def canonical_set(*addresses: str) -> frozenset[str]:
+    return frozenset(map(canonical, addresses))
+
+
 NUMBERS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132}
 REQUESTS = {4: (8, 13, 15, 17), 6: (128, 139)}  # ICMP that opens a conversation
 UNTRACKED = (130, 131, 132, 133, 134, 135, 136, 143)  # ICMPv6 without conversations: multicast and neighbours
@@ -91,13 +102,12 @@ def why(policy: Policy, probe: Probe) -> tuple[bool, str]:
 
 
 def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
-    ip = ip_address(address)
     sharing = []
     for instance in policy["instances"]:
-        if ip in [ip_address(record) for record in instance["addresses"]]:
+        if canonical(address) in canonical_set(*instance["addresses"]):
             return t.cast("t.Mapping[str, t.Any]", instance)
         for pair in instance.get("allowed_pairs") or []:
-            if ip in ip_network(pair["cidr"]):
+            if ip_address(address) in ip_network(pair["cidr"]):
                 sharing.append(instance)
     if not sharing:
         return None
@@ -114,12 +124,11 @@ def allows(rule: Policy, probe: Probe, groups: t.Mapping[int, Policy], direction
     """Tell whether a rule lets in, or out, a packet that opens something."""
     if rule.get("direction", "ingress") != direction or rule.get("ethertype", "IPv4") != f"IPv{probe.version}":
         return False
-    far = ip_address(probe.source if direction == "ingress" else probe.destination)
+    far = probe.source if direction == "ingress" else probe.destination
     if rule.get("remote_group_id") is not None:
-        members = groups[rule["remote_group_id"]].get("members", [])
-        if far not in [ip_address(member) for member in members]:
+        if canonical(far) not in canonical_set(*groups[rule["remote_group_id"]].get("members", [])):
             return False
-    elif rule.get("cidr") is not None and far not in ip_network(rule["cidr"], strict=False):
+    elif rule.get("cidr") is not None and ip_address(far) not in ip_network(rule["cidr"], strict=False):
         return False
     name = str(rule.get("protocol") or "any").lower()
     if name == "any":
@@ -211,13 +220,12 @@ def _makes_sense(probe: Probe) -> bool:
 def _is_router(owner: Policy, source: str) -> bool:
     routers = owner.get("ra_servers") or []
     if routers:
-        return ip_address(source) in [ip_address(router) for router in routers]
+        return canonical(source) in canonical_set(*routers)
     return ip_address(source).is_link_local
 
 
 def _is_dhcp_answer(owner: Policy, probe: Probe) -> bool:
     ports = (67, 68) if probe.version == 4 else (547, 546)
-    servers = [ip_address(server) for server in owner.get("dhcp_servers") or []]
     if probe.protocol != 17 or (probe.sport, probe.port) != ports:
         return False
-    return ip_address(probe.source) in servers
+    return canonical(probe.source) in canonical_set(*owner.get("dhcp_servers") or [])

@@ -24,6 +24,7 @@ from tests.support.cloud import Cloud
 from tests.unit._ledger.servers.conftest import seed
 from tests.unit._ledger.servers.test_firewalls import change
 from tests.unit._ledger.servers.test_group_members import launch
+from tests.unit.playbooks.warm import WARM
 
 pytestmark = pytest.mark.root
 
@@ -76,22 +77,9 @@ class Site:
             subprocess.run(["ip", "netns", "del", namespace], check=False, capture_output=True)
 
     def play(self, playbook: str, *options: str, rc: int = 0, **variables: t.Any) -> str:
-        done = subprocess.run(
-            [
-                "ansible-playbook",
-                "-i",
-                str(self.path / "hosts.json"),
-                f"playbooks/{playbook}",
-                "-e",
-                json.dumps({"novalite_home": str(self.path / "home"), **variables}),
-                *options,
-            ],
-            cwd=ROOT,
-            text=True,
-            capture_output=True,
-            check=False,
-            env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"},
-        )
+        extra_vars = json.dumps({"novalite_home": str(self.path / "home"), **variables})
+        words = ["-i", str(self.path / "hosts.json"), f"playbooks/{playbook}", "-e", extra_vars, *options]
+        done = WARM.run(words, ROOT, {**os.environ, "ANSIBLE_FORCE_COLOR": "0"})
         assert done.returncode == rc, done.stdout + done.stderr
         return done.stdout
 

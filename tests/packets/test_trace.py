@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+import shlex
 import typing as t
 
 import pytest
@@ -57,10 +59,21 @@ def tables_of(bed: Bed) -> dict[str, dict[str, trace.Table]]:
         return {family: trace.parse(Tables(bed.backend).text(family, counters=True)) for family in ("IPv4", "IPv6")}
 
 
-def walked(bed: Bed, tables: dict[str, dict[str, trace.Table]], probe: Probe) -> trace.Walk:
+@pytest.fixture(autouse=True)
+def _rules_are_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of packets walk through the same few rules."""
+    monkeypatch.setattr(shlex, "split", functools.cache(shlex.split))
+
+
+def walked(
+    bed: Bed,
+    tables: dict[str, dict[str, trace.Table]],
+    probe: Probe,
+    members: t.Callable[[str], frozenset[str] | None] = sets.members,
+) -> trace.Walk:
     packet = packet_of(bed, probe)
     with bed.on_host():
-        return trace.walk(tables[packet.family], packet, sets.members)
+        return trace.walk(tables[packet.family], packet, members)
 
 
 def is_first(probe: Probe) -> bool:
@@ -71,12 +84,12 @@ def is_first(probe: Probe) -> bool:
 def disagreements(bed: Bed, policy: dict[str, t.Any], limit: int, seed: int = 0) -> list[str]:
     """Send the probes of the policy; those that fared otherwise than the walk says."""
     wrong: list[str] = []
-    tables = tables_of(bed)
+    tables, members = tables_of(bed), functools.cache(sets.members)
     for part in phases(prepared(bed, policy, filter(is_first, probes_of(policy, bed.places, limit, seed)))):
         bed.forget_connections()
         arrived = bed.send(entry.packet for entry in part)
         for entry in part:
-            way = walked(bed, tables, entry.probe)
+            way = walked(bed, tables, entry.probe, members)
             if way.accepted != (entry.packet.serial in arrived):
                 wrong.append(f"{entry.probe}: {way.verdict}\n    " + "\n    ".join(trace.lines(way)))
     return wrong

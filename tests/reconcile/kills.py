@@ -30,6 +30,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from tests.reconcile.lab import HOSTS, ROOT, Lab
+from tests.support.playbooks import COMMAND
 
 COUNT = 2  # guests of one launch, which come to different hosts
 # Of each with COUNT guests on two free cores, not waiting for ssh. A launch before them tells how busy the machine is.
@@ -69,7 +70,7 @@ class Killing:
         hows = []
         for number, what in whats.items():
             command = lab.command(f"{what}.yml", name=f"k{number}", count=COUNT, **VARIABLES.get(what, {}))
-            hows.append(self.kill(number, what, command))
+            hows.append(self.kill(number, what, [str(COMMAND), *command[1:]]))  # a process of its own
         self.look(list(whats), "; ".join(hows))
 
     def kill(self, number: int, what: str, command: list[str]) -> str:

@@ -95,3 +95,13 @@ def test_a_failure_is_shown_and_summed_up(ran: t.Any, capsys: pytest.CaptureFixt
     assert ran("broken", "default", fails=True) == ["broken test", "default test"]
     said = capsys.readouterr().out
     assert said.endswith("scenario broken failed in:\nTASK [Break]\nfatal: it is broken\n")
+
+
+def test_ansible_is_the_command_of_users_where_the_tool_says_so(
+    tool: types.ModuleType, ran: t.Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    log = tmp_path / "commands"
+    monkeypatch.setattr(tool, "command", lambda name: ["sh", "-c", f"command -v ansible-playbook >>{log}"])
+    ran("default", "power")
+    commands = [pathlib.Path(line) for line in log.read_text().splitlines()]
+    assert sum(path.parent == TOOL.parents[1] / "tests/support/bin" for path in commands) == 1

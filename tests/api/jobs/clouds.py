@@ -9,8 +9,6 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 import typing as t
 
@@ -23,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from api.jobs import queue
+from tests.api import started
 from tests.support.cloud import Cloud, sqlite
 from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO, OTHER, QEMU, a_flavor, an_image
@@ -40,7 +39,7 @@ class JobCloud(Cloud):
         super().__init__(url or sqlite(home))
         self.home = home
         self.ledger_url = url  # None: it is in `home`
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[started.Process] = []
 
     def seed(self, addresses: str = "10.20.0.0/24") -> None:
         facts = {**QEMU, "domain_type": "qemu", "machine": "pc", "emulator": "/usr/bin/qemu-system-x86_64"}
@@ -125,18 +124,10 @@ class JobCloud(Cloud):
             "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}",
         }
 
-    def work(self, playbooks: pathlib.Path = PLAYBOOKS, **environment: str) -> subprocess.Popen[bytes]:
+    def work(self, playbooks: pathlib.Path = PLAYBOOKS, **environment: str) -> started.Process:
         """Start a worker. `environment` goes to it, and what begins with ANSIBLE_ on to its playbooks."""
         words = {**self.environment(playbooks), **environment}
-        with (self.home / "workers.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "api.jobs"],
-                env=words,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        process = started.start("api.jobs", environment=words, log=self.home / "workers.log")
         self.workers.append(process)
         return process
 

@@ -15,7 +15,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 import typing as t
@@ -23,6 +22,7 @@ import typing as t
 import jinja2
 import pytest
 
+from tests.api import started
 from tests.api.seeds import password
 from tests.support.patience import GENEROUS
 
@@ -50,15 +50,7 @@ class Server:
             "TMPDIR": str(home.parent),
             **settings,
         }
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "api", "serve", "--no-worker"],
-                cwd=ROOT,
-                env=environment,
-                stderr=log,
-                stdout=log,
-                start_new_session=True,
-            )
+        self.process = started.start("api", "serve", "--no-worker", environment=environment, log=self.log)
 
     def lines(self) -> list[dict[str, t.Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]

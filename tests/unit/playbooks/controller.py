@@ -10,7 +10,8 @@ import pathlib
 import subprocess
 
 from tests.support.patience import GENEROUS
-from tests.unit.playbooks.warm import COMMAND, WARM
+from tests.support.playbooks import COMMAND
+from tests.unit.playbooks.warm import WARM
 
 ROOT = pathlib.Path(__file__).parents[3]
 CATALOGUE = """
