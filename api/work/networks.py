@@ -130,7 +130,7 @@ def associate(connection: Connection, number: str, port: Port | None) -> None:
             raise NeutronError(
                 404,
                 "ExternalGatewayForFloatingIPNotFound",
-                f"External network {network_records.pool_network_id(before.pool)} is not reachable from the network "
+                f"External network {before.pool_uuid} is not reachable from the network "
                 f"{port.network_uuid}. Therefore, cannot associate Port {port.id} with a Floating IP.",
             )
         others = network_records.floating_ips_of(connection, before.project_id)

@@ -10,6 +10,13 @@ import sqlalchemy as sa
 # What later revisions brought, taken away again; the revision that brought it
 _TAKEN = (
     ("0041", "ALTER TABLE compute_host DROP COLUMN num_instances"),
+    ("0040", "DROP INDEX uq_floating_pool_uuid"),
+    *(
+        ("0040", f"ALTER TABLE floating_pool DROP COLUMN {column}")
+        for column in ("uuid", "display_name", "description", "made_by", "port_security_enabled", "mtu", "isolated")
+    ),
+    ("0040", "ALTER TABLE floating_pool DROP COLUMN subnet_name"),
+    ("0040", "ALTER TABLE floating_pool DROP COLUMN gateway"),
     ("0037", "DROP TABLE dns_name"),
     ("0035", "ALTER TABLE network DROP COLUMN made_by"),
     ("0035", "ALTER TABLE network DROP COLUMN admin_state_up"),

@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     address_scopes,
+    external_networks,
     provider_networks,
     routers,
     subnet_pools,
@@ -22,11 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.sub
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import (
-    Subnet,
-    derived_id,
-    subnets_of,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ...web import policy
@@ -77,7 +74,7 @@ def _networks(connection: Connection, _number: str | None) -> list[Record]:
     subnets = subnets_of(connection, rows)
     return [
         *(views.network(row, subnets[row.id], provider) for row in rows),
-        *(views.pool_network(row, provider) for row in network_records.pools_seen(connection)),
+        *(views.pool_network(row, provider) for row in external_networks.pools_seen(connection)),
     ]
 
 
@@ -85,7 +82,7 @@ def _subnets(connection: Connection, _number: str | None) -> list[Record]:
     """List the subnets; those of floating pools only for administrators: as in Neutron, no other has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     subnets = subnets_of(connection, rows)
-    pools = network_records.pools_seen(connection) if policy.allowed("network:operate") else []
+    pools = external_networks.pools_seen(connection) if policy.allowed("network:operate") else []
     return [
         *(views.subnet(row, subnet) for row in rows for subnet in subnets[row.id]),
         *(subnet for row in pools for subnet in views.pool_subnets(row)),
@@ -203,14 +200,13 @@ def create_some(connection: Connection, plural: str, body: Record, create: t.Cal
     return {plural: bodies} if plural in body else {word: bodies[0]}
 
 
-def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> network_records.Pool | None:
+def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> external_networks.Pool | None:
     """The floating pool that this external network is, or whose subnet it is, for administrators, who may change it;
     None for anybody else, and where there is none."""
     if not policy.allowed("network:operate"):
         return None
-    for pool in network_records.pools_seen(connection):
-        network_id = network_records.pool_network_id(pool.name)
-        if number.lower() == (derived_id(network_id, 4) if of_subnet else network_id):
+    for pool in external_networks.pools_seen(connection):
+        if number.lower() == (pool.subnet_uuid if of_subnet else pool.uuid):
             return pool
     return None
 
@@ -222,8 +218,8 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Net
             if write and (not row.tenant or (row.owner == "" and not policy.allowed("network:operate"))):
                 raise refused(f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network")
             return row
-    for pool in network_records.pools_seen(connection):
-        if network_records.pool_network_id(pool.name) == number.lower():
+    for pool in external_networks.pools_seen(connection):
+        if pool.uuid == number.lower():
             raise refused(f"network {number} is the cloud's operator's floating pool")
     raise not_found("Network", number)
 
@@ -238,8 +234,8 @@ def subnet_row(connection: Connection, number: str, write: bool = False) -> tupl
                 if write:
                     network_row(connection, row.uuid, write=True)
                 return row, subnet
-    for pool in network_records.pools_seen(connection):
-        if derived_id(network_records.pool_network_id(pool.name), 4) == number.lower():
+    for pool in external_networks.pools_seen(connection):
+        if pool.subnet_uuid == number.lower():
             raise refused(f"subnet {number} is the cloud's operator's floating pool")
     raise not_found("Subnet", number)
 

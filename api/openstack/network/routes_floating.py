@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks, floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
@@ -60,8 +60,8 @@ def _describe(connection: Connection, number: str, body: Record) -> None:
 
 
 def _pool(connection: Connection, number: str) -> str:
-    for pool in network_records.pools_seen(connection):
-        if network_records.pool_network_id(pool.name) == number:
+    for pool in external_networks.pools_seen(connection):
+        if pool.uuid == number:
             return pool.name
     for row in network_records.networks_seen(connection, current().reach):
         if row.uuid == number:

@@ -76,11 +76,11 @@ def create_networks(connection: Connection, body: Record) -> Answer:
 
     def create(item: Record) -> str:
         check_for_all(item, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
+        owner = owner_of(connection, item)
         if item.get("router:external"):
             with in_words(INVALID):
-                return external_networks.create_external(connection, item, settings.interfaces)
-        _check_external(item)
-        owner = owner_of(connection, item)
+                return external_networks.create_external(connection, owner, item, settings.interfaces)
+        _check_default(item)
         values = {**NETWORK_DEFAULTS, **item, "made_by": owner}
         with in_words(INVALID):
             how = provider_networks.carrier_of(item, settings.interfaces) or settings.carrier
@@ -91,24 +91,28 @@ def create_networks(connection: Connection, body: Record) -> Answer:
 
 @network.put("/networks/<network_id>", "network:write", takes(UPDATE), writes_checked)
 def update_network(connection: Connection, body: Record, network_id: str) -> Answer:
-    pool = records.pool_row(connection, network_id)
-    if pool is not None:
-        with in_words(INVALID):
-            external_networks.check_attributes(body)
-        if body.get("name", pool.name) != pool.name:
-            raise INVALID[NovaliteError]("Invalid input for name. Reason: an external network keeps its name.")
-        return {"network": records.find(connection, "networks", network_id.lower())}, 200
-    row = records.network_row(connection, network_id, write=True)
+    settings, pool = current_app.extensions["settings"], records.pool_row(connection, network_id)
+    row = records.network_row(connection, network_id, write=True) if pool is None else None
     check_for_all(body, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
-    _check_external(body)
+    _check_default(body)
     if set(provider_networks.ATTRIBUTES) & set(body):
         raise INVALID[NovaliteError](
             "Invalid input for operation: Plugin does not support updating provider attributes."
         )
-    hosts = tenant_networks.update_network(connection, row, body)
-    if hosts:
-        tell_hosts(connection, "floating_ips", {"network_hosts": hosts}, row.owner or None)
-    return {"network": records.find(connection, "networks", row.uuid)}, 200
+    external = body.get("router:external", pool is not None)
+    if pool is not None and external:
+        external_networks.update_external(connection, pool, body)
+    else:
+        if pool is not None:
+            external_networks.make_internal(connection, pool, current().project, settings.carrier, settings.interfaces)
+            row = records.network_row(connection, network_id, write=True)
+        assert row is not None
+        hosts = tenant_networks.update_network(connection, row, body)
+        if hosts:
+            tell_hosts(connection, "floating_ips", {"network_hosts": hosts}, row.owner or None)
+        if external:
+            external_networks.make_external(connection, row, settings.interfaces)
+    return {"network": records.find(connection, "networks", network_id.lower())}, 200
 
 
 @network.delete("/networks/<network_id>", "network:write", writes)
@@ -121,13 +125,11 @@ def delete_network(connection: Connection, network_id: str) -> Answer:
     return "", 204
 
 
-def _check_external(body: Record) -> None:
-    for attribute in ("router:external", "is_default"):
-        if body.get(attribute):
-            raise INVALID[NovaliteError](
-                f"Invalid input for {attribute}. Reason: a network is external from the beginning, or never, and none "
-                "is the default: make another one."
-            )
+def _check_default(body: Record) -> None:
+    if body.get("is_default"):
+        raise INVALID[NovaliteError](
+            "Invalid input for is_default. Reason: no network is the default one: make a router that leads to it."
+        )
 
 
 # --- Subnets --------------------------------------------------------------------------------------------------------

@@ -9,13 +9,16 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
+    external_networks,
+    network_choices,
+    routers,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
@@ -154,8 +157,7 @@ def _router_values(connection: Connection, body: Record) -> Record:
 
 
 def _check_pool(connection: Connection, number: str) -> None:
-    names = [pool.name for pool in network_records.pools_seen(connection)]
-    if number not in [network_records.pool_network_id(name) for name in names]:
+    if number not in [pool.uuid for pool in external_networks.pools_seen(connection)]:
         try:
             records.network_row(connection, number)
         except (NeutronError, NotFoundError):

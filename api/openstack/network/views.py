@@ -9,15 +9,14 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import provider_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import Pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
     FloatingIp,
     Network,
-    Pool,
     Port,
-    pool_network_id,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, derived_id
 
@@ -53,8 +52,9 @@ def shown_name(row: Network) -> str:
 
 def pool_network(row: Pool, admin: bool = False) -> Body:
     """A floating pool as the external network that clients take floating IPs from."""
-    number = pool_network_id(row.name)
-    shown = _network(number, row.name, "", [derived_id(number, 4)] if row.cidr else [], DEFAULT_MTU)
+    numbers = [row.subnet_uuid] if row.cidr else []
+    shown = _network(row.uuid, row.shown_name, row.made_by, numbers, row.mtu or DEFAULT_MTU)
+    shown.update(same(row, "description", "port_security_enabled"))
     carrier = dict(zip(provider_networks.ATTRIBUTES, ("flat", row.interface, None))) if admin else {}
     return {**shown, "shared": False, "router:external": True, **carrier}
 
@@ -102,8 +102,9 @@ def subnet(row: Network, record: Subnet) -> Body:
 def pool_subnets(row: Pool) -> list[Body]:
     if not row.cidr:  # it has none yet
         return []
-    network_id = pool_network_id(row.name)
-    shown = {**_subnet(derived_id(network_id, 4), network_id, 4, ""), **same(row, "name", "cidr"), "gateway_ip": None}
+    name = row.shown_name if row.subnet_name is None else row.subnet_name
+    shown = {**_subnet(row.subnet_uuid, row.uuid, 4, row.made_by), "name": name, "cidr": row.cidr}
+    shown["gateway_ip"] = row.gateway
     return [{**shown, "enable_dhcp": False, "dns_nameservers": [], "allocation_pools": _ranges(row.ranges)}]
 
 
@@ -177,10 +178,9 @@ def port(row: Port, admin: bool = False) -> Body:
 
 def router(row: Router) -> Body:
     leads: Body | None = None
-    if row.external_pool is not None:
-        network_id = pool_network_id(row.external_pool)
-        leads = {"network_id": network_id, "enable_snat": bool(row.enable_snat)}
-        of_subnet = {"subnet_id": derived_id(network_id, 4)}
+    if row.network_uuid is not None:
+        leads = {"network_id": row.network_uuid, "enable_snat": bool(row.enable_snat)}
+        of_subnet = {"subnet_id": derived_id(row.network_uuid, 4)}
         leads["external_fixed_ips"] = [{**of_subnet, "ip_address": address} for address in row.addresses]
     return {
         **_owned(row.id, row.project_id, row.description),
@@ -243,7 +243,7 @@ def floating_ip(row: FloatingIp) -> Body:
     return {
         **_owned(row.id, row.project_id, row.description),
         "floating_ip_address": row.address,
-        "floating_network_id": pool_network_id(row.pool),
+        "floating_network_id": row.pool_uuid,
         "port_id": row.vif_id,
         "fixed_ip_address": row.fixed_ip,
         "router_id": row.router_id,

@@ -13,10 +13,9 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_pool import floating_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import attributes, expressions
 from tests.api import ec2_door
 from tests.api.seeds import IMAGE_ID, Api
@@ -164,7 +163,7 @@ def pool(api: Api) -> str:
     item = {"name": "public", "cidr": "203.0.113.0/29", "addresses": None, "interface": "eth0"}
     with transaction(api.engine) as connection:
         floating_pool(connection, {"floating_pools": [item], "state": "present"})
-    return network_records.pool_network_id("public")
+    return tables_addresses.pool_network_id("public")
 
 
 def neutron_takes(door: ec2_door.Door, pool: str, user: str, address: str) -> bool:

@@ -16,7 +16,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
+    volume_attachments,
+    volume_snapshots,
+    volumes,
+)
 from tests.api import scenes, seeds
 
 SERVERS = "/compute/v2.1/servers"
@@ -164,7 +168,7 @@ def test_a_server_starts_from_a_volume_that_there_is_on_its_host(api: seeds.Api)
         {"source_type": "volume", "destination_type": "volume", "boot_index": 0, "uuid": str(uuid.uuid4())},
         {"source_type": "image", "destination_type": "volume", "boot_index": 0, "uuid": seeds.IMAGE_ID},
         {"source_type": "image", "destination_type": "volume", "boot_index": 0, "uuid": "x", "volume_size": 1},
-        {"source_type": "blank", "destination_type": "volume", "boot_index": 0, "volume_size": 1},
+        {"source_type": "blank", "destination_type": "volume", "boot_index": 0},
         {"source_type": "blank", "destination_type": "local", "volume_size": 1},
         {"source_type": "blank", "destination_type": "volume", "volume_size": 10**12},
         {"source_type": "snapshot", "destination_type": "volume", "boot_index": 0, "uuid": "nosuch"},
@@ -173,3 +177,79 @@ def test_a_server_starts_from_a_volume_that_there_is_on_its_host(api: seeds.Api)
 )
 def test_a_mapping_that_makes_no_sense_is_a_bad_request(api: seeds.Api, device: dict[str, t.Any]) -> None:
     assert create(api, [device]).status_code == 400
+
+
+# --- Nova's verdicts on what a server is to boot from ---------------------------------------------------------------
+
+LOCAL = {"source_type": "image", "destination_type": "local", "uuid": seeds.IMAGE_ID}
+NEW_BLANK = {"source_type": "blank", "destination_type": "volume", "volume_size": 1}
+OF_IMAGE = {"source_type": "image", "destination_type": "volume", "uuid": seeds.IMAGE_ID, "volume_size": 2}
+BOOTABLE = {"source_type": "volume", "destination_type": "volume", "uuid": "bootable"}
+PLAIN = {"source_type": "volume", "destination_type": "volume", "uuid": "plain"}
+SNAPSHOT = {"source_type": "snapshot", "destination_type": "volume", "uuid": "snapshot"}
+
+# imageRef is given; devices with their boot indexes; Nova's answer; what the guest starts from
+# (nova/compute/api.py: _validate_bdm, _check_and_transform_bdm; nova/block_device.py: from_api)
+BOOTS: list[t.Any] = [
+    (True, [], 202, "image"),
+    (False, [], 400, ""),
+    (True, [(LOCAL, 0)], 202, "image"),
+    (True, [(LOCAL, "0"), (NEW_BLANK, None)], 202, "image"),
+    (True, [(LOCAL, 0), (NEW_BLANK, 1), (PLAIN, 2)], 202, "image"),
+    (True, [(LOCAL, -1)], 400, ""),
+    (True, [(LOCAL, None)], 400, ""),
+    (False, [(LOCAL, 0)], 400, ""),
+    (True, [(NEW_BLANK, 0)], 202, "blank"),
+    (True, [(NEW_BLANK, 0), (PLAIN, -1)], 202, "blank"),
+    (False, [(NEW_BLANK, 0)], 202, "blank"),
+    (True, [(OF_IMAGE, 0)], 202, "of an image"),
+    (False, [(OF_IMAGE, 0)], 202, "of an image"),
+    (True, [(BOOTABLE, 0)], 202, "bootable"),
+    (False, [(BOOTABLE, 0)], 202, "bootable"),
+    (True, [(PLAIN, 0)], 202, "plain"),
+    (False, [(PLAIN, 0)], 400, ""),
+    (True, [(SNAPSHOT, 0)], 202, "snapshot"),
+    (False, [(SNAPSHOT, 0)], 202, "snapshot"),
+    *((image, [(device, -1)], 400, "") for image in (True, False) for device in (NEW_BLANK, OF_IMAGE, BOOTABLE)),
+    *((image, [(NEW_BLANK, None)], 400, "") for image in (True, False)),
+    *((True, [(device, 0), (NEW_BLANK, 0)], 400, "") for device in (LOCAL, NEW_BLANK, BOOTABLE, SNAPSHOT)),
+    (True, [(LOCAL, 0), (NEW_BLANK, 2)], 400, ""),
+    (True, [(NEW_BLANK, 1)], 400, ""),
+    (False, [(BOOTABLE, 0), (NEW_BLANK, 1), (PLAIN, 1)], 400, ""),
+    (True, [(LOCAL, "first")], 400, ""),
+]
+
+
+@pytest.mark.parametrize("row", BOOTS, ids=[str(number) for number in range(len(BOOTS))])
+def test_what_a_server_boots_from_is_what_nova_takes(api: seeds.Api, row: t.Any) -> None:
+    image, devices, status_code, root = row
+    ids = {"bootable": a_volume(api, host="hv1", bootable=True), "plain": a_volume(api, host="hv1")}
+    with transaction(api.engine) as connection:
+        for volume_id in ids.values():
+            volumes.finish_create(connection, volume_id)
+        taken = volume_snapshots.create_snapshot(connection, api.projects["demo"], {"volume_id": ids["bootable"]})
+        volume_snapshots.finish_snapshot(connection, taken.id)
+    ids["snapshot"] = taken.id
+    mapping = [{**device, "boot_index": index} for device, index in devices]
+    for device in mapping:
+        if "uuid" in device:
+            device["uuid"] = ids.get(device["uuid"], device["uuid"])
+    answer = create(api, mapping, imageRef=seeds.IMAGE_ID if image else "")
+    assert answer.status_code == status_code, answer.get_json()
+    if status_code != 202:
+        return
+    uuid_ = answer.get_json()["server"]["id"]
+    with api.engine.connect() as connection:
+        (server,) = instances_by(connection, uuids=[uuid_])
+        all_rows = volumes_by(connection, instances=[uuid_])
+    roots = [row for row in all_rows if any(each.boot_index == 0 for each in row.attachments)]
+    if root == "image":
+        assert roots == [] and server["image"]["id"] == seeds.IMAGE_ID
+        return
+    (volume,) = roots
+    assert (volume.id in ids.values()) is (root in ("bootable", "plain")) and (
+        root == "snapshot" or volume.id == ids.get(root, volume.id)
+    )
+    assert (volume.image is not None) is (root == "of an image")
+    shown = api.client_as("demo").get(f"{SERVERS}/{uuid_}").get_json()["server"]
+    assert shown["image"] == ""

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_pool import floating_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import subnet_records
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.support.rows import change_address
@@ -28,7 +28,7 @@ def make_pool(cloud: Cloud, name: str = "public", cidr: str = "203.0.113.0/28") 
     item = {"name": name, "cidr": cidr, "addresses": None, "interface": "eth0"}
     with transaction(cloud.engine) as connection:
         floating_pool(connection, {"floating_pools": [item], "state": "present"})
-    return network_records.pool_network_id(name)
+    return tables_addresses.pool_network_id(name)
 
 
 def make_group(doors: Doors, name: str = "web") -> dict[str, t.Any]:

@@ -44,7 +44,7 @@ TAKEN: list[tuple[str, t.Any, int, int, int, int]] = [
     ("shared", False, 201, 201, 200, 200),
     ("shared", True, 403, 201, 403, 200),
     ("router:external", False, 201, 201, 200, 200),
-    ("router:external", True, 403, 201, 403, 400),  # its address is another one: it is so from the beginning
+    ("router:external", True, 403, 201, 403, 200),
     ("is_default", True, 403, 400, 403, 400),
     ("provider:network_type", "vxlan", 403, 201, 403, 400),
     ("nosuch", 1, 400, 400, 400, 400),
@@ -201,7 +201,8 @@ def test_openstacksdk_makes_an_external_network(api: Api, sdk: t.Callable[[str],
         ({"shared": True}, 400),
         ({"admin_state_up": False}, 400),
         ({"is_default": True}, 400),
-        ({"name": "n" * 65}, 400),
+        ({"name": "n" * 65}, 201),
+        ({"name": "n" * 256}, 400),
         ({"name": ""}, 201),
         ({"shared": False, "admin_state_up": True, "provider:network_type": "flat"}, 201),
     ],
@@ -216,7 +217,6 @@ def test_what_an_external_network_may_be(api: Api, values: t.Any, status: int) -
         again = {"router:external": True, "admin_state_up": True, "name": made["network"]["name"]}
         ask(admin, "PUT", path, {"network": again})
         for change in ({"router:external": False}, {"shared": True}, {"name": "other"}):
-            ask(admin, "PUT", path, {"network": change}, 400)
             ask(api.client_as("demo"), "PUT", path, {"network": change}, 403)
 
 

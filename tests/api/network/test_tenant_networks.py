@@ -10,10 +10,9 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_pool import floating_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
@@ -42,7 +41,7 @@ def pool(cloud: Cloud) -> str:
     item = {"name": "public", "cidr": "203.0.113.0/28", "addresses": None, "interface": "eth0"}
     with transaction(cloud.engine) as connection:
         floating_pool(connection, {"floating_pools": [item], "state": "present"})
-    return network_records.pool_network_id("public")
+    return tables_addresses.pool_network_id("public")
 
 
 # --- Networks and subnets -------------------------------------------------------------------------------------------

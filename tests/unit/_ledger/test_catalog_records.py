@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors, image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import (
     hypervisor_records,
     server_group_records,
@@ -71,7 +72,7 @@ def test_networks_interfaces_and_floating_ips(connection: sa.Connection) -> None
     (floating,) = network_records.floating_ips_of(connection, DEMO)
     assert (floating.address, floating.fixed_ip, floating.host) == ("203.0.113.1", "10.0.0.1", "hv1")
     assert network_records.floating_ips_of(connection, "e" * 32) == []
-    assert network_records.pools_seen(connection)[0].ranges == [("203.0.113.1", "203.0.113.1")]
+    assert external_networks.pools_seen(connection)[0].ranges == [("203.0.113.1", "203.0.113.1")]
 
 
 def test_rules_one_by_one(connection: sa.Connection) -> None:

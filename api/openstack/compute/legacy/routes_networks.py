@@ -12,6 +12,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
@@ -213,8 +214,8 @@ REMOVE = an_object({"address": ADDRESS}, ["address"])
 
 @compute_legacy.get("/os-floating-ip-pools", "network:floating_ips:read", OLD, reads)
 def list_floating_ip_pools_here(connection: Connection) -> Answer:
-    rows = network_records.pools_seen(connection)
-    return {"floating_ip_pools": [{"name": row.name} for row in rows]}, 200
+    rows = external_networks.pools_seen(connection)
+    return {"floating_ip_pools": [{"name": row.shown_name} for row in rows]}, 200
 
 
 @compute_legacy.get("/os-floating-ips", "network:floating_ips:read", OLD, reads)
@@ -284,8 +285,8 @@ def _of_address(connection: Connection, address: str) -> FloatingIp:
 
 def _pool(connection: Connection, name_or_id: str) -> str:
     """The pool's name; clients give that of its network, or the network's id."""
-    for row in network_records.pools_seen(connection):
-        if name_or_id in (row.name, network_records.pool_network_id(row.name)):
+    for row in external_networks.pools_seen(connection):
+        if name_or_id in (row.shown_name, row.uuid):
             return row.name
     raise NotFoundError("Floating IP pool not found.")
 
@@ -296,7 +297,13 @@ def _floating_ip(connection: Connection, number: str) -> FloatingIp:
 
 
 def _floating_body(row: FloatingIp) -> Body:
-    return {"id": row.id, "ip": row.address, **same(row, "pool", "fixed_ip"), "instance_id": row.instance_uuid}
+    return {
+        "id": row.id,
+        "ip": row.address,
+        **same(row, "fixed_ip"),
+        "pool": row.pool_name,
+        "instance_id": row.instance_uuid,
+    }
 
 
 ACTIONS["addFloatingIp"] = Action("network:floating_ips:write", ADD, _add)

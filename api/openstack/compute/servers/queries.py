@@ -14,6 +14,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
     EQUALS,
     SORT_KEYS,
+    NameBegins,
     Query,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import states_of
@@ -30,6 +31,8 @@ from .schemas import FALSE, TRUE
 MAX_PATTERN = 255  # characters
 
 _PLAIN = re.compile(r"[^\\.^$*+?{}\[\]()|]*")
+_ANCHORED = re.compile(rf"\^({_PLAIN.pattern})(\$?)(.*)", re.DOTALL)
+_MAY_LACK = ("*", "?", "{")  # what follows a character that need not be there
 _OPTIONS = re2.Options()
 _OPTIONS.dot_nl = True
 _OPTIONS.log_errors = False  # to stderr
@@ -53,6 +56,18 @@ class Matcher:
                 self._expression = re2.compile(pattern, _OPTIONS)
             except re2.error:
                 self.plain = True
+
+    def begins(self) -> tuple[NameBegins | None, bool]:
+        """The beginning of each text that matches, as far as the pattern says it in plain characters (None: it does not
+        say), and whether that is all that the pattern says."""
+        parts = None if self.plain or "|" in self.text else _ANCHORED.fullmatch(self.text)
+        if parts is None:
+            return None, False
+        text, end, rest = parts.groups()
+        if rest:
+            text = text[:-1] if not end and rest.startswith(_MAY_LACK) else text
+            return (NameBegins(text, False, self.text) if text else None), False
+        return NameBegins(text, bool(end), self.text), True
 
     def __call__(self, text: str) -> bool:
         return self.text in text or (self._expression is not None and self._expression.search(text) is not None)
@@ -104,7 +119,8 @@ def parse(caller: Caller, version: Version) -> Query:
         if name.plain:
             query.name = name.text
         else:
-            query.name_matches = name
+            query.name_begins, whole = name.begins()
+            query.name_matches = None if whole else name
     query.equals = _equals(caller)
     _add_deleted(query, caller)
     _add_status(query, caller)

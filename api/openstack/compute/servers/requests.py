@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.cre
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import CreateRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
@@ -59,7 +60,7 @@ def parse(body: Record) -> ServerRequest:
     for_scheduler.pop("host", None)  # ours alone: a user who names one is sent anywhere
     if forced is not None:
         for_scheduler["host"] = forced
-    image, volumes = _devices(server)
+    image, volumes, image_disk = _devices(server)
     if most > 1 and any(volume.source == VOLUME for volume in volumes):
         raise BadRequestError("Block Device Mapping is Invalid: one volume goes to one server: ask for one at a time.")
     create_request = CreateRequest(
@@ -68,6 +69,7 @@ def parse(body: Record) -> ServerRequest:
         max_count=most,
         flavor=str(server["flavorRef"]),
         image=image,
+        image_disk=image_disk,
         volumes=volumes,
         key=server.get("key_name"),
         networks=_networks(server.get("networks")),
@@ -152,39 +154,51 @@ def _zone(server: Record) -> tuple[str | None, str | None]:
     return zone or None, next(iter(host_names), None)
 
 
-def _devices(server: Record) -> tuple[str | None, tuple[VolumeRequest, ...]]:
-    """The image's id (None: the server starts from a volume), and the volumes that it gets."""
+class Devices(t.NamedTuple):
+    """The image's id (None: there is none, or the volume's own is taken); the volumes that the server gets; whether the
+    image is to be a disk of its own."""
+
+    image: str | None
+    volumes: tuple[VolumeRequest, ...]
+    image_disk: bool
+
+
+def _devices(server: Record) -> Devices:
+    """Judge the boot sequence as Nova does: the indexes that are not negative go from 0 on without a gap."""
     image: str = server.get("imageRef") or ""
     if server.get("block_device_mapping"):
         raise BadRequestError("Block Device Mapping is Invalid: use block_device_mapping_v2.")
+    devices = server.get("block_device_mapping_v2") or ()
     volumes: list[VolumeRequest] = []
-    boots = 0
-    for device in server.get("block_device_mapping_v2") or ():
-        boot = str(device.get("boot_index")) == "0"
-        boots += boot
+    for device in devices:
+        boot = _boot_index(device) == 0
         if device.get("source_type") == IMAGE and device.get("destination_type") in ("local", None):
-            if not boot or not device.get("uuid") or image not in ("", device["uuid"]):
+            if not boot or not image or image != device.get("uuid"):
                 raise BadRequestError(
-                    "Block Device Mapping is Invalid: only the image that the server boots from can be copied to a "
-                    "local disk."
+                    "Block Device Mapping is Invalid: Mapping image to local is not supported, but for the image of "
+                    "imageRef at boot_index 0."
                 )
-            image = device["uuid"]
         else:
-            volumes.append(_volume(device, boot, image))
-    if boots > 1 or (boots == 0 and not image):
-        # Nova's words; an image's id that is missing is what most clients forget
-        raise BadRequestError(
-            "Invalid imageRef provided."
-            if not volumes
-            else "Block Device Mapping is Invalid: Boot sequence for the "
-            "instance and image/block device mapping combination is not valid."
-        )
+            volumes.append(_volume(device, boot))
+    boots = sorted(index for index in map(_boot_index, devices) if index >= 0)
+    if not image and not devices:
+        raise BadRequestError("Invalid imageRef provided.")  # which is what most clients forget
+    if boots != list(range(len(boots))) or (not boots and not image):
+        raise BadRequestError(server_volumes.BOOT_SEQUENCE)
     if len(volumes) > MAX_VOLUMES:
         raise BadRequestError(f"Block Device Mapping is Invalid: a server gets at most {MAX_VOLUMES} volumes.")
-    return (None if root_of(volumes) else image), tuple(volumes)
+    root = root_of(volumes)
+    # beside a volume the image only describes the server; of images and snapshots the volume itself tells more
+    kept = image if root is None or root.source in (BLANK, VOLUME) else None
+    return Devices(kept or None, tuple(volumes), not devices or (root is None and bool(boots)))
 
 
-def _volume(device: Record, boot: bool, image: str) -> VolumeRequest:
+def _boot_index(device: Record) -> int:
+    index = device.get("boot_index")
+    return -1 if index is None else int(index)
+
+
+def _volume(device: Record, boot: bool) -> VolumeRequest:
     source = device.get("source_type", VOLUME)
     if device.get("destination_type", "volume") not in ("volume", None) or device.get("no_device"):
         raise BadRequestError("Block Device Mapping is Invalid: a local disk beside the flavor's cannot be had.")
@@ -194,8 +208,8 @@ def _volume(device: Record, boot: bool, image: str) -> VolumeRequest:
         size = None
     elif isinstance(size, bool) or not str(size).isdigit() or not 0 < int(size) < 2**31:
         raise BadRequestError("Invalid input for field/attribute volume_size. Value must be a number of GiB.")
-    if source == BLANK and (boot or size is None or of):
-        raise BadRequestError("Block Device Mapping is Invalid: a blank volume has a size, no uuid and no boot_index.")
+    if source == BLANK and (size is None or of):
+        raise BadRequestError("Block Device Mapping is Invalid: a blank volume has a size, and no uuid.")
     if source != BLANK and not of:
         raise BadRequestError("Block Device Mapping is Invalid: block device mapping needs a uuid.")
     if source == IMAGE and size is None:

@@ -52,7 +52,7 @@ BLOCK_DEVICE = an_object(
         "source_type": {"enum": ["volume", "image", "snapshot", "blank"]},
         "destination_type": {"enum": ["local", "volume", None]},
         "uuid": {"type": ["string", "null"], "maxLength": 255},
-        "boot_index": {"type": ["integer", "string", "null"]},
+        "boot_index": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$"},
         "delete_on_termination": BOOLEAN,
         "device_name": OPTIONAL_NAME,
         "device_type": NAME,

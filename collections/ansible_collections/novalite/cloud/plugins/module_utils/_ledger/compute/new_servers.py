@@ -71,6 +71,7 @@ class CreateRequest(ServerRequest):
 
     min_count: int = 1
     max_count: int = 1
+    image_disk: bool = True  # False: the server starts from a volume, which the image may name
     labels: Labels = NO_LABELS
 
 
@@ -152,14 +153,18 @@ def _with_volumes(connection: sa.Connection, project_id: str, request: CreateReq
     if not request.image or root_of(request.volumes) is not None:
         return request
     record = lookups.image_by_id(connection, request.image, project_id)
-    return replace(request, volumes=volume_mappings.merged(record, request.volumes))
+    volumes = volume_mappings.merged(record, request.volumes)
+    if not request.image_disk and root_of(volumes) is None:
+        raise NovaliteError(server_volumes.BOOT_SEQUENCE)
+    return replace(request, volumes=volumes)
 
 
 def _image(connection: sa.Connection, project_id: str, request: CreateRequest, root: VolumeRequest | None) -> Image:
     if root is None or root.source == IMAGE:
         of = request.image if root is None else root.of
         return image_of(lookups.image_by_id(connection, of or "", project_id))
-    image = server_volumes.image_for(connection, project_id, root)
+    described = image_of(lookups.image_by_id(connection, request.image, project_id)) if request.image else None
+    image = server_volumes.image_for(connection, project_id, root, described)
     if not request.image:
         return image
     return {**image, "properties": {**image["properties"], server_volumes.LAUNCHED_FROM: request.image}}

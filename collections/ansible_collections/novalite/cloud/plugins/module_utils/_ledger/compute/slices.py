@@ -73,7 +73,9 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
         ),
         "fixed_ip": "network_id ip owner reserved released_at last_owner further_of",
         "floating_ip": "id pool address project_id vif_id released_at description further_ip router_id",
-        "floating_pool": "name cidr interface",
+        "floating_pool": (
+            "name cidr interface uuid display_name description port_security_enabled mtu isolated subnet_name gateway"
+        ),
         POOL: "network_id floating_pool ranges",
         "network": (
             "id uuid owner name display_name description cidr cidr_v6 gateway gateway_v6 bridge bridge_interface vlan "

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import typing as t
+import uuid
+
 import sqlalchemy as sa
 
 from .schema import numbered, partial_index, table
@@ -120,12 +123,36 @@ dns_name = table(  # a name on a network leads to one instance, the first that c
     sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), nullable=False, index=True),
 )
 
-floating_pool = table(
+# Floating pools had no UUID of their own before revision 0040, and were shown under one that followed from the name.
+_POOLS = uuid.UUID("a2f9a4ac-8f0e-5f1b-9d53-0f5e8c1b7c11")
+
+
+def pool_network_id(name: str) -> str:
+    """Return the UUID of the floating pool `name` where nobody chose another one."""
+    return str(uuid.uuid5(_POOLS, name))
+
+
+def _pool_uuid(context: t.Any) -> str:
+    return pool_network_id(context.get_current_parameters()["name"])
+
+
+floating_pool = table(  # the Network API shows it as an external network
     "floating_pool",
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("cidr", sa.String(18), nullable=False),  # "": an external network that has no subnet yet
     sa.Column("interface", sa.String(15), nullable=False),  # the hosts' link into the network that the addresses are of
+    sa.Column("uuid", sa.String(36), nullable=False, server_default="", default=_pool_uuid),
+    sa.Column("display_name", sa.String(255)),  # what the Network API shows; null: the name
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("made_by", sa.String(32), nullable=False, server_default=""),  # project; "": the operator
+    # of what it was as a network, and is again when it is external no more
+    sa.Column("port_security_enabled", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("mtu", sa.Integer),
+    sa.Column("isolated", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("subnet_name", sa.String(255)),  # null: the network's
+    sa.Column("gateway", sa.String(15)),  # of the outside world
 )
+sa.Index("uq_floating_pool_uuid", floating_pool.c.uuid, unique=True)
 
 floating_ip = table(  # one row for each address of a pool
     "floating_ip",

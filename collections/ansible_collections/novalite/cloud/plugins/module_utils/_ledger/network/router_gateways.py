@@ -14,8 +14,7 @@ from ..._addressing.pools import to_int, to_text
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
 from ..db import clock
-from ..db.tables import floating_ip
-from ..queries.network_records import pool_network_id
+from ..db.tables import floating_ip, floating_pool
 from ..queries.subnet_records import derived_id
 from .pool_claims import AddressInUseError, PoolExhaustedError
 
@@ -50,7 +49,9 @@ def give(
         kept, missing = there, 0 if there else 1
     else:
         named = [
-            _number(pool, wish) for wish in external_fixed_ips if wish.get("ip_address") or _check_subnet(pool, wish)
+            _number(connection, pool, wish)
+            for wish in external_fixed_ips
+            if wish.get("ip_address") or _check_subnet(connection, pool, wish)
         ]
         unnamed = len(external_fixed_ips) - len(named)
         spare = [address for address in there if address not in named][:unnamed]
@@ -60,7 +61,9 @@ def give(
     for address in set(named) - set(kept):
         taken = sa.and_(table.c.address == address, table.c.pool == pool, FREE)
         if connection.execute(sa.update(table).where(taken).values(router_id=number)).rowcount != 1:
-            raise AddressInUseError(f"IP address {to_text(address)} already allocated in subnet {_subnet(str(pool))}.")
+            raise AddressInUseError(
+                f"IP address {to_text(address)} already allocated in subnet {_subnet(connection, str(pool))}."
+            )
     for _missing in range(missing):
         _draw(connection, number, str(pool))
 
@@ -79,20 +82,24 @@ def _draw(connection: sa.Connection, number: str, pool: str) -> None:
         taken = sa.update(table).where(table.c.address == oldest.scalar_subquery(), FREE).values(router_id=number)
         if connection.execute(taken).rowcount == 1:
             return
-    raise PoolExhaustedError(f"No more IP addresses available on network {pool_network_id(pool)}.")
+    raise PoolExhaustedError(f"No more IP addresses available on network {_network(connection, pool)}.")
 
 
-def _number(pool: str, wish: JsonMapping) -> int:
-    _check_subnet(pool, wish)
+def _number(connection: sa.Connection, pool: str, wish: JsonMapping) -> int:
+    _check_subnet(connection, pool, wish)
     return to_int(wish["ip_address"])
 
 
-def _check_subnet(pool: str, wish: JsonMapping) -> bool:
+def _check_subnet(connection: sa.Connection, pool: str, wish: JsonMapping) -> bool:
     """Raise NovaliteError for a subnet that is not the pool's."""
-    if wish.get("subnet_id") not in (None, _subnet(pool)):
+    if wish.get("subnet_id") not in (None, _subnet(connection, pool)):
         raise NovaliteError(f"Invalid input for external_fixed_ips: subnet {wish['subnet_id']} is not of this network.")
     return False
 
 
-def _subnet(pool: str) -> str:
-    return derived_id(pool_network_id(pool), 4)
+def _subnet(connection: sa.Connection, pool: str) -> str:
+    return derived_id(_network(connection, pool), 4)
+
+
+def _network(connection: sa.Connection, pool: str) -> str:
+    return str(connection.execute(sa.select(floating_pool.c.uuid).where(floating_pool.c.name == pool)).scalar_one())

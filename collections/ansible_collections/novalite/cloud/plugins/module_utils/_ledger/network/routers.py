@@ -21,7 +21,6 @@ from ..db.tables import floating_pool, instance, network, vif
 from ..db.tables_networking import port, resource_tag, router, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
-from ..queries.network_records import pool_network_id
 from ..queries.subnet_records import Subnet
 from . import router_gateways
 from .pool_claims import pool_lock
@@ -45,6 +44,7 @@ class Router:
     enable_snat: bool
     created_at: int
     updated_at: int
+    network_uuid: str | None  # the pool's, as an external network
     addresses: tuple[str, ...] = ()  # its own ones in that pool
 
 
@@ -63,7 +63,8 @@ class RouterInterface:
 def routers_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Router]:
     """The project's routers (None: all projects'), or the one with this UUID."""
     mine = sa.true() if project_id is None else router.c.project_id == project_id
-    query = sa.select(router).where(mine if number is None else sa.and_(mine, router.c.id == number))
+    query = sa.select(router, floating_pool.c.uuid.label("network_uuid")).outerjoin(floating_pool)
+    query = query.where(mine if number is None else sa.and_(mine, router.c.id == number))
     rows = connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings().all()
     addresses = router_gateways.addresses_of(connection, [row["id"] for row in rows])
     return [Router(**row, addresses=addresses.get(row["id"], ())) for row in rows]
@@ -228,7 +229,7 @@ def _values(connection: sa.Connection, attributes: JsonMapping) -> JsonObject:
 
 
 def _pool(connection: sa.Connection, number: str) -> str:
-    for name in connection.execute(sa.select(floating_pool.c.name)).scalars():
-        if pool_network_id(name) == number:
-            return str(name)
-    raise NotFoundError(f"Network {number} could not be found.")
+    name = connection.execute(sa.select(floating_pool.c.name).where(floating_pool.c.uuid == number)).scalar()
+    if name is None:
+        raise NotFoundError(f"Network {number} could not be found.")
+    return str(name)

@@ -22,6 +22,7 @@ from ..db.tables import fixed_ip, instance, network, vif
 from ..db.tables_addresses import OF_HOST, OF_VIF
 from ..db.tables_networking import MOST_RANGES, resource_tag, router_interface, subnet
 from ..identity.quotas import check_quota
+from ..queries import counts
 from ..queries.network_records import Network
 from ..queries.subnet_records import SLAAC, Subnet, derived_id, subnets_of_network
 from . import networks
@@ -100,8 +101,7 @@ def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMappi
         networks.fill_pool(connection, row.id, _pool(request))
         check_handed_out_once(connection)
     if row.owner:
-        count = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == row.owner)
-        check_quota(connection, row.owner, "subnets", connection.execute(count).scalar_one())
+        check_quota(connection, row.owner, "subnets", counts.subnets(connection, row.owner))
     return number
 
 

@@ -21,6 +21,7 @@ from ..db import clock
 from ..db.tables import instance, network, vif
 from ..db.tables_networking import port, resource_tag
 from ..identity.quotas import check_quota
+from ..queries import counts
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network
 from . import networks
@@ -57,8 +58,11 @@ def carrier(text: str) -> Carrier:
     return Carrier(manager, interface or None)
 
 
-def create_network(connection: sa.Connection, project_id: str, attributes: JsonMapping, how: Carrier) -> str:
-    """Record a network without addresses for the project ("": for all of them); returns its UUID.
+def create_network(
+    connection: sa.Connection, project_id: str, attributes: JsonMapping, how: Carrier, number: str | None = None
+) -> str:
+    """Record a network without addresses for the project ("": for all of them); returns its UUID: `number`, or a new
+    one.
 
     `attributes` have "name" (any text), "description", "mtu" (or None), "port_security_enabled", and may have
     "admin_state_up" and "made_by" (the id of the project that makes it; not there: the same). Raises QuotaError,
@@ -67,7 +71,7 @@ def create_network(connection: sa.Connection, project_id: str, attributes: JsonM
     """
     lock_project(connection, project_id)
     pool_lock(connection)
-    number, now = str(uuid.uuid4()), clock.seconds(connection)
+    number, now = number or str(uuid.uuid4()), clock.seconds(connection)
     record: JsonObject = {
         **networks.DEFAULTS,
         "manager": how.manager,
@@ -99,8 +103,7 @@ def create_network(connection: sa.Connection, project_id: str, attributes: JsonM
         )
     )
     if project_id:
-        used = sa.select(sa.func.count()).select_from(network).where(network.c.owner == project_id)
-        check_quota(connection, project_id, "networks", connection.execute(used).scalar_one())
+        check_quota(connection, project_id, "networks", counts.networks(connection, project_id))
     return number
 
 
@@ -184,6 +187,13 @@ def _not_shared(connection: sa.Connection, row: Network) -> JsonObject:
 
 def delete_network(connection: sa.Connection, row: Network) -> None:
     """Remove the network `row` with its subnets. Raises TenantError while a port is on it."""
+    take_out(connection, row)
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row.uuid))
+
+
+def take_out(connection: sa.Connection, row: Network) -> None:
+    """Remove the network `row` with its subnets, and leave what is known of its UUID. Raises TenantError while a port
+    is on it."""
     pool_lock(connection)
     used = connection.execute(
         sa.select(vif.c.id)
@@ -197,7 +207,6 @@ def delete_network(connection: sa.Connection, row: Network) -> None:
             f"Unable to complete operation on network {row.uuid}. There are one or more ports still in use on the "
             f"network, id for these ports is: {used}.",
         )
-    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row.uuid))
     # interfaces of deleted instances; subnets and the pool go with the network
     connection.execute(sa.delete(vif).where(vif.c.network_id == row.id))
     connection.execute(sa.delete(network).where(network.c.id == row.id))

@@ -23,7 +23,6 @@ OWNERS = {
     "server_groups": tables.server_group.c.project_id,
     "security_groups": tables.security_group.c.project_id,
     "floating_ips": tables.floating_ip.c.project_id,
-    "networks": tables.network.c.owner,
     "routers": router.c.project_id,
     "subnet_pools": subnet_pool.c.project_id,
     "images": tables.image.c.owner,
@@ -55,15 +54,28 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
 
     Nova counts nothing for those that hold for each instance or each group: they are not in it.
     """
-    network, subnet = tables.network, tables.tables_networking.subnet
     return {
         **{kind: owned(connection, project_id, kind) for kind in OWNERS},
         "ports": count(connection, port.c.project_id == project_id, port.c.kept.is_(True)),
-        "subnets": count(connection, subnet.c.network_id == network.c.id, network.c.owner == project_id),
+        "networks": networks(connection, project_id),
+        "subnets": subnets(connection, project_id),
         "image_size_total": image_mib(connection, project_id),
         **usage(connection, project_id),
         **used_by_volumes(connection, project_id),
     }
+
+
+def networks(connection: sa.Connection, project_id: str) -> int:
+    """Return how many networks a project has, external ones among them."""
+    external = tables.floating_pool.c.made_by == project_id
+    return count(connection, tables.network.c.owner == project_id) + count(connection, external)
+
+
+def subnets(connection: sa.Connection, project_id: str) -> int:
+    """Return how many subnets the networks of a project have."""
+    network, pool, subnet = tables.network, tables.floating_pool, tables.tables_networking.subnet
+    external = count(connection, pool.c.made_by == project_id, pool.c.cidr != "")
+    return count(connection, subnet.c.network_id == network.c.id, network.c.owner == project_id) + external
 
 
 def image_bytes(connection: sa.Connection, owner: str) -> int:

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import typing as t
-import uuid
 
 import netaddr
 import sqlalchemy as sa
@@ -31,9 +29,6 @@ from ..db.tables_addresses import HELD, LED_TO
 from ..db.tables_networking import port, port_security_group, router_interface, subnet
 from .further_ips import further_ips
 from .subnet_records import SubnetIds, subnet_ids
-
-# A floating pool has a name and no UUID; clients of the Network API know it as an external network, which has one.
-POOLS = uuid.UUID("a2f9a4ac-8f0e-5f1b-9d53-0f5e8c1b7c11")
 
 Key = t.TypeVar("Key", int, str)
 Ranges = list[tuple[str, str]]  # first and last address of each
@@ -84,16 +79,6 @@ class Network:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pool:
-    """A floating pool, and what it hands out."""
-
-    name: str
-    cidr: str
-    interface: str
-    ranges: Ranges
-
-
-@dataclasses.dataclass(frozen=True)
 class Port:
     """A network interface, with what was said of it as a port by itself (None: nothing was)."""
 
@@ -139,6 +124,8 @@ class FloatingIp:
 
     id: str
     pool: str
+    pool_uuid: str
+    pool_name: str  # what the Network API shows
     address: str
     project_id: str
     description: str
@@ -151,11 +138,6 @@ class FloatingIp:
     instance_name: str | None
     power_state: int | None
     host: str | None
-
-
-def pool_network_id(name: str) -> str:
-    """The UUID under which a floating pool is shown as a network."""
-    return str(uuid.uuid5(POOLS, name))
 
 
 def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool = False) -> list[Network]:
@@ -184,18 +166,6 @@ def network_of(connection: sa.Connection, of_port: Port) -> Network:
     """The network of a port; it is there as long as the port is."""
     row = connection.execute(sa.select(network).where(network.c.id == of_port.network_id)).mappings().one()
     return Network(**row)
-
-
-def pools_seen(connection: sa.Connection) -> list[Pool]:
-    """The floating pools, which every project sees."""
-    addresses: collections.defaultdict[str, list[int]] = collections.defaultdict(list)
-    for name, address in connection.execute(sa.select(floating_ip.c.pool, floating_ip.c.address)):
-        addresses[name].append(address)
-    rows = connection.execute(sa.select(floating_pool).order_by(floating_pool.c.name)).mappings()
-    return [
-        Pool(**row, ranges=[(to_text(low), to_text(high)) for low, high in pools.bounds(addresses[row["name"]])])
-        for row in rows
-    ]
 
 
 def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str | None = None) -> list[Port]:
@@ -341,6 +311,8 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
     rows = connection.execute(
         sa.select(
             *(floating_ip.c[name] for name in ("id", "pool", "address", "vif_id", "project_id", "description")),
+            floating_pool.c.uuid.label("pool_uuid"),
+            sa.func.coalesce(floating_pool.c.display_name, floating_pool.c.name).label("pool_name"),
             LED_TO.label("fixed_ip"),
             vif.c.mac,
             network.c.uuid.label("network_uuid"),
@@ -350,7 +322,8 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
             instance.c.host,
         )
         .select_from(
-            floating_ip.outerjoin(vif, vif.c.id == floating_ip.c.vif_id)
+            floating_ip.join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
+            .outerjoin(vif, vif.c.id == floating_ip.c.vif_id)
             .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
             .outerjoin(fixed_ip, HELD)

@@ -76,6 +76,20 @@ BATCH = 1000
 LEAST = 100  # rows that are read at a time, where few are asked for
 
 
+@dataclasses.dataclass(frozen=True)
+class NameBegins:
+    """A condition that the database knows: a name that begins with `text`, or (`whole`) is it, or has `pattern` in it
+    as it stands."""
+
+    text: str
+    whole: bool
+    pattern: str
+
+    def condition(self, connection: sa.Connection, name: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+        begins = name == self.text if self.whole else sa.func.substr(name, 1, len(self.text)) == self.text
+        return sa.or_(begins, _contains(connection, name, self.pattern))
+
+
 @dataclasses.dataclass
 class Query:
     """Conditions on the instances of a list; None is no condition."""
@@ -91,6 +105,7 @@ class Query:
     since: int | None = None  # seconds since the epoch
     before: int | None = None
     name: str | None = None  # a part of it
+    name_begins: NameBegins | None = None  # what name_matches takes for certain, or all that it would
     name_matches: Matches | None = None
     ip_matches: Matches | None = None
     ip6_matches: Matches | None = None
@@ -286,9 +301,15 @@ def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElemen
     if query.before is not None:
         conditions.append(c.updated_at <= query.before)
     if query.name is not None:
-        position = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
-        conditions.append(position(SHOWN_NAME, query.name) > 0)
+        conditions.append(_contains(connection, SHOWN_NAME, query.name))
+    if query.name_begins is not None:
+        conditions.append(query.name_begins.condition(connection, SHOWN_NAME))
     return conditions
+
+
+def _contains(connection: sa.Connection, name: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
+    position = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
+    return position(name, text) > 0
 
 
 def _in_state(query: Query, vm_state: str, task_states: tuple[str | None, ...] | None) -> sa.ColumnElement[bool]:

@@ -25,6 +25,10 @@ from . import volume_attachments, volume_plans, volume_sources, volumes
 
 LAUNCHED_FROM = f"{PRIVATE}image"  # property of an instance's image: the id of the one that named its volumes
 
+BOOT_SEQUENCE = (
+    "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not "
+    "valid."
+)
 _BEFORE = ("creating", "attaching", RESERVED)  # statuses of volumes that a build gives to its guest
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
 NO_IMAGE: Image = {
@@ -60,10 +64,12 @@ def resolved(
     return tuple(resolved_requests)
 
 
-def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> Image:
-    """Return the image of an instance that starts from this existing volume: the kernel may be beside the disk.
+def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest, described: Image | None = None) -> Image:
+    """Return the image of an instance that starts from this volume: the kernel may be beside the disk.
 
-    Raises NotFoundError, and NovaliteError for a volume that nothing can start from.
+    What `described` says of hardware holds for a blank volume, from which a guest may start or not: the user's wish.
+    As in Nova, a volume beside an image need not be bootable. Raises NotFoundError, and NovaliteError for a volume that
+    nothing can start from.
     """
     if root.source == SNAPSHOT:
         snapshot = volume_sources.snapshot_named(connection, project_id, root.of or "")
@@ -71,8 +77,9 @@ def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -
     elif root.source == VOLUME:
         record = volume_sources.volume_of(connection, root.of or "", project_id)
     else:
-        return NO_IMAGE
-    if not record.bootable:
+        hardware = {} if described is None else described["properties"]
+        return {**NO_IMAGE, "properties": {key: value for key, value in hardware.items() if key.startswith("hw_")}}
+    if not record.bootable and (described is None or root.source == SNAPSHOT):
         raise NovaliteError(f"Block Device {record.id} is not bootable.")
     return image_of(record.image) if record.image else NO_IMAGE
 
