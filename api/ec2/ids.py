@@ -38,6 +38,11 @@ def named(kind: str, *names: str) -> str:
     return f"{kind}-{hashlib.sha256('/'.join(names).encode()).hexdigest()[:DIGITS]}"
 
 
+def of_key(row: t.Mapping[str, t.Any]) -> str:
+    """The id of a key pair: of its user's, or of the project that shares it."""
+    return named("key", row["user_id"] or row["project_id"], row["name"])
+
+
 def is_id(kind: str, text: str) -> bool:
     return text.startswith(f"{kind}-") and _ID.fullmatch(text) is not None
 

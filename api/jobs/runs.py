@@ -75,6 +75,8 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
         }
         # what fails beside others is tried again by itself, before it counts
         variables["novalite_alone"] = len(jobs) == 1
+    elif run.kind == job_outcomes.LAUNCH and jobs[0].user_id:
+        variables["novalite_user"] = jobs[0].user_id  # whose key pairs are meant, and whose the servers are
     # the plays of the controller are none of the hosts', and are not to be left out
     limited = ["--limit", f"{limit},localhost"] if limit else []
     return Plan(

@@ -48,7 +48,7 @@ KEY_FILTERS = filters.like("key-name key-pair-id fingerprint=keyFingerprint")
     {"KeyName": TEXTS, "KeyPairId": TEXTS, "IncludePublicKey": Boolean(), "Filter": FILTERS},
 )
 def describe_key_pairs(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    bodies = _bodies(connection, caller.project, parameters.get("IncludePublicKey", False))
+    bodies = _bodies(connection, caller, parameters.get("IncludePublicKey", False))
     if "KeyName" in parameters or "KeyPairId" in parameters:
         requested_bodies = [_named(bodies, name) for name in parameters.get("KeyName", [])]
         requested_bodies += ids.find_all(
@@ -58,20 +58,20 @@ def describe_key_pairs(connection: Connection, caller: Caller, parameters: Param
     return {"keySet": filters.filtered(bodies, parameters, KEY_FILTERS)}
 
 
-def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
-    made = ec2_records.made_fingerprints(connection, project)
-    tags = ec2_tags.tags_of(connection, project)
+def _bodies(connection: Connection, caller: Caller, with_key: bool) -> list[Body]:
+    made = ec2_records.made_fingerprints(connection, caller.project, caller.user_id)
+    tags = ec2_tags.tags_of(connection, caller.project)
     return [
         {
-            "keyPairId": (number := ids.named("key", project, row["name"])),
+            "keyPairId": (number := ids.of_key(row)),
             "keyName": row["name"],
-            "keyFingerprint": made.get(row["name"]) or fingerprint(row["public_key"]),
+            "keyFingerprint": made.get((row["user_id"], row["name"])) or fingerprint(row["public_key"]),
             "keyType": kind_of(row["public_key"]),
             "publicKey": row["public_key"] if with_key else None,
             "createTime": moment(row["created_at"]),
             "tagSet": tag_set(tags.get(number, {})),
         }
-        for row in keypairs_of(connection, project)
+        for row in keypairs_of(connection, caller.project, caller.user_id)
     ]
 
 
@@ -100,7 +100,7 @@ def create_key_pair(parameters: Parameters) -> Body:
     made = make(parameters.get("KeyType", "rsa"), "generated-by-novalite")
     with writing_ledger() as connection:
         body = _add(connection, current(), parameters, made.public)
-        ec2_records.keep_fingerprint(connection, current().project, parameters["KeyName"], made.fingerprint)
+        ec2_records.keep_fingerprint(connection, current().user_id, parameters["KeyName"], made.fingerprint)
     return {**body, "keyFingerprint": made.fingerprint, "keyMaterial": made.private}
 
 
@@ -114,7 +114,7 @@ def import_key_pair(connection: Connection, caller: Caller, parameters: Paramete
     with as_codes({}, "InvalidKey.Format"):
         public = public_line(parameters["PublicKeyMaterial"], "imported")
     body = _add(connection, caller, parameters, public)
-    kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == parameters["KeyName"])
+    kept = next(row for row in keypairs_of(connection, "", caller.user_id) if row["name"] == parameters["KeyName"])
     return {**body, "keyFingerprint": fingerprint(kept["public_key"])}
 
 
@@ -123,18 +123,13 @@ def _add(connection: Connection, caller: Caller, parameters: Parameters, public:
     if not is_plain(name) or name != name.strip():
         raise invalid("KeyName", name)
     with as_codes(REFUSED, "InvalidKey.Format"):
-        if ec2_records.has_keypair(connection, caller.project, name):
+        if ec2_records.has_keypair(connection, "", caller.user_id, name):
             raise Ec2Error("InvalidKeyPair.Duplicate", f"The keypair '{name}' already exists.")
         item = {"name": name, "public_key": public}
-        write_keypairs(connection, items=[item], **_asker(caller))
-    number = ids.named("key", caller.project, name)
+        write_keypairs(connection, caller.project_name or "", [item], caller.user_id)
+    number = ids.named("key", caller.user_id, name)
     keep_tags(connection, caller.project, number, tags)
     return {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
-
-
-def _asker(caller: Caller) -> Body:
-    by_manager = policy.may(caller, "compute:keypairs:manage")
-    return {"project": caller.project_name, "user_id": caller.user_id, "by_manager": by_manager}
 
 
 @writes("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
@@ -142,12 +137,13 @@ def delete_key_pair(connection: Connection, caller: Caller, parameters: Paramete
     """Delete a key pair. As with Amazon, a missing key pair is not an error; instances keep the copy that they have."""
     if not parameters.get("KeyName") and not parameters.get("KeyPairId"):
         raise missing("KeyName")
-    names = [row["name"] for row in keypairs_of(connection, caller.project)]
-    by_id = {ids.named("key", caller.project, name): name for name in names}
+    by_name = {row["name"]: ids.of_key(row) for row in keypairs_of(connection, caller.project, caller.user_id)}
+    by_id = {number: name for name, number in by_name.items()}
     name = parameters.get("KeyName") or by_id.get(parameters.get("KeyPairId", ""))
-    if name in names:
-        remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
-        ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
+    if name in by_name:
+        by_manager = policy.may(caller, "compute:keypairs:manage")
+        remove_keypairs(connection, caller.project_name or "", [{"name": name}], caller.user_id, by_manager)
+        ec2_tags.remove_tags(connection, caller.project, by_name[name])
 
 
 # --- keys, in the forms that clients send ---------------------------------------------------------------------------

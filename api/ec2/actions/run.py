@@ -171,8 +171,9 @@ def _create_request(
     if placement.get("GroupName"):
         hints["group"] = placement["GroupName"]
     networks, own_groups = _interfaces(connection, project, parameters)
-    if parameters.get("KeyName") and not ec2_records.has_keypair(connection, project, parameters["KeyName"]):
-        raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{parameters['KeyName']}' does not exist")
+    key = parameters.get("KeyName")
+    if key and not ec2_records.has_keypair(connection, project, caller.user_id, key):
+        raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{key}' does not exist")
     image = images.find(connection, project, parameters["ImageId"])
     flavor = flavor_of(connection, caller, parameters.get("InstanceType", DEFAULT_TYPE))
     name = tags.get("Name", "").strip()

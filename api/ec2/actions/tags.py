@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
 from ...web import policy
-from ...web.context import Caller
+from ...web.context import Caller, current
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import reads, writes
 from ..common import TAG_LIMIT, Body, Parameters, Tags, subnets, tags_in, vpc_id
@@ -95,7 +95,7 @@ def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
     if kind == "sg":
         return [ids.of("sg", row["uuid"]) for row in group_rules.groups_of(connection, project)]
     if kind == "key":
-        return [ids.named("key", project, row["name"]) for row in keypairs_of(connection, project)]
+        return [ids.of_key(row) for row in keypairs_of(connection, project, current().user_id)]
     if kind == "eipalloc":
         return [ids.of("eipalloc", row.id) for row in network_records.floating_ips_of(connection, project)]
     if kind == "subnet":

@@ -1,9 +1,10 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Key pairs. Whoever may launch servers in a project may use them; who made one, or manages the project, removes it.
+"""Key pairs: the user's own, and beside them those that the operator shares with all of the project. Of two of one name
+the user's own is meant; a manager removes shared ones.
 
-An administrator who names a user means the keys of the user's own project.
+An administrator who names a user means that user's own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record, same, the_one
@@ -42,14 +42,14 @@ SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
 @dataclasses.dataclass(frozen=True)
 class _Owner:
     user_id: str
-    project_id: str
-    project_name: str
+    shared_in: str  # the project whose shared keys are meant, too; "": none's
 
 
 @compute.get("/os-keypairs", "compute:keypairs:read", known(CLEAN, "user_id limit marker"))
 def list_keypairs() -> Answer:
     with reading_ledger() as connection:
-        rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
+        owner = _owner(connection, request.args.get("user_id"))
+        rows = keypairs_of(connection, owner.shared_in, owner.user_id)
     if microversion() < (2, 35):
         return {"keypairs": [{"keypair": _brief(row)} for row in rows]}, 200
     return page("keypairs", rows, lambda row: {"keypair": _brief(row)}, "name", "keypair"), 200
@@ -63,9 +63,9 @@ def show_keypair(name: str) -> Answer:
     return {
         "keypair": {
             **_brief(row),
-            "user_id": owner.user_id,
+            "user_id": row["user_id"],
             # Nova's are numbered; clients show it and do nothing else with it
-            "id": zlib.crc32(f"{row['project_id']}/{row['name']}".encode()) & 0x7FFFFFFF,
+            "id": zlib.crc32(f"{row['user_id'] or row['project_id']}/{row['name']}".encode()) & 0x7FFFFFFF,
             "created_at": precise(row["created_at"]),
             "deleted": False,
             "deleted_at": None,
@@ -91,9 +91,9 @@ def create_keypair() -> Answer:
     item = {"name": name, "public_key": public}
     with writing_ledger() as connection, as_bad_request():
         owner = _owner(connection, body.get("user_id"))
-        if any(row["name"] == name for row in keypairs_of(connection, owner.project_id)):
+        if any(row["name"] == name for row in keypairs_of(connection, "", owner.user_id)):
             raise ConflictError(f"Key pair '{name}' already exists.")
-        write_keypairs(connection, items=[item], **_asker(owner))
+        write_keypairs(connection, current().project_name or "", [item], owner.user_id)
         row = _row(connection, owner, name)
     secret = {} if private is None else {"private_key": private}
     return {"keypair": {**_brief(row), "user_id": owner.user_id, **secret}}, 201 if microversion() >= (2, 2) else 200
@@ -104,13 +104,9 @@ def delete_keypair(name: str) -> Answer:
     with writing_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))
         _row(connection, owner, name)
-        remove_keypairs(connection, items=[{"name": name}], **_asker(owner))
+        by_manager = owner.shared_in != "" and policy.may(current(), "compute:keypairs:manage")
+        remove_keypairs(connection, current().project_name or "", [{"name": name}], owner.user_id, by_manager)
     return "", 204 if microversion() >= (2, 2) else 202
-
-
-def _asker(owner: _Owner) -> Record:
-    by_manager = policy.may(current(), "compute:keypairs:manage")
-    return {"project": owner.project_name, "user_id": owner.user_id, "by_manager": by_manager}
 
 
 def new_rsa_key(name: str) -> tuple[rsa.RSAPrivateKey, str, str]:
@@ -139,15 +135,14 @@ def _brief(row: Record) -> Body:
 
 def _row(connection: Connection, owner: _Owner, name: str) -> Record:
     missing = NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")
-    return the_one(keypairs_of(connection, owner.project_id), "name", name, missing)
+    return the_one(keypairs_of(connection, owner.shared_in, owner.user_id), "name", name, missing)
 
 
 def _owner(connection: Connection, user_id: str | None) -> _Owner:
     """Whose keys are meant: the caller's, unless an administrator names another user."""
     caller = current()
     if user_id is None or user_id == caller.user_id or microversion() < (2, 10):
-        return _Owner(caller.user_id, caller.project, caller.project_name or "")
+        return _Owner(caller.user_id, caller.project)
     if not caller.is_admin:
         raise ForbiddenError("Policy doesn't allow os_compute_api:os-keypairs of another user to be performed.")
-    project = users.find_user(connection, user_id)["default_project_id"] or caller.project
-    return _Owner(user_id, project, project_name(connection, project) or "")
+    return _Owner(users.find_user(connection, user_id)["id"], "")

@@ -175,11 +175,13 @@ def test_a_key_is_imported(doors: Doors) -> None:
     assert (made["public_key"], made["user_id"]) == (PUBLIC_KEY, doors.member.id)
     taken = doors.member.post("/os-keypairs", body, 409, version="2.10")["conflictingRequest"]
     assert taken["message"] == "Key pair 'test' already exists."
-    (listed,) = doors.reader.get("/os-keypairs", version="2.10")["keypairs"]
+    (listed,) = doors.member.get("/os-keypairs", version="2.10")["keypairs"]
     assert listed == {"keypair": {key: made[key] for key in ("name", "public_key", "fingerprint", "type")}}
-    assert "type" not in doors.reader.get("/os-keypairs")["keypairs"][0]["keypair"]
-    shown = doors.reader.get("/os-keypairs/test")["keypair"]
+    assert "type" not in doors.member.get("/os-keypairs")["keypairs"][0]["keypair"]
+    shown = doors.member.get("/os-keypairs/test")["keypair"]
     assert (shown["deleted"], shown["deleted_at"], shown["name"]) == (False, None, "test")
+    assert shown["user_id"] == doors.member.id
+    doors.reader.get("/os-keypairs/test", 404)
     doors.stranger.get("/os-keypairs/test", 404)
     doors.stranger.delete("/os-keypairs/test", 404)
     doors.reader.delete("/os-keypairs/test", 403)
@@ -187,14 +189,16 @@ def test_a_key_is_imported(doors: Doors) -> None:
     doors.member.delete("/os-keypairs/test", 404)
 
 
-def test_nobody_takes_the_name_of_anothers_key(cloud: Cloud, doors: Doors) -> None:
+def test_a_shared_key_is_a_managers_to_remove(cloud: Cloud, doors: Doors) -> None:
     values = {"name": "test", "type": "ssh", "public_key": PUBLIC_KEY, "fingerprint": "", "created_at": 0}
     cloud.insert(tables.keypair, project_id=doors.project, user_id="", **values)  # a playbook's
     refused = doors.member.delete("/os-keypairs/test", 403)["forbidden"]
     assert "ask them, or a manager" in refused["message"]
-    doors.admin.delete("/os-keypairs/test", 202)
     doors.member.post("/os-keypairs", {"keypair": {"name": "test"}}, 200)
+    doors.member.delete("/os-keypairs/test", 202)  # its own
+    doors.member.delete("/os-keypairs/test", 403)
     doors.admin.delete("/os-keypairs/test", 202)
+    doors.member.get("/os-keypairs/test", 404)
 
 
 def test_a_key_is_made_and_told_once(doors: Doors) -> None:

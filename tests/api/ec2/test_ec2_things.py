@@ -54,22 +54,32 @@ def test_key_pairs(door: Door, demo: Client) -> None:
         door.client("reader").create_key_pair(KeyName="three")
 
 
-def test_a_key_is_its_users_and_a_managers_to_remove(door: Door, demo: Client) -> None:
-    """A member neither removes nor replaces what another member of the project made, or a playbook."""
+def test_a_key_is_its_users_own_and_goes_before_a_shared_one(door: Door, demo: Client) -> None:
     admin = door.client("admin")  # a manager's role is in an administrator's
+    (shared,) = demo.describe_key_pairs()["KeyPairs"]
+    with refused("UnauthorizedOperation"):
+        demo.delete_key_pair(KeyName="test")
+    made = {client: client.create_key_pair(KeyName="test", KeyType="ed25519") for client in (demo, admin)}
+    with refused("InvalidKeyPair.Duplicate"):
+        demo.create_key_pair(KeyName="test")
+    admin.create_tags(Resources=[made[admin]["KeyPairId"]], Tags=[{"Key": "whose", "Value": "admin"}])
+    for client, tags in ((demo, []), (admin, [{"Key": "whose", "Value": "admin"}])):
+        (seen,) = client.describe_key_pairs()["KeyPairs"]
+        assert (seen["KeyPairId"], seen["KeyFingerprint"]) == (
+            made[client]["KeyPairId"],
+            made[client]["KeyFingerprint"],
+        )
+        assert seen.get("Tags", []) == tags
+    assert len({shared["KeyPairId"], *(key["KeyPairId"] for key in made.values())}) == 3
     admin.import_key_pair(KeyName="theirs", PublicKeyMaterial=PUBLIC_KEY)
-    numbers = {pair["KeyName"]: pair["KeyPairId"] for pair in demo.describe_key_pairs()["KeyPairs"]}
-    assert set(numbers) == {"test", "theirs"}
-    for name, number in numbers.items():
-        for key in ({"KeyName": name}, {"KeyPairId": number}):
-            with refused("UnauthorizedOperation"):
-                demo.delete_key_pair(**key)
-        with refused("InvalidKeyPair.Duplicate"):
-            demo.create_key_pair(KeyName=name)
-    demo.create_key_pair(KeyName="mine")
-    for name in ("test", "theirs", "mine"):
-        admin.delete_key_pair(KeyName=name)
-    assert demo.describe_key_pairs()["KeyPairs"] == []
+    demo.delete_key_pair(KeyName="theirs")  # none of demo's: not an error, and nothing goes
+    with refused("InvalidKeyPair.NotFound"):
+        demo.run_instances(ImageId=IMAGE_ID, MinCount=1, MaxCount=1, KeyName="theirs")
+    admin.delete_key_pair(KeyPairId=made[admin]["KeyPairId"])
+    demo.delete_key_pair(KeyName="test")
+    for client, names in ((demo, ["test"]), (admin, ["test", "theirs"])):
+        assert [key["KeyName"] for key in client.describe_key_pairs()["KeyPairs"]] == names
+        assert client.describe_key_pairs()["KeyPairs"][0]["KeyPairId"] == shared["KeyPairId"]
 
 
 def test_keys_are_imported_in_several_forms(demo: Client) -> None:

@@ -223,6 +223,14 @@ class TestClaim:
             queue.enqueue(connection, "console", instances=["u3"], variables={"lines": 6})
         assert claim(jobs)[1] == {record["id"] for record in first}
 
+    def test_a_launch_by_names_is_its_users(self, jobs: JobCloud) -> None:
+        servers = [{"name": "web", "flavor": "m1.tiny", "image": "tiny", "key": "test"}]
+        with transaction(jobs.engine) as connection:
+            queue.enqueue(connection, "launch", variables={"servers": servers}, user_id="u" * 32)
+        run_id, _jobs = claim(jobs)
+        with reading(jobs.engine) as connection:
+            assert runs.plan_of(connection, str(run_id)).variables["novalite_user"] == "u" * 32
+
     def test_reservations_are_for_each_job(self, jobs: JobCloud) -> None:
         first = jobs.create("a", count=2)
         second = jobs.create("b", count=2, variables={"all_or_nothing": False})

@@ -118,7 +118,7 @@ def test_flavors_images_keys_and_groups(connection: sa.Connection) -> None:
     member = add_server(connection, "a", launched_at=100, terminated_at=200)
     connection.execute(sa.insert(tables.server_group_member).values(instance_uuid=member, group_id=group))
     assert server_group_records.server_groups(connection, DEMO)[0].members == [member]
-    assert keypair_records.keypairs_of(connection, DEMO) == []
+    assert keypair_records.keypairs_of(connection, DEMO, None) == []
     used = counts.used(connection, DEMO)
     assert (used["instances"], used["cores"], used["images"], used["server_groups"]) == (1, 2, 1, 1)
     assert [row["seconds"] for row in accounting.ran_between(connection, DEMO, 150, 400)] == [50]

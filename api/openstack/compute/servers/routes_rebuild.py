@@ -120,7 +120,9 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
         rebuild_request["metadata"] = value["metadata"]
     if "key_name" in value:
         key = value["key_name"]
-        rebuild_request["key"] = None if key is None else lookups.keypair_by_name(connection, key, row.project_id)
+        # of the server's user, as in Nova, whoever rebuilds it; of the caller where a playbook made the server
+        user_id = row.user_id or current().user_id
+        rebuild_request["key"] = key and lookups.keypair_by_name(connection, key, row.project_id, user_id)
     if "user_data" in value:
         rebuild_request |= {"user_data": value["user_data"] or "", "user_data_encoding": "base64"}
         server_requests.check_base64(rebuild_request["user_data"])

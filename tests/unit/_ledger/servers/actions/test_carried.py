@@ -118,7 +118,7 @@ def test_a_column_that_is_not_the_hosts_is_refused_by_name(name: str, column: st
 
 def filtered(reported: t.Any, host: str | None = None) -> tuple[dict[str, t.Any], dict[str, int]]:
     believed = Filter(10**9)
-    rows = believed.of_instance("u", reported) if host is None else believed.of_host(host, ["p"], reported)
+    rows = believed.of_instance("u", reported) if host is None else believed.of_host(host, ["p"], ["v"], reported)
     return rows, dict(believed.refused)
 
 

@@ -38,6 +38,11 @@ options:
       - The caller sees to it that no other run works on them.
     type: list
     elements: str
+  user_id:
+    description:
+      - Id of the user for whom the servers are made. Key pairs of this user go before those that the project shares.
+      - The API's jobs say so; a playbook's servers are nobody's.
+    type: str
   state:
     description: Whether the servers shall exist.
   takeover:

@@ -355,4 +355,4 @@ PLAYBOOKS: dict[str, Playbook] = {
 WORDS = frozenset(name for book in PLAYBOOKS.values() for name in book.variables)
 
 # What the API's jobs add of their own
-JOBS = frozenset({"novalite_alone", "novalite_reservations"})
+JOBS = frozenset({"novalite_alone", "novalite_reservations", "novalite_user"})

@@ -26,6 +26,7 @@ class InstanceRow(StateRow, t.Protocol):
 
     id: int
     project_id: str
+    user_id: str | None
     display_name: str | None
     hostname: str
     flavor: Flavor

@@ -14,27 +14,31 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.public_keys import parse_public_key
 from ..._rules.records import Changes, checked_names
 from ..db import clock, tables
+from ..db.tables_ec2 import ec2_keypair
+from ..db.tables_identity import user
 from ..identity.quotas import check_quota
-from ..queries.counts import owned
-from ..queries.lookups import project_by_name
+from ..queries.counts import count
+from ..queries.lookups import keypairs_seen, project_by_name
 
 SHOWN = ("type", "public_key", "fingerprint")
 
 
 def write_keypairs(
-    connection: sa.Connection, project: str, items: t.Sequence[JsonMapping], user_id: str = "", by_manager: bool = False
+    connection: sa.Connection, project: str, items: t.Sequence[JsonMapping], user_id: str = ""
 ) -> JsonObject:
-    """Make or replace key pairs of the project of this name, for a user: `keypairs`, `changed` and `diff`.
+    """Make or replace key pairs of a user who acts in the project of this name: `keypairs`, `changed` and `diff`.
 
-    Without a user they are the project's own, as a playbook makes them; instances carry a copy of theirs. Raises
-    ForbiddenError for other users' (unless `by_manager`), NovaliteError for what is not exactly one public key,
-    QuotaError.
+    Without a user they are shared by all of the project, as a playbook makes them; instances carry a copy of theirs.
+    Raises NovaliteError for what is not exactly one public key, QuotaError: the project says how many a user may have.
     """
     owner = project_by_name(connection, project, lock=True)["id"]
     names = checked_names("key pair", items)
     table = tables.keypair
-    mine = table.c.project_id == owner
-    there = _keypairs(connection, owner, names, "" if by_manager else user_id)
+    if user_id and connection.dialect.name != "sqlite":  # who may add keys in another project at the same time
+        connection.execute(sa.select(user.c.id).where(user.c.id == user_id).with_for_update())
+    place = _place(owner, user_id)
+    rows = connection.execute(sa.select(table).where(*_at(table, place), table.c.name.in_(names))).mappings()
+    there = {row["name"]: _shown(row) for row in rows}
     changes = Changes()
     for item, name in zip(items, names):
         before = there.get(name)
@@ -44,48 +48,49 @@ def write_keypairs(
         there[name] = after
         if changes.note(name, before, after):
             if before is None:
-                values = {
-                    "project_id": owner,
-                    "name": name,
-                    "created_at": clock.seconds(connection),
-                    "user_id": user_id,
-                }
-                values |= after
+                values = {**place, "name": name, "created_at": clock.seconds(connection), **after}
                 connection.execute(sa.insert(table).values(**values))
             else:
-                connection.execute(sa.update(table).where(mine, table.c.name == name).values(**after))
+                connection.execute(sa.update(table).where(*_at(table, place), table.c.name == name).values(**after))
     if changes.after:
-        check_quota(connection, owner, "key_pairs", owned(connection, owner, "key_pairs"))
+        check_quota(connection, owner, "key_pairs", count(connection, *_at(table, place)))
     return changes.result("keypairs", [{"name": name, **there[name]} for name in names])
 
 
 def remove_keypairs(
     connection: sa.Connection, project: str, items: t.Sequence[JsonMapping], user_id: str = "", by_manager: bool = False
 ) -> JsonObject:
-    """Remove the key pairs that `items` name; whose they may be is as for write_keypairs()."""
+    """Remove the key pairs that `items` name: a user's own, and where there is none of the name, the project's shared
+    one. Raises ForbiddenError for a shared one, unless `by_manager`."""
     owner = project_by_name(connection, project, lock=True)["id"]
     names = checked_names("key pair", items)
-    there = _keypairs(connection, owner, names, "" if by_manager else user_id)
+    rows = {row["name"]: row for row in connection.execute(keypairs_seen(owner, user_id)).mappings()}
     changes = Changes()
     for name in names:
-        changes.note(name, there.get(name), None)
-    table = tables.keypair
-    connection.execute(sa.delete(table).where(table.c.project_id == owner, table.c.name.in_(names)))
+        row = rows.get(name)
+        changes.note(name, None if row is None else _shown(row), None)
+        if row is None:
+            continue
+        if row["user_id"] != user_id and not by_manager:
+            raise ForbiddenError(
+                f"key pair '{name}' is shared by all of the project, as its operator made it: ask them, or a manager"
+            )
+        for table in (tables.keypair, ec2_keypair):
+            where = _at(table, _place(owner, row["user_id"]))
+            connection.execute(sa.delete(table).where(*where, table.c.name == name))
     return changes.result("keypairs", [])
 
 
-def _keypairs(connection: sa.Connection, owner: str, names: t.Sequence[str], only_of: str) -> dict[str, JsonObject]:
-    table = tables.keypair
-    query = sa.select(table).where(table.c.project_id == owner, table.c.name.in_(names))
-    rows = connection.execute(query).mappings().all()
-    # Whoever could remove another user's key pair, or a playbook's, could put one of its own under its name, which the
-    # others' next launch would take. (Nova's keys are their user's; here a project's members see and use each other's.)
-    for row in rows:
-        if only_of and row["user_id"] != only_of:
-            raise ForbiddenError(
-                f"key pair '{row['name']}' is another user's of the project, or its operator's: ask them, or a manager"
-            )
-    return {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
+def _place(project_id: str, user_id: str) -> dict[str, str]:
+    return {"user_id": user_id, "project_id": "" if user_id else project_id}
+
+
+def _at(table: sa.Table, place: t.Mapping[str, str]) -> list[sa.ColumnElement[bool]]:
+    return [table.c[column] == value for column, value in place.items()]
+
+
+def _shown(row: sa.RowMapping) -> JsonObject:
+    return {key: row[key] for key in SHOWN}
 
 
 def _key_record(text: str, name: str, before: JsonMapping | None) -> JsonObject:

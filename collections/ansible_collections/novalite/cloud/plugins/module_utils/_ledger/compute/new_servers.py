@@ -24,7 +24,7 @@ from ..._rules import volume_mappings
 from ..._rules.server_options import MAX_SERVERS
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db import clock
-from ..db.tables import instance, keypair, network, security_group
+from ..db.tables import instance, network, security_group
 from ..identity import quotas
 from ..network import network_choices, ports
 from ..placement import hints
@@ -48,9 +48,6 @@ _TAKEN = sa.select(instance.c.name).where(
 )
 _NETWORKS_BY_UUID = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr, network.c.owner).where(
     network.c.owner.in_(["", sa.bindparam("project_id")]), network.c.uuid.in_(sa.bindparam("uuids", expanding=True))
-)
-_KEY = sa.select(keypair.c.public_key).where(
-    keypair.c.project_id == sa.bindparam("project_id"), keypair.c.name == sa.bindparam("name")
 )
 _GROUPS = sa.select(security_group.c.id, security_group.c.uuid, security_group.c.name).where(
     security_group.c.project_id == sa.bindparam("project_id"),
@@ -104,7 +101,7 @@ def create(
     volumes = server_volumes.resolved(connection, project_id, request.volumes, private)
     image = _image(connection, project_id, request, root_of(volumes))
     check_image(request.name, flavor, image, volumes)
-    public_key = None if request.key is None else _public_key(connection, project_id, request.key)
+    public_key = None if request.key is None else _public_key(connection, project_id, user_id, request.key)
     nics = _networks(connection, project_id, request.networks, private)
     port_ids = tuple(record.port for record in request.networks or ())
     group_ids = _groups_with_ports(connection, project_id, request, [port for port in port_ids if port is not None])
@@ -254,11 +251,11 @@ def _groups(connection: sa.Connection, project_id: str, names: tuple[str, ...]) 
     return tuple(dict.fromkeys(id_by_name[name] for name in names))
 
 
-def _public_key(connection: sa.Connection, project_id: str, name: str) -> str:
-    public_key = connection.execute(_KEY, {"project_id": project_id, "name": name}).scalar()
-    if public_key is None:
-        raise NotFoundError("Invalid key_name provided.")
-    return str(public_key)
+def _public_key(connection: sa.Connection, project_id: str, user_id: str | None, name: str) -> str:
+    try:
+        return str(lookups.keypair_by_name(connection, name, project_id, user_id)["public_key"])
+    except NotFoundError:
+        raise NotFoundError("Invalid key_name provided.") from None
 
 
 def _resolved(connection: sa.Connection, project_id: str, request: CreateRequest) -> JsonObject:

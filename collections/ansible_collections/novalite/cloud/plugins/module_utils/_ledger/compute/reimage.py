@@ -13,6 +13,7 @@ from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import GuestRecord, Instance
+from ..._model.rows import InstanceRow
 from ..._plan.host_plan import Plan
 from ..._rules import guest_requests, volume_mappings
 from ..catalog import image_snapshots
@@ -83,7 +84,7 @@ def begin(
             image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
             details = rebuilds.ask_rescue(connection, row.uuid, image_id, request.get("password_hash"))
         else:
-            rebuild_request = {**_looked_up(connection, row.project_id, request), "reimage": True}
+            rebuild_request = {**_looked_up(connection, row, request), "reimage": True}
             details = rebuilds.ask_rebuild(connection, row.uuid, rebuild_request)
         begun += server_actions.begin(connection, name, [row.uuid], request_id=request_id, details=details, **who)
     return begun
@@ -153,13 +154,14 @@ def _image_names(params: JsonMapping, servers: t.Sequence[Instance]) -> dict[str
     return {server["uuid"]: name if len(servers) == 1 else f"{name}-{server['name']}" for server in servers}
 
 
-def _looked_up(connection: sa.Connection, project_id: str, request: JsonMapping) -> JsonObject:
-    """The request of a playbook, with records where it has names."""
+def _looked_up(connection: sa.Connection, row: InstanceRow, request: JsonMapping) -> JsonObject:
+    """The request of a playbook, with records where it has names; keys are those of the server's user, as in Nova."""
     fields = dict(request)
     if "image" in fields:
-        fields["image"] = lookups.image_by_name(connection, fields["image"], project_id)
+        fields["image"] = lookups.image_by_name(connection, fields["image"], row.project_id)
     if "key" in fields:
-        fields["key"] = lookups.keypair_by_name(connection, fields["key"], project_id) if fields["key"] else None
+        key = fields["key"]
+        fields["key"] = lookups.keypair_by_name(connection, key, row.project_id, row.user_id) if key else None
     return fields
 
 

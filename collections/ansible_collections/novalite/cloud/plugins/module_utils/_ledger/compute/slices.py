@@ -151,6 +151,8 @@ class Slicer:
         networks |= {row["id"] for row in self._rows(tables.network, tables.network.c.owner.in_(sorted(projects)))}
         groups = self._rows(tables.security_group, tables.security_group.c.project_id.in_(sorted(projects)))
         rows: Rows = {}
+        users = sorted({row["user_id"] for row in here if row["user_id"]})
+        self._add(rows, "keypair", self._rows(tables.keypair, tables.keypair.c.user_id.in_(users)))
         self._add(rows, "volume", volumes)
         of_these = volume_snapshot.c.volume_id.in_([row["id"] for row in volumes])
         self._add(rows, "volume_snapshot", self._rows(volume_snapshot, of_these))
@@ -244,8 +246,9 @@ class Slicer:
     def _keys(self, own: Row) -> list[Row]:
         if own["key_name"] is None:
             return []
-        key, k = (own["project_id"], own["key_name"]), tables.keypair
-        mine = sa.and_(k.c.project_id == key[0], k.c.name == key[1])
+        key, k = (own["project_id"], own["user_id"], own["key_name"]), tables.keypair
+        project, user, name = key
+        mine = sa.and_(k.c.name == name, k.c.user_id.in_(["", user or ""]), k.c.project_id.in_(["", project]))
         return self._once(("keypair", key), functools.partial(self._rows, k, mine))
 
     def _groups(self, rows: Rows, groups: set[int]) -> None:

@@ -132,9 +132,10 @@ image = table(
 
 keypair = table(
     "keypair",
-    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    # its user's own, in whatever project; or, with "" here, shared by all of the project
+    sa.Column("user_id", sa.String(32), primary_key=True, default=""),
+    sa.Column("project_id", sa.String(32), primary_key=True, default=""),  # of a shared one; else ""
     sa.Column("name", sa.String(255), primary_key=True),
-    sa.Column("user_id", sa.String(32), nullable=False, server_default=""),  # whose it is; "": made by a playbook
     sa.Column("type", sa.String(8), nullable=False, server_default="ssh"),
     sa.Column("public_key", sa.Text, nullable=False),
     sa.Column("fingerprint", sa.String(47), nullable=False),  # MD5 with colons, as Nova's API shows it

@@ -37,10 +37,11 @@ ec2_instance = table(
 
 ec2_keypair = table(  # of a key that was made here: EC2's fingerprint of it is of the private key
     "ec2_keypair",
+    # as in `keypair`, without a foreign key: texts of before revision 0039 are completed once all rows are there
+    sa.Column("user_id", sa.String(32), primary_key=True, server_default=""),
     sa.Column("project_id", sa.String(32), primary_key=True),
     sa.Column("name", sa.String(255), primary_key=True),
     sa.Column("fingerprint", sa.String(64), nullable=False),
-    sa.ForeignKeyConstraint(["project_id", "name"], ["keypair.project_id", "keypair.name"], ondelete="CASCADE"),
 )
 
 ec2_tag = table(  # of what has no metadata of its own: those of instances and volumes are every door's

@@ -26,6 +26,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonObject
 from . import tables
+from .key_owners import give_to_users
 from .made import REVISION_TABLE, check_known, make, revision_of
 from .revisions import HEAD
 
@@ -125,6 +126,8 @@ def load(connection: sa.Connection, lines: t.Iterable[str]) -> Head:
             for revision, completion in _COMPLETIONS.items():
                 if head.revision < revision:
                     connection.execute(sa.text(completion))
+            if head.revision < "0039":
+                give_to_users(connection)
             _set_numbers(connection, there, head.numbers)
             return head
         try:

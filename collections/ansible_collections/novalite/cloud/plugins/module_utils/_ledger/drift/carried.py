@@ -81,16 +81,23 @@ class Filter:
         own = {
             table: [row for row in rows.get(table, ()) if row.get(column) in names] for table, column in _OWN.items()
         }
-        keys = {(row["project_id"], row.get("key_name")) for row in instances}
-        own["keypair"] = [row for row in rows.get("keypair", ()) if (row["project_id"], row["name"]) in keys]
+        keys = {
+            (*place, row.get("key_name"))
+            for row in instances
+            for place in ((row.get("user_id"), ""), ("", row["project_id"]))
+        }
+        own["keypair"] = [
+            row for row in rows.get("keypair", ()) if (row["user_id"], row["project_id"], row["name"]) in keys
+        ]
         return self._connected(rows, own)
 
-    def of_host(self, host: str, projects: t.Collection[str], reported: JsonMapping) -> Rows:
-        """The rows of the slice of a `host` that has instances of these `projects`."""
+    def of_host(self, host: str, projects: t.Collection[str], users: t.Collection[str], reported: JsonMapping) -> Rows:
+        """The rows of the slice of a `host` that has instances of these `projects` and `users`."""
         rows = self._fitting(reported)
         own = {"volume": [row for row in rows.get("volume", ()) if row.get("host") == host]}
         for table, column in _OF_PROJECTS.items():
             own[table] = [row for row in rows.get(table, ()) if row[column] in projects]
+        own["keypair"] += [row for row in rows.get("keypair", ()) if row["user_id"] in users]
         return self._connected(rows, own)
 
     def _fitting(self, reported: JsonMapping) -> Rows:
@@ -122,6 +129,8 @@ class Filter:
                 self.refused[f"{table}.{name}'s files and what hosts may do with them"] += 1
             # what was written is past: else nothing could be called old before that time has come
             row[name] = min(clean, self._now) if name.endswith("_at") and isinstance(clean, int) else clean
+        if table == "keypair" and row.get("user_id"):
+            row["project_id"] = ""  # records of before revision 0039 name the project in which it was made
         known = [columns[name] for name in row if name in columns]
         complete = all(
             row.get(column.name) is not None

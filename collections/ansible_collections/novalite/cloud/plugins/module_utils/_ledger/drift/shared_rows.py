@@ -65,7 +65,8 @@ class SharedRows:
         """Add what these slices, oldest first, have and the ledger lacks. Raises ConflictError for a project of the
         name of another one here."""
         projects = set(self._connection.execute(sa.select(tables.project.c.id)).scalars())
-        rows = _merged(slices, projects, self._report)
+        users = set(self._connection.execute(sa.select(tables.tables_identity.user.c.id)).scalars())
+        rows = _merged(slices, projects, users, self._report)
         for table in tables.metadata.sorted_tables:
             if table.name in rows and table.name not in OWN:
                 self._add_to(table, rows[table.name])
@@ -198,9 +199,9 @@ class SharedRows:
             self._connection.execute(sa.insert(tables.floating_ip), pooled)
 
 
-def _merged(slices: t.Sequence[Slice], projects: t.Collection[Json], report: Report) -> Rows:
+def _merged(slices: t.Sequence[Slice], projects: t.Collection[Json], users: t.Collection[Json], report: Report) -> Rows:
     """The shared rows of all slices by table; of a row that several have, the newest one. What an instance's slice says
-    of its volumes counts more than what a host's does. `projects` are those that the ledger has."""
+    of its volumes counts more than what a host's does. `projects` and `users` are those that the ledger has."""
     rows: dict[str, dict[str, Row]] = collections.defaultdict(dict)
     whose: dict[tuple[str, str], Slice] = {}
     for part in slices:
@@ -212,6 +213,8 @@ def _merged(slices: t.Sequence[Slice], projects: t.Collection[Json], report: Rep
                 continue
             if name == "keypair" and part.uuid is None and row["project_id"] in projects:
                 continue  # a key that somebody could log in with, and that no guest of the host has
+            if name == "keypair" and row["user_id"] in users:
+                continue  # it would go before a shared one of its name wherever its user launches servers
             key = _key(name, row)
             before = whose.get((name, key))
             if before is not None and before.uuid is not None and part.uuid is None and name == "volume":

@@ -9,6 +9,7 @@ host's word about its domains is the newer one.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import re
@@ -132,17 +133,21 @@ def _believed(slices: t.Sequence[Slice], now: int) -> tuple[list[Slice], tuple[s
     """The slices reduced to what their hosts may tell, and what they reported besides, in words."""
     believed: list[Slice] = []
     filters: dict[str, Filter] = {}
-    projects: dict[str, set[str]] = {}
+    projects: dict[str, set[str]] = collections.defaultdict(set)
+    users: dict[str, set[str]] = collections.defaultdict(set)
     for slice_ in sorted(slices, key=lambda each: each.uuid is None):  # a host's own last
         of_host = filters.setdefault(slice_.host, Filter(now))
         if slice_.uuid is None:
-            rows = of_host.of_host(slice_.host, projects.get(slice_.host, ()), slice_.tables)
+            rows = of_host.of_host(slice_.host, projects[slice_.host], users[slice_.host], slice_.tables)
         else:
             rows = of_host.of_instance(slice_.uuid, slice_.tables)
             if len(rows.get("instance", ())) != 1:
                 of_host.refused["an instance that makes no sense"] += 1
                 continue
-            projects.setdefault(slice_.host, set()).add(rows["instance"][0]["project_id"])
+            instance = rows["instance"][0]
+            projects[slice_.host].add(instance["project_id"])
+            if instance.get("user_id"):
+                users[slice_.host].add(instance["user_id"])
         believed.append(dataclasses.replace(slice_, tables=rows))
     refused = [
         f"what {host} tells of {', '.join(f'{what} ({count})' for what, count in sorted(each.refused.items()))}: "

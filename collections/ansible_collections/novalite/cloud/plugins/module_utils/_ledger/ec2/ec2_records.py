@@ -20,6 +20,7 @@ from ..db import clock
 from ..db.tables import instance, instance_security_group, keypair, security_group
 from ..db.tables_ec2 import ec2_instance, ec2_keypair, ec2_request
 from ..queries import server_listing
+from ..queries.lookups import keypairs_seen
 from ..queries.subnet_records import subnet_ids
 from ..queries.volume_views import Attachment, attachments_by
 from ..volumes.server_volumes import LAUNCHED_FROM
@@ -92,19 +93,22 @@ def write_attributes(connection: sa.Connection, uuid: str, values: JsonMapping) 
         connection.execute(sa.insert(ec2_instance).values(**{"instance_uuid": uuid, **DEFAULTS, **values}))
 
 
-def made_fingerprints(connection: sa.Connection, project_id: str) -> dict[str, str]:
-    """EC2's fingerprints of the key pairs that were made here, by name."""
-    query = sa.select(ec2_keypair.c.name, ec2_keypair.c.fingerprint).where(ec2_keypair.c.project_id == project_id)
-    return {row.name: row.fingerprint for row in connection.execute(query)}
+def made_fingerprints(connection: sa.Connection, project_id: str, user_id: str) -> dict[tuple[str, str], str]:
+    """EC2's fingerprints of the key pairs that were made here, by (user, name); "": shared by all of the project."""
+    c = ec2_keypair.c
+    query = sa.select(ec2_keypair).where(c.user_id.in_(["", user_id]), c.project_id.in_(["", project_id]))
+    return {(row.user_id, row.name): row.fingerprint for row in connection.execute(query)}
 
 
-def keep_fingerprint(connection: sa.Connection, project_id: str, name: str, fingerprint: str) -> None:
-    connection.execute(sa.insert(ec2_keypair).values(project_id=project_id, name=name, fingerprint=fingerprint))
+def keep_fingerprint(connection: sa.Connection, user_id: str, name: str, fingerprint: str) -> None:
+    values = {"user_id": user_id, "project_id": "", "name": name, "fingerprint": fingerprint}
+    connection.execute(sa.insert(ec2_keypair).values(**values))
 
 
-def has_keypair(connection: sa.Connection, project_id: str, name: str) -> bool:
-    query = sa.select(keypair.c.name).where(keypair.c.project_id == project_id, keypair.c.name == name)
-    return connection.execute(query).first() is not None
+def has_keypair(connection: sa.Connection, project_id: str, user_id: str, name: str) -> bool:
+    """Tell whether the user may launch with a key pair of this name; of "" as a project, whether it is the user's."""
+    query = keypairs_seen(project_id, user_id).where(keypair.c.name == name)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Attachment]]:

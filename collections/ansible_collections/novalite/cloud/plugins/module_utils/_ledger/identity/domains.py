@@ -17,6 +17,7 @@ from ..db.tables_identity import domain as table
 from ..db.tables_identity import token, user, user_group
 from ..queries.counts import count, equal
 from ..queries.projects import projects_below
+from .key_owners import remove_keys
 from .projects import delete_project
 
 Domain = JsonObject
@@ -120,6 +121,8 @@ def delete_domain(connection: sa.Connection, domain_id: str) -> None:
                 delete_project(connection, row["id"])
                 children.remove(row)
         delete_project(connection, project_id)
+    leaving = connection.execute(sa.select(user.c.id).where(user.c.domain_id == domain_id)).scalars().all()
+    remove_keys(connection, "user_id", leaving)
     connection.execute(sa.delete(user).where(user.c.domain_id == domain_id))
     connection.execute(sa.delete(user_group).where(user_group.c.domain_id == domain_id))
     connection.execute(sa.delete(table).where(table.c.id == domain_id))

@@ -21,6 +21,7 @@ from ..db.tables_volumes import volume
 from ..queries.counts import count, is_any
 from ..queries.lookups import lock_project
 from ..queries.projects import project_by_id, project_id_of, projects_above, projects_below
+from .key_owners import remove_keys
 from .quotas import checked_quotas, quota_limits, write_quotas
 
 NAME_LENGTH, MAX_DEPTH, MAX_TAGS = 64, 5, 80  # Keystone's
@@ -213,4 +214,5 @@ def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
     # first: groups that name each other in their rules could not go one by one
     mine_too = sa.select(groups.c.id).where(groups.c.project_id == project_id)
     connection.execute(sa.delete(rules).where(rules.c.group_id.in_(mine_too)))
+    remove_keys(connection, "project_id", [project_id])
     connection.execute(sa.delete(tables.project).where(tables.project.c.id == project_id))

@@ -16,6 +16,7 @@ from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, domain, role_assignment, user
 from ..queries.counts import equal, is_any
 from .assignments import Place, grant, revoke
+from .key_owners import remove_keys
 from .roles import ROLES
 from .tokens import revoke_tokens
 
@@ -99,6 +100,7 @@ def delete_user(connection: sa.Connection, user_id: str) -> None:
     """Remove a user with its roles, tokens and credentials. Raises NotFoundError."""
     if connection.execute(sa.delete(user).where(user.c.id == user_id)).rowcount == 0:
         raise NotFoundError(f"Could not find user: {user_id[:64]}.")
+    remove_keys(connection, "user_id", [user_id])
 
 
 def grant_role(connection: sa.Connection, user_id: str, project_id: str, role: str) -> None:

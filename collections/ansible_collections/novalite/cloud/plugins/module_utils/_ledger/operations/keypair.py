@@ -12,6 +12,6 @@ from ..catalog.keypairs import remove_keypairs, write_keypairs
 
 
 def keypair(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Make, replace or remove `params["keypairs"]` of the project named `params["project"]`, for nobody in it alone."""
+    """Make, replace or remove `params["keypairs"]` of the project named `params["project"]`, shared by all of it."""
     act = remove_keypairs if params["state"] == "absent" else write_keypairs
     return act(connection, params["project"], params["keypairs"])

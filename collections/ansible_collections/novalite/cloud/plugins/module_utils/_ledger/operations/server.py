@@ -26,6 +26,7 @@ from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created, server_requests
 from ..compute.create import (
     BUILD_TIMEOUT,
+    NO_LABELS,
     NetworkRef,
     NewInstance,
     amounts,
@@ -79,7 +80,7 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     dead_since = math.inf if params.get("takeover") else clock.before(connection, patience)
     rest, again = _split_existing(stored.values(), now, dead_since)
     new = [request for request in requests if request.name not in stored]
-    new_instances = _new_instances(connection, owner, new, uuids)
+    new_instances = _new_instances(connection, owner, new, uuids, params.get("user_id"))
     limits = quotas.quota_limits(connection, owner["id"])
     requested_amounts = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
     used = usage(connection, owner["id"], server_requests.limited(requested_amounts, limits))
@@ -203,7 +204,11 @@ def _with_hints_resolved(
 
 
 def _new_instances(
-    connection: sa.Connection, owner: JsonMapping, requests: list[ServerRequest], uuids: t.Mapping[str, str]
+    connection: sa.Connection,
+    owner: JsonMapping,
+    requests: list[ServerRequest],
+    uuids: t.Mapping[str, str],
+    user_id: str | None,
 ) -> list[NewInstance]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
@@ -216,7 +221,8 @@ def _new_instances(
         else request
         for request in requests
     ]
-    keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
+    key_names = _named(requests, "key", False)
+    keys = {name: lookups.keypair_by_name(connection, name, owner_id, user_id) for name in key_names}
     group_names = dict.fromkeys(name for request in requests for name in request.security_groups if name != "default")
     group_records = lookups.security_groups_by_name(connection, list(group_names), owner_id) if group_names else []
     groups = {record["name"]: record["id"] for record in group_records}
@@ -252,6 +258,7 @@ def _new_instances(
                 # None stands for the project's default group, which may have to be made first
                 group_ids=tuple(groups.get(name) for name in request.security_groups),
                 volumes=volumes,
+                labels=NO_LABELS._replace(user_id=user_id),
             )
         )
     return new_instances

@@ -187,9 +187,17 @@ def networks_by_name(connection: sa.Connection, names: t.Sequence[str], project_
     return _named(connection, seen, table, "network", names)
 
 
-def keypair_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
-    """The key pair `name` of the project: name, type, public_key, fingerprint, created_at."""
-    return _owned(connection, tables.keypair, "key pair", [name], project_id)[0]
+def keypairs_seen(project_id: str, user_id: str | None) -> sa.Select[tuple[object, ...]]:
+    """The query for the key pairs that a user (None: a playbook) may use in the project: the user's own, and those that
+    all of the project share. Of two of one name the own one counts, which comes later. A project "" shares none."""
+    table = tables.keypair
+    whose = (table.c.user_id.in_(["", user_id or ""]), table.c.project_id.in_(["", project_id]))
+    return sa.select(table).where(*whose).order_by(table.c.user_id)
+
+
+def keypair_by_name(connection: sa.Connection, name: str, project_id: str, user_id: str | None = None) -> Record:
+    """The key pair that a user (None: a playbook) means by `name`: type, public_key, fingerprint, created_at, whose."""
+    return _named(connection, keypairs_seen(project_id, user_id), tables.keypair, "key pair", [name])[0]
 
 
 def security_group_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
