@@ -27,7 +27,8 @@ KEYS = {"": "shared", ANN: "of ann", BOB: "of bob"}
 
 def by_module(cloud: Cloud, user: str | None, key: str) -> str:
     request = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny", "key": key}
-    return str(cloud.server(request, **({} if user is None else {"user_id": user}))["to_build"][0]["uuid"])
+    more: dict[str, t.Any] = {} if user is None else {"user_id": user}
+    return str(cloud.server(request, **more)["to_build"][0]["uuid"])
 
 
 def by_api(cloud: Cloud, user: str | None, key: str) -> str:
