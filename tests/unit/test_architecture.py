@@ -38,6 +38,7 @@ FLOORS = (
     "_ssh",
     "_graph",
     "_drift",
+    "_steps",
     "_rules",
     # SQL
     "_ledger.db",
@@ -118,6 +119,7 @@ def test_arrows_point_one_way() -> None:
 
 def test_every_controller_module_has_its_operation() -> None:
     actions = {path.stem for path in (PLUGINS / "action").glob("*.py") if "_action import" in path.read_text()}
+    actions |= set(re.findall(r"(?m)^    module = (\w+)$", (PLUGINS / "plugin_utils/_step_actions.py").read_text()))
     files = sorted((UTILS / "_ledger/operations").glob("*.py"))
     operations = {
         node.name

@@ -142,8 +142,10 @@ def test_what_the_host_keeps_of_it_goes_with_the_mark(domain: str, tmp_path: Pat
     asked = {"domain": domain, "state": "unmarked", "state_dir": str(tmp_path), "uri": "test:///default"}
 
     def ask(**more: t.Any) -> bool:
-        (tmp_path / "asked").write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**asked, **more}}))
-        module = "ansible_collections.novalite.cloud.plugins.modules.domain_adopt"
+        (tmp_path / "asked").write_text(
+            json.dumps({"ANSIBLE_MODULE_ARGS": {"step": "domain_adopt", "args": asked, **more}})
+        )
+        module = "ansible_collections.novalite.cloud.plugins.modules.host_step"
         paths = [HERE / "collections", HERE / ".cache/collections", sysconfig.get_path("purelib")]
         done = subprocess.run(
             [SYSTEM_PYTHON, "-m", module, str(tmp_path / "asked")],

@@ -151,9 +151,14 @@ def options_of(module: types.ModuleType) -> dict[str, dict[str, t.Any]]:
     return options
 
 
-@pytest.mark.parametrize("path", sorted((PLUGINS / "modules").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    sorted([*(PLUGINS / "modules").glob("*.py"), *(PLUGINS / "module_utils/_steps").glob("*.py")]),
+    ids=lambda path: path.stem,
+)
 def test_every_option_named_like_a_secret_says_whether_it_is_logged(path: pathlib.Path) -> None:
-    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{path.stem}")
+    name = ".".join(path.relative_to(PLUGINS).with_suffix("").parts)
+    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.{name}")
     options = options_of(module)
     assert not [name for name, option in options.items() if SECRET.search(name) and "no_log" not in option]
     assert {**getattr(module, "NO_LOG", {})}.keys() <= options.keys()

@@ -35,7 +35,7 @@ WRITE = """
 - hosts: compute
   gather_facts: false
   tasks:
-    - novalite.cloud.host_files: {files: [{path: STATE/file, content: "{{ text }}"}]}
+    - novalite.cloud.host_step: {step: host_files, args: {files: [{path: STATE/file, content: "{{ text }}"}]}}
       ASYNC
 """
 SWAPPED = "{}: this machine is {} of this ledger, and {} is expected here"

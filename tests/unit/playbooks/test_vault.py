@@ -29,7 +29,7 @@ OWN = """
   vars: {ansible_python_interpreter: /usr/bin/python3}  # which libvirt's binding is for
   tasks:
     - novalite.cloud.project: {projects: [{name: vaulted}]}
-    - novalite.cloud.host_record: {state_dir: STATE}
+    - novalite.cloud.host_step: {step: host_record, args: {state_dir: STATE}}
     - novalite.cloud.compute_host: {state_dir: STATE}
     - novalite.cloud.flavor: {flavors: [{name: "", vcpus: 1, memory_mb: 1}]}
       ignore_errors: true

@@ -22,20 +22,19 @@ from ansible.errors import AnsibleConnectionFailure
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.action import disk_snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils import _command, _deadlines, _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall, call_module
-from ansible_collections.novalite.cloud.plugins.plugin_utils import _patience, _trip
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _patience, _step_actions, _trip
 from ansible_collections.novalite.cloud.plugins.plugin_utils._image_push import ImageAction
 
-MODULES = sorted(_trip.modules_of_hosts())
+MODULES = sorted(_trip.modules_of_hosts() | _trip.steps_of_hosts())
 LISTS = ("images", "disks", "moves", "snapshots", "domains", "guests", "instances", "volumes", "attachments", "bridges")
 UTILS = pathlib.Path(_deadlines.__file__).parent
 
 
 def options(module: str) -> dict[str, t.Any]:
-    spec: dict[str, t.Any] = importlib.import_module(f"{_trip.NAME}.modules.{module}").ARGUMENT_SPEC
+    spec: dict[str, t.Any] = importlib.import_module(f"{_trip.NAME}.{_trip.place_of(module)}").ARGUMENT_SPEC
     return spec
 
 
@@ -50,10 +49,11 @@ def arguments(module: str, **args: t.Any) -> dict[str, t.Any]:
 def known_timeouts(module: str) -> dict[str, float]:
     """Constants called *_TIMEOUT in the rooms' files that the module's file imports from."""
     timeouts: dict[str, float] = {}
-    for node in ast.walk(ast.parse((_trip.PLUGINS / f"modules/{module}.py").read_text())):
-        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("module_utils._"):
+    for node in ast.walk(ast.parse((_trip.PLUGINS / f"{_trip.place_of(module).replace('.', '/')}.py").read_text())):
+        room = (getattr(node, "module", None) or "").removeprefix("module_utils.")
+        if not isinstance(node, ast.ImportFrom) or not room.startswith("_") or room == "__future__":
             continue
-        base = UTILS / (node.module or "").removeprefix("module_utils.").replace(".", "/")
+        base = UTILS / room.replace(".", "/")
         files = [base.with_suffix(".py"), *(base / f"{alias.name}.py" for alias in node.names)]
         for file in filter(pathlib.Path.is_file, files):
             name = ".".join(file.relative_to(UTILS).with_suffix("").parts)
@@ -243,7 +243,7 @@ def test_a_file_on_its_way_is_waited_for_no_longer(tmp_path: pathlib.Path, way: 
         if way == "push":
             ImageAction._push(action, {}, {"c": "/there"}, {"c": str(tmp_path / "image")}, None)
         else:
-            disk_snapshot.ActionModule._fetched(action, {"path": "/there", "size": 1}, "/here")
+            _step_actions.DiskSnapshot._fetched(action, {"path": "/there", "size": 1}, "/here")
     assert time.monotonic() - began < 5
 
 

@@ -26,11 +26,14 @@ import yaml
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _trip as host_trip
+from ansible_collections.novalite.cloud.plugins.module_utils._drift.host_scan import HOST_ARGUMENTS
+from ansible_collections.novalite.cloud.plugins.modules import host_step
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _trip
 
 CODE, DIGEST = _trip.archive()
 NO_STEPS = '{"host": null, "steps": []}'
-DESCRIBE = {"name": "Look", "module": "console_output", "paths": ["state_dir"], "may_fail": False}
+PLACE = "modules.console_output"
+DESCRIBE = {"name": "Look", "module": "console_output", "place": PLACE, "paths": ["state_dir"], "may_fail": False}
 
 
 class Host:
@@ -189,7 +192,8 @@ def test_what_modules_of_hosts_import_comes_along() -> None:
     """Or is Python's own, or the libvirt binding that each host has; Ansible's code stays on the controller."""
     files = dict(_trip._sources())
     root = _trip.NAME.replace(".", "/")
-    left = [name for name in files if name.startswith(f"{root}/modules/")]
+    left = [name for name in files if name.startswith((f"{root}/modules/", f"{root}/module_utils/_steps/"))]
+    assert len(left) == len(_trip.modules_of_hosts()) + len(_trip.steps_of_hosts())
     seen, missing = set(left), set()
     while left:
         name = left.pop()
@@ -212,10 +216,38 @@ def test_a_launch_whose_images_are_there_imports_no_http_client() -> None:
     lists = yaml.safe_load((_trip.PLUGINS.parent / "roles/spawn/vars/main.yml").read_text())
     modules = {step["module"] for name, steps in lists.items() if name.endswith("_steps") for step in steps}
     assert {"image_cache", "domain"} <= modules
-    imports = "; ".join(f"import {_trip.NAME}.modules.{name}" for name in sorted(modules))
+    imports = "; ".join(f"import {_trip.NAME}.{_trip.place_of(name)}" for name in sorted(modules))
     root = str(_trip.PLUGINS.parents[3])
     code = f"import sys; sys.path.insert(0, {root!r}); {imports}; print({{'ssl', 'http.client'}} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True) == "set()\n"
+
+
+def test_every_step_is_named_by_the_module_that_takes_steps() -> None:
+    assert set(host_step.STEPS) == _trip.steps_of_hosts()
+    assert not _trip.steps_of_hosts() & {path.stem for path in (_trip.PLUGINS / "modules").glob("*.py")}
+
+
+def test_no_step_is_sent_a_secret() -> None:
+    """The module host_step could not keep it out of the host's log. The ledger is opened on the controller."""
+    secrets, todo = set(), [step.ARGUMENT_SPEC for step in host_step.STEPS.values()]
+    for spec in todo:
+        secrets |= {name for name, option in spec.items() if option.get("no_log")}
+        todo += [option["options"] for option in spec.values() if "options" in option]
+    assert secrets == {"ledger_url"} and "ledger_url" not in HOST_ARGUMENTS
+
+
+def test_the_arguments_of_a_step_are_checked_as_a_modules() -> None:
+    def checked(name: str, **args: t.Any) -> t.Any:
+        return _trip._checked({"name": "Do it", "module": name, "args": args}, "/srv/nv")
+
+    with pytest.raises(AnsibleActionFail, match=r"Do it: Unsupported parameters for \(novalite.cloud.disk_move\) step"):
+        checked("disk_move", state="closed", where="there")
+    with pytest.raises(AnsibleActionFail, match="missing required arguments: state"):
+        checked("disk_move")
+    with pytest.raises(AnsibleActionFail, match="state is marked but all of the following are missing: mark"):
+        checked("domain_adopt", domain="web", state="marked")
+    step = checked("disk_move", state="closed")
+    assert step["args"]["purpose"] == "files" and step["place"] == "module_utils._steps.disk_move"
 
 
 def test_files_are_where_the_inventory_says_unless_the_task_says_it() -> None:

@@ -262,7 +262,7 @@ class Machine:
             if removed is not None and disk.get("to_bin"):
                 self.bin.append((disk["uuid"], removed))
 
-    # --- Moves: module `disk_move` ---
+    # --- Moves: step `disk_move` ---
 
     def refuse_running(self, moves: t.Iterable[Plan]) -> None:
         for move in moves:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action plug-in of `host_drift`, without a host: one trip for the look, none for the comparison, in both modes."""
+"""The action of the step `host_drift`, without a host: one trip for the look, none for the comparison, in both modes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import unittest.mock
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.action.host_drift import ActionModule
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_scan_action
+from ansible_collections.novalite.cloud.plugins.plugin_utils._step_actions import HostDrift
 from tests.unit._ledger.servers.drift.test_contested import ON, launched, look_of, no_domains, traces
 
 __all__ = ["no_domains"]
@@ -29,10 +29,10 @@ class Host:
         self.cloud, self.name, self.look, self.trips = cloud, name, look, 0
 
     def act(self, check_mode: bool = False, **args: t.Any) -> Result:
-        """Run the task `novalite.cloud.host_drift` for this host, as a worker does."""
+        """Take the step `host_drift` for this host, as a worker does."""
         args = {"ledger_url": self.cloud.url, **args}
         task = types.SimpleNamespace(args=args, check_mode=check_mode, diff=False, async_val=0, delegate_to=None)
-        action = ActionModule(task, *[unittest.mock.MagicMock() for _ in range(5)])
+        action = HostDrift(task, *[unittest.mock.MagicMock() for _ in range(5)])
 
         def run_on_host(module: str, arguments: Result, _task_vars: Result) -> Result:
             assert module == "host_drift" and set(arguments) == {"state_dir", "uri"}

@@ -18,11 +18,13 @@ from ..modules import host_steps
 from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
 from ..plugin_utils._metadata_key import with_key
-from ..plugin_utils._trip import modules_of_hosts
+from ..plugin_utils._trip import modules_of_hosts, place_of, steps_of_hosts
+
+KNOWN = modules_of_hosts() | steps_of_hosts()
 
 # In the parent of all workers, of which each would import them anew to see what their arguments are
-for _name in modules_of_hosts():
-    importlib.import_module(f"..modules.{_name}", __package__)
+for _name in KNOWN:
+    importlib.import_module(f"..{place_of(_name)}", __package__)
 
 
 class ActionModule(ImageAction):
@@ -31,10 +33,10 @@ class ActionModule(ImageAction):
         task_vars = task_vars or {}
         _validated, params = self.validate_argument_spec(argument_spec=host_steps.ARGUMENT_SPEC)
         steps = [step for step in params["steps"] if step["when"]]
-        if unknown := {step["module"] for step in steps} - modules_of_hosts():
+        if unknown := {step["module"] for step in steps} - KNOWN:
             raise AnsibleActionFail(
-                f"{', '.join(sorted(unknown))}: no module of novalite.cloud whose work is on a host; "
-                f"choose from {', '.join(sorted(modules_of_hosts()))}"
+                f"{', '.join(sorted(unknown))}: no module or step of novalite.cloud whose work is on a host; "
+                f"choose from {', '.join(sorted(KNOWN))}"
             )
         try:
             for step in steps:

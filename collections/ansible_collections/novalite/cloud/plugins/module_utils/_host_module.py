@@ -10,6 +10,7 @@ modules in one process, without Ansible's own code; so this file imports that on
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing as t
 
 from . import _deadlines
@@ -88,8 +89,28 @@ def run_host_module(argument_spec: JsonMapping, run: Run, **rules: Json) -> None
     from ansible.module_utils.basic import AnsibleModule
 
     module = AnsibleModule(argument_spec=dict(argument_spec), supports_check_mode=True, **rules)
-    call = HostCall(module.params, module.check_mode, module._diff, module.log)
-    result = call_module(run, call, _deadlines.of_step(module._name.rpartition(".")[2], module.params))
+    _end(module, module._name.rpartition(".")[2], module.params, run)
+
+
+def run_host_step(argument_spec: JsonMapping, steps: t.Mapping[str, types.ModuleType]) -> None:
+    """`main()` of the module that runs one of these `steps`, by their names: `step`, with `args`."""
+    from ansible.module_utils.basic import AnsibleModule
+    from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+    module = AnsibleModule(argument_spec=dict(argument_spec), supports_check_mode=True)
+    name, step = module.params["step"], steps[module.params["step"]]
+    rules = getattr(step, "SPEC_RULES", {})
+    validated = ArgumentSpecValidator(step.ARGUMENT_SPEC, **rules).validate(module.params["args"])
+    module.no_log_values.update(validated._no_log_values)
+    if validated.error_messages:
+        module.fail_json(msg=f"{name}: {'; '.join(validated.error_messages)}")
+    _end(module, name, validated.validated_parameters, step.run)
+
+
+def _end(module: t.Any, name: str, params: JsonMapping, run: Run) -> None:
+    """Run what is called `name` with `params`, and end the process of `module` with its result."""
+    call = HostCall(params, module.check_mode, module._diff, module.log)
+    result = call_module(run, call, _deadlines.of_step(name, params))
     for warning in result.pop("warnings", ()):
         module.warn(warning)
     if result.pop("failed", False):

@@ -24,7 +24,7 @@ from ._host_module import HostCall, Result, call_module
 from ._json import JsonMapping, JsonObject
 from ._own_directory import NotOwnError, opened_own, own_entry
 
-MODULES = f"{__package__.rpartition('.')[0]}.modules"
+PLUGINS = __package__.rpartition(".")[0]
 MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
 BEGUN = "begun"  # the answer to a trip that is sent again, and has begun before
 TOKENS = "/run/novalite-trips"
@@ -32,10 +32,12 @@ TOKENS_KEPT = 3600  # seconds; a trip is sent again at once, or never
 
 
 class Step(t.TypedDict):
-    """Module call that the controller has run here; `paths` are the options that are paths on this host."""
+    """Call of a module, or of a step, that the controller has run here. `place` is its file, by the package of the
+    plug-ins; `paths` are the options that are paths on this host."""
 
     name: str
     module: str
+    place: str
     args: JsonObject
     paths: list[str]
     may_fail: bool
@@ -94,7 +96,7 @@ def _run(step: Step, request: Request) -> Done:
     began = time.monotonic()
     call = HostCall(_on_this_host(step["args"], step["paths"]), request["check_mode"], request["diff"])
     try:
-        module = importlib.import_module(f"{MODULES}.{step['module']}")
+        module = importlib.import_module(f"{PLUGINS}.{step['place']}")
         result = call_module(module.run, call, _deadlines.of_step(step["module"], step["args"]))
     except Exception as error:  # a defect of ours: the steps before it have happened, and have to be told of
         import traceback  # costs each trip more than all that it asks for

@@ -77,7 +77,7 @@ options:
         type: bool
         default: false
       record:
-        description: What the ledger says of the instance, to be kept beside it; see M(novalite.cloud.host_record).
+        description: What the ledger says of the instance, to be kept beside it; see the step V(host_record).
         type: str
   state:
     description:

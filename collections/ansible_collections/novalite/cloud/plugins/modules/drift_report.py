@@ -28,7 +28,7 @@ options:
     default: []
   hosts:
     description:
-      - The hypervisors, each by its name, with the C(rows) of M(novalite.cloud.host_drift), what C(failed), and
+      - The hypervisors, each by its name, with the C(rows) of the step V(host_drift), what C(failed), and
         the C(steps) that M(novalite.cloud.host_steps) took to ensure networks and, C(taken), to take instances away.
     type: dict
     default: {}

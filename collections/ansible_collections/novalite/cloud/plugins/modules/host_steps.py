@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_steps
-short_description: Run several modules of this collection on a compute host, in one trip
+short_description: Run several modules and steps of this collection on a compute host, in one trip
 version_added: 0.1.0
 description:
   - Runs the steps in their order, in one process on the host. A task for each of them would cost half a second each.
@@ -33,7 +33,8 @@ options:
         type: str
         required: true
       module:
-        description: A module of this collection whose work is on a host, without the collection's name.
+        description: A module of this collection whose work is on a host, without the collection's name, or a step of
+          M(novalite.cloud.host_step).
         type: str
         required: true
       args:

@@ -12,7 +12,7 @@ short_description: Bring the ledger up to date with what hypervisors keep of it
 version_added: 0.1.0
 description:
   - Records the projects, instances, networks, addresses, security groups, claims, volumes, flavors, images and keys
-    that the hosts' files tell of (see M(novalite.cloud.host_record)), under the ids that they had. A ledger that was
+    that the hosts' files tell of (see the step V(host_record)), under the ids that they had. A ledger that was
     lost gets its identity back.
   - In a ledger that was restored from an older copy, instances that moved since are where they are, with their claims,
     interfaces, addresses, floating IPs, volumes and moves. A host is believed where it knows more than the ledger does,
@@ -26,7 +26,7 @@ extends_documentation_fragment:
   - novalite.cloud.ledger
 options:
   hosts:
-    description: What each host keeps, as M(novalite.cloud.host_record) reads it, with the host's C(name).
+    description: What each host keeps, as the step V(host_record) reads it, with the host's C(name).
     type: list
     elements: dict
     required: true
@@ -67,7 +67,7 @@ options:
     description: The identity of the ledger that was lost. Needed if the hosts know several others than this one.
     type: str
 seealso:
-  - module: novalite.cloud.host_record
+  - module: novalite.cloud.host_step
   - module: novalite.cloud.ledger
 """
 

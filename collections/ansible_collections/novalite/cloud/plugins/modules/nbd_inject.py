@@ -108,7 +108,7 @@ options:
       volume:
         description:
           - The volume that it starts from, with C(id), C(backend), C(options) and C(format) as
-            M(novalite.cloud.volume_disk) takes them. Without, its own root disk is written to.
+            the step V(volume_disk) takes them. Without, its own root disk is written to.
         type: dict
       password_hash:
         description:

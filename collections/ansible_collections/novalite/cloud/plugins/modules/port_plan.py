@@ -25,7 +25,7 @@ options:
     required: true
 seealso:
   - module: novalite.cloud.firewall
-  - module: novalite.cloud.domain_interfaces
+  - module: novalite.cloud.host_step
 """
 
 EXAMPLES = r"""

@@ -127,7 +127,7 @@ options:
         required: true
       results:
         description:
-          - What M(novalite.cloud.domain_power) returned for each domain, or M(novalite.cloud.disk_snapshot) for each
+          - What M(novalite.cloud.domain_power) returned for each domain, or the step V(disk_snapshot) for each
             image. C(untouched) says of a failure that it came before anything happened to the guest.
         type: list
         elements: dict

@@ -31,7 +31,7 @@ options:
     description: Name of the compute host that the domain is on. Required with O(state=adopted).
     type: str
   domain:
-    description: What RV(novalite.cloud.domain_adopt#module:domain) is. Required with O(state=adopted).
+    description: What C(domain) of the step V(domain_adopt) is. Required with O(state=adopted).
     type: dict
   flavor:
     description:
@@ -51,7 +51,7 @@ options:
       - It must be free, or reserved by the operator of the network.
     type: str
 seealso:
-  - module: novalite.cloud.domain_adopt
+  - module: novalite.cloud.host_step
 """
 
 EXAMPLES = r"""

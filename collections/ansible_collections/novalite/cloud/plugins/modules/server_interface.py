@@ -60,14 +60,14 @@ options:
         type: str
         required: true
       results:
-        description: What M(novalite.cloud.domain_interfaces) returned as C(domains).
+        description: What the step V(domain_interfaces) returned as C(domains).
         type: list
         elements: dict
       error:
         description: What kept the host from it.
         type: str
 seealso:
-  - module: novalite.cloud.domain_interfaces
+  - module: novalite.cloud.host_step
 """
 
 EXAMPLES = r"""
@@ -95,7 +95,7 @@ instances:
   elements: dict
 hosts:
   description:
-    - The plan of each compute host, by its name. Each has C(uuids), C(domains) as M(novalite.cloud.domain_interfaces)
+    - The plan of each compute host, by its name. Each has C(uuids), C(domains) as the step V(domain_interfaces)
       takes them, and what the role P(novalite.cloud.interfaces#role) does before and after.
   returned: success
   type: dict

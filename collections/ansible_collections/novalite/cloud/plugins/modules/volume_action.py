@@ -70,8 +70,7 @@ options:
         type: str
 seealso:
   - module: novalite.cloud.volume
-  - module: novalite.cloud.volume_disk
-  - module: novalite.cloud.volume_attach
+  - module: novalite.cloud.host_step
 """
 
 EXAMPLES = r"""

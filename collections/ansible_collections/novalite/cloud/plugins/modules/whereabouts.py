@@ -12,7 +12,7 @@ short_description: Find which hypervisors have guests that the ledger has elsewh
 version_added: 0.1.0
 description:
   - Puts together what all hypervisors of a run were seen to have, and returns for each what the others have of the
-    guests that it has, or should have. M(novalite.cloud.host_drift) removes nothing that runs, and no disk that may be
+    guests that it has, or should have. The step V(host_drift) removes nothing that runs, and no disk that may be
     the only copy, without knowing that.
   - With O(accept) the ledger follows guests to where they are.
 extends_documentation_fragment:
@@ -20,7 +20,7 @@ extends_documentation_fragment:
 options:
   seen:
     description:
-      - The hypervisors that were looked at, each by its name, with RV(novalite.cloud.host_drift#module:seen).
+      - The hypervisors that were looked at, each by its name, with C(seen) of the step V(host_drift).
       - Of all others that the ledger knows, it counts as not known what they have.
     type: dict
     required: true
@@ -32,10 +32,10 @@ options:
     elements: str
     default: []
   rehearsal:
-    description: What earlier tasks of a run in check mode did and took back, as M(novalite.cloud.host_drift) takes it.
+    description: What earlier tasks of a run in check mode did and took back, as the step V(host_drift) takes it.
     type: dict
 seealso:
-  - module: novalite.cloud.host_drift
+  - module: novalite.cloud.host_step
 """
 
 EXAMPLES = r"""
@@ -47,7 +47,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 hosts:
-  description: For each hypervisor that was looked at, what M(novalite.cloud.host_drift) takes as C(elsewhere).
+  description: For each hypervisor that was looked at, what the step V(host_drift) takes as C(elsewhere).
   returned: success
   type: dict
 accepted:

@@ -52,7 +52,7 @@ COLLECTION = "novalite.cloud"
 LIBVIRT = "ansible_collections.community.libvirt.plugins.module_utils.libvirt"
 SIGNALLED = 128  # a shell adds the signal's number to it
 PYTHON = "/usr/bin/python3"  # libvirt's binding belongs to the system's own
-# Modules that change nothing on a host: a ledger that is behind its hosts may have them run, and no mark is left
+# What changes nothing on a host: a ledger that is behind its hosts may have it run, and no mark is left
 LOOKS = {
     "compute_host",
     "console_output",
@@ -63,7 +63,7 @@ LOOKS = {
     "packet_trace",
     "server_wait",
 }
-# Rooms of module_utils that no module of a host imports (tests/unit/plugin_utils/test_trip.py)
+# Rooms of module_utils that no module or step of a host imports (tests/unit/plugin_utils/test_trip.py)
 CONTROLLERS_OWN = ("_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", "_scheduling", "_stack")
 
 # What a host runs before it has any code, or knows that the code is what it was. argv: the directory of the code, its
@@ -138,6 +138,18 @@ def modules_of_hosts() -> frozenset[str]:
     return frozenset(
         path.stem for path in (PLUGINS / "modules").glob("*.py") if b"run_host_module(" in path.read_bytes()
     )
+
+
+@functools.lru_cache(maxsize=1)
+def steps_of_hosts() -> frozenset[str]:
+    """The names of the steps that hosts take and that are no modules of their own."""
+    return frozenset(path.stem for path in (PLUGINS / "module_utils/_steps").glob("*.py"))
+
+
+def place_of(name: str) -> str:
+    """The file of a step, or else of a module of hosts, as a name in the package of the plug-ins. It has ARGUMENT_SPEC,
+    `run`, and maybe SPEC_RULES."""
+    return f"module_utils._steps.{name}" if name in steps_of_hosts() else f"modules.{name}"
 
 
 def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
@@ -256,7 +268,7 @@ class TripAction(ActionBase):
         self, steps: list[JsonObject], expected: JsonObject | None, task_vars: JsonObject
     ) -> tuple[Seen, list[Result]] | None:
         """Run the steps in one process on the host; None if it cannot be had."""
-        step_keys = ("name", "module", "args", "paths", "may_fail")
+        step_keys = ("name", "module", "place", "args", "paths", "may_fail")
         request = {
             "steps": [{key: step[key] for key in step_keys} for step in steps],
             "expected": expected,
@@ -346,11 +358,11 @@ class TripAction(ActionBase):
     def _module(self, step: JsonObject, task_vars: JsonObject) -> Result:
         began = time.monotonic()
         wrap = bool(self._task.async_val) and not self._connection.has_native_async
+        name, args = step["module"], dict(step["given"])
+        if name in steps_of_hosts():
+            name, args = "host_step", {"step": name, "args": args}
         result = self._execute_module(
-            module_name=f"{COLLECTION}.{step['module']}",
-            module_args=dict(step["given"]),
-            task_vars=task_vars,
-            wrap_async=wrap,
+            module_name=f"{COLLECTION}.{name}", module_args=args, task_vars=task_vars, wrap_async=wrap
         )
         seconds = round(time.monotonic() - began, 3)
         return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
@@ -359,7 +371,8 @@ class TripAction(ActionBase):
 def _checked(step: JsonMapping, state_dir: str) -> JsonObject:
     """`step` with its arguments validated as the module's own, and what among them is `secrets`. `state_dir` is the
     host's."""
-    module = importlib.import_module(f"{NAME}.modules.{step['module']}")
+    place = place_of(step["module"])
+    module = importlib.import_module(f"{NAME}.{place}")
     spec = module.ARGUMENT_SPEC
     try:
         yaml_types.refuse(None, step["args"])
@@ -372,11 +385,13 @@ def _checked(step: JsonMapping, state_dir: str) -> JsonObject:
     if validated.error_messages:
         message = "; ".join(validated.error_messages)
         if validated.unsupported_parameters:
-            message = f"Unsupported parameters for ({COLLECTION}.{step['module']}) module: {message}"
+            kind = "step" if step["module"] in steps_of_hosts() else "module"
+            message = f"Unsupported parameters for ({COLLECTION}.{step['module']}) {kind}: {message}"
         raise AnsibleActionFail(f"{step['name']}: {remove_values(message, validated._no_log_values)}")
     return {
         "name": step["name"],
         "module": step["module"],
+        "place": place,
         "given": step_args,
         "args": validated.validated_parameters,
         "paths": [name for name, option in spec.items() if option.get("type") == "path"],

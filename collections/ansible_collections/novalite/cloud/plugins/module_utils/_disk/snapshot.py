@@ -33,7 +33,7 @@ Backup = t.Callable[["Snapshot", str, str], None]
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
     """The image `image_id` to be made of the root disk of the instance `uuid`, or of a `volume` of this `uuid`, as the
-    module volume_disk has it."""
+    step volume_disk has it."""
 
     uuid: str
     image_id: str

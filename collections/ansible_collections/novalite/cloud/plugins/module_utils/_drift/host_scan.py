@@ -38,19 +38,29 @@ from . import move_ways, stale_devices
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
 
-# Of the modules that look; what the host is told of them
+# Of the steps that look; what the host is told of them
 HOST_ARGUMENTS = {"state_dir": {"type": "path", "default": STATE_DIR}, "uri": {"type": "str", "default": DEFAULT_URI}}
 ARGUMENT_SPEC = {
     **HOST_ARGUMENTS,
+    # Name of the compute host. Defaults to its name in the inventory.
     "name": {"type": "str"},
+    # Look at the host and return `found`, `seen` and `began`, without a comparison.
     "look_only": {"type": "bool", "default": False},
+    # The result of an earlier task with `look_only`. The host is not asked again.
     "look": {"type": "dict"},
+    # What other hosts were seen to have, one of the `hosts` of `whereabouts`. Without it no other host was asked, and
+    # what the ledger has on one of them is left alone.
     "elsewhere": {"type": "dict"},
+    # For check mode, what earlier tasks of the run did to the ledger and took back. It is done again first, and taken
+    # back with the rest.
     "rehearsal": {
         "type": "dict",
         "options": {
+            # As `ledger_heal` takes it.
             "build_timeout": {"type": "int"},
+            # What hosts said of live migrations that were cut off.
             "outcomes": {"type": "list", "elements": "dict", "default": []},
+            # As `whereabouts` returns it.
             "accepted": {"type": "list", "elements": "dict", "default": []},
         },
     },

@@ -127,7 +127,7 @@ def _with_fresh_root(server: Instance) -> Instance:
 
 
 def _add_volumes_anew(plan: Plan, roots: t.Mapping[str, Volume]) -> None:
-    """Add to a host's plan the root volumes that are made anew, as module volume_disk takes them, and their images."""
+    """Add to a host's plan the root volumes that are made anew, as step volume_disk takes them, and their images."""
     plan["volumes_anew"] = []
     for root in roots.values():
         data = volume_plans.data_of(root)
@@ -138,7 +138,7 @@ def _add_volumes_anew(plan: Plan, roots: t.Mapping[str, Volume]) -> None:
 
 
 def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> None:
-    """Give each host's plan what module disk_snapshot takes."""
+    """Give each host's plan what step disk_snapshot takes."""
     uuids = [uuid for plan in hosts.values() for uuid in plan["uuids"]]
     details = actions.open_details(connection, SNAPSHOT, uuids)
     for plan in hosts.values():

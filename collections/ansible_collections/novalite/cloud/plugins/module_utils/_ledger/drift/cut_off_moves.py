@@ -19,7 +19,7 @@ _USING = set(OPEN) - {migrations.FINISHED}  # statuses of moves that may have a 
 
 
 def cut_off_moves(connection: sa.Connection, host: str, look: Look) -> dict[str, list[JsonObject] | list[Row]]:
-    """`rows`, and `moves` as the module disk_move takes them: those that have something open on `host` and are not
+    """`rows`, and `moves` as the step disk_move takes them: those that have something open on `host` and are not
     under way. One that this ledger does not know may be another one's, until what is open has expired."""
     ways = look.get("move_ways", [])
     ids, uuids = ({way[key] for way in ways} for key in ("id", "uuid"))

@@ -26,7 +26,7 @@ OFF = ("shutoff", "missing", "crashed")
 def resize_disk_backups(
     connection: sa.Connection, host: str, look: Look, instances: t.Iterable[Instance]
 ) -> dict[str, list[Row]]:
-    """`rows`; `restore` and `forget`, as the module disk_move takes its `moves`. `look` as host_scan.scan() has it,
+    """`rows`; `restore` and `forget`, as the step disk_move takes its `moves`. `look` as host_scan.scan() has it,
     `instances` those on `host` that nothing is being done to."""
     result: dict[str, list[Row]] = {"rows": [], "restore": [], "forget": []}
     left = {

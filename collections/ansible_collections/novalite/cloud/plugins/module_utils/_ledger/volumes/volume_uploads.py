@@ -104,7 +104,7 @@ def image_of_upload(volume_id: str) -> sa.ColumnElement[bool]:
 
 
 def work_of(connection: sa.Connection, row: Volume) -> JsonObject | None:
-    """Return what module disk_snapshot is given beside the volume's data; None if the image was deleted meanwhile."""
+    """Return what step disk_snapshot is given beside the volume's data; None if the image was deleted meanwhile."""
     query = sa.select(image.c.id, image.c.disk_format).where(image_of_upload(row.id))
     image_row = connection.execute(query).first()
     if image_row is None:

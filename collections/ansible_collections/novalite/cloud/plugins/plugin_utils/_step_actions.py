@@ -1,0 +1,127 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The controller's part of those steps (module_utils/_steps) that a host cannot take alone."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import functools
+import os
+import shutil
+import typing as t
+
+from ansible.errors import AnsibleError
+
+from ..module_utils import _deadlines
+from ..module_utils._disk.controller_files import received
+from ..module_utils._drift.host_scan import HOST_ARGUMENTS
+from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._steps import host_drift, host_record, orphans
+from . import _home, _patience
+from ._handshake import Errand
+from ._host_scan_action import HostLedgerAction, HostScanAction
+from ._trip import TripAction
+
+LETS_IN = ("accepted", "closed")
+
+
+class DiskMove(TripAction):
+    """Tells the step `disk_move` who logs in to the host, where that is not root: one question before it where Ansible
+    becomes root."""
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        if self._connection.become is not None and arguments.get("state") in LETS_IN and arguments.get("moves"):
+            answer = self._low_level_execute_command("id -un", sudoable=False)["stdout"]
+            arguments.setdefault("login", str(answer).strip() or "root")
+        return self.run_on_host("disk_move", arguments, task_vars)
+
+
+class DiskSnapshot(TripAction):
+    """Fetches to the controller what the step `disk_snapshot` copied on the host, judges it there once more, and has
+    the step remove the copies."""
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
+            uid = self._low_level_execute_command("id -u", sudoable=False)["stdout"].strip()
+            arguments["owner"] = int(uid or 0)
+        formats = {entry["image_id"]: entry.get("disk_format") or "qcow2" for entry in arguments["snapshots"]}
+        if shutil.which("qemu-img"):  # then no zeros come over the wire: a raw image is made of a qcow2 here
+            arguments["snapshots"] = [{**entry, "disk_format": "qcow2"} for entry in arguments["snapshots"]]
+        sent = {entry["image_id"]: entry.get("disk_format") or "qcow2" for entry in arguments["snapshots"]}
+        result = self.run_on_host("disk_snapshot", arguments, task_vars)
+        taken = [snapshot for snapshot in result.get("snapshots") or [] if not snapshot["error"]]
+        if arguments.get("state") == "absent" or self._task.check_mode or not taken:
+            return result
+        home = _home.home(None, task_vars or {}, self._templar)
+        directory = os.path.expanduser(arguments.get("controller_dir") or os.path.join(home, "images"))
+        try:
+            for copy in taken:
+                number = copy["image_id"]
+                self._fetch(copy, os.path.abspath(directory), sent[number], formats[number])
+        finally:
+            snapshots = [{"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken]
+            self.run_on_host("disk_snapshot", {**arguments, "state": "absent", "snapshots": snapshots}, task_vars)
+        errors = [snapshot["error"] for snapshot in result["snapshots"] if snapshot["error"]]
+        if errors:
+            result.update(failed=True, msg="; ".join(errors))
+        return result
+
+    def _fetch(self, copy: JsonObject, directory: str, disk_format: str, wanted_format: str) -> None:
+        """Bring one copy into `directory`; `copy` gets its source and checksum, or an error."""
+        try:
+            fetch = functools.partial(self._fetched, copy)
+            copy.update(received(copy["image_id"], directory, fetch, copy["size"], disk_format, wanted_format))
+        except (NovaliteError, AnsibleError) as error:
+            copy["error"] = f"{copy['uuid']}: the copy of its disk cannot be fetched: {error}"
+
+    def _fetched(self, copy: JsonObject, path: str) -> None:
+        with _patience.limited(self._connection, _deadlines.of_file(copy["size"])):
+            self._connection.fetch_file(copy["path"], path)
+
+
+class HostRecord(HostLedgerAction):
+    """Asks the ledger here what the host is to keep, and gives it to the step there."""
+
+    module = host_record
+
+    def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
+        # what a host keeps is asked for because the ledger is older
+        return dataclasses.replace(super().errand(steps, task_vars), any_mark=self._task.args.get("state") == "read")
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        params, task_vars = self.options(tmp, task_vars), task_vars or {}
+        arguments = {option: params[option] for option in (*HOST_ARGUMENTS, "state")}
+        if params["state"] == "present":
+            if self._task.check_mode:
+                return {"changed": False, "written": []}  # what is written is a copy of the ledger, and no difference
+            host = params["name"] or task_vars["inventory_hostname"]
+            kept = self.ask_ledger({"host": host}, self.where(params, task_vars))
+            if kept.get("failed"):
+                return kept
+            arguments |= kept
+        return self.run_on_host("host_record", arguments, task_vars)
+
+
+class HostDrift(HostScanAction):
+    module = host_drift
+
+
+class Orphans(HostScanAction):
+    module = orphans
+
+
+ACTIONS: t.Mapping[str, type[TripAction]] = {
+    "disk_move": DiskMove,
+    "disk_snapshot": DiskSnapshot,
+    "host_drift": HostDrift,
+    "host_record": HostRecord,
+    "orphans": Orphans,
+}
