@@ -20,7 +20,7 @@ from tests.support.forking import Forking, serve
 
 COMMAND = pathlib.Path(sys.executable).with_name("ansible-playbook")
 # What most playbooks use, and what that imports
-PLUGINS = ("action.server", "action.network", "action.host_steps", "action.host_drift", "lookup.playbook_variables")
+PLUGINS = ("action.server", "action.network", "action.host_steps", "action.host_step", "lookup.playbook_variables")
 
 
 class Warm:

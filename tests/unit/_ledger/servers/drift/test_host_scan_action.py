@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action of the step `host_drift`, without a host: one trip for the look, none for the comparison, in both modes."""
+"""The action of the step `host_drift`, without a host: one trip for the look, none to compare, in both modes."""
 
 from __future__ import annotations
 
