@@ -13,9 +13,10 @@ host's own addresses in networks that it does not serve any more are given back 
 
 from __future__ import annotations
 
-from .._drift.host_scan import ARGUMENT_SPEC as ARGUMENT_SPEC
-from .._drift.host_scan import scan
+from .._drift import host_scan
 from .._host_module import HostCall, Result
+
+ARGUMENT_SPEC = host_scan.ARGUMENT_SPEC
 
 
 def run(call: HostCall) -> Result:
@@ -30,4 +31,4 @@ def run(call: HostCall) -> Result:
     * `unknown`: domains with novalite's metadata that this ledger never heard of, each with `uuid` and `name`
     * `found`: what carries novalite's names or metadata on the host, left over or not
     """
-    return {"changed": False, "found": scan(call.params["state_dir"], call.params["uri"])}
+    return {"changed": False, "found": host_scan.scan(call.params["state_dir"], call.params["uri"])}
