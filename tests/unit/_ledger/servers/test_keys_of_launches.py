@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The key that a server gets, by each way in which servers are recorded, and what its host is told of it."""
+"""The key that a server gets, by each way in which servers are recorded, and what its host is sliced of it."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_a_server_gets_the_key_that_its_user_means(
         table = tables.instance.c
         keys = connection.execute(sa.select(table.key_name, table.public_key, table.user_id)).one()
         assert tuple(keys) == ("test", KEYS[user or ""], user)
-        told = json.loads(Slicer(connection).of_instances([uuid])[uuid])["tables"]
-        owners = {row["user_id"] for row in Filter(10**10).of_instance(uuid, told)["keypair"]}
+        sliced = json.loads(Slicer(connection).of_instances([uuid])[uuid])["tables"]
+        owners = {row["user_id"] for row in Filter(10**10).of_instance(uuid, sliced)["keypair"]}
         assert owners == {"", *([user] if user else [])}
         row = instance_row(connection, uuid)
         looked_up = reimage._looked_up(connection, row, {"key": "test"})
