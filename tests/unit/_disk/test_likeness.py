@@ -75,6 +75,7 @@ PACKED: dict[str, t.Callable[[bytes], bytes]] = {
     "a ZIP": lambda content: b"PK\x07\x08" + _zip(content),
     "a tar": lambda content: _former_tar(content),
     "a cabinet archive": lambda content: b"MSCF\0\0\0\0" + content,
+    "a web": lambda content: b"<!DOCTYPE html><p>f\xfcr Sie nicht: " + content.hex().encode(),
     "a web page or": lambda content: f"\n<!DOCTYPE html><p>{content.hex()}".encode("utf-16"),
     "a web page": lambda content: b"\n <!DOCTYPE html><title>404</title>" + content.hex().encode(),
     "a web page or XML": lambda content: b"\xef\xbb\xbf<?xml version='1.0'?><metalink/>" + content.hex().encode(),

@@ -100,7 +100,7 @@ def is_packed(head: bytes) -> str | None:
         return _COMPRESSED.format("a zstd or lz4", "unzstd or unlz4")
     if _is_tar(head[: tarfile.BLOCKSIZE]):
         return _TAR
-    return _PAGE if (_text_of(head[:1024]) or "").lstrip().lower().startswith(_PAGES) else None
+    return _PAGE if (_text_of(head[:1024], "replace") or "").lstrip().lower().startswith(_PAGES) else None
 
 
 def is_text(head: bytes) -> str | None:
@@ -109,12 +109,12 @@ def is_text(head: bytes) -> str | None:
     return _TEXT if text and is_plain(text, allowed="\t\n\r\f\x1b") else None
 
 
-def _text_of(first: bytes) -> str | None:
-    """The characters that these bytes are, as UTF-8, or as UTF-16 behind its mark; None if they are not."""
+def _text_of(first: bytes, errors: t.Literal["strict", "replace"] = "strict") -> str | None:
+    """The characters that these bytes are, as UTF-8, or as UTF-16 behind its mark; `strict`, None if they are not."""
     utf_16 = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         # the last character may be cut off
-        return codecs.getincrementaldecoder("utf-16" if utf_16 else "utf-8-sig")().decode(first)
+        return codecs.getincrementaldecoder("utf-16" if utf_16 else "utf-8-sig")(errors).decode(first)
     except UnicodeDecodeError:
         return None
 
