@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import dns_names
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_pool import floating_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import attributes, expressions
 from tests.api import ec2_door
@@ -150,6 +151,39 @@ def test_ec2_chooses_no_host_either(ec2: ec2_door.Door, zone: str) -> None:
     with pytest.raises(botocore.exceptions.ClientError) as refused:
         ec2.client().run_instances(**run)
     assert refused.value.response["Error"]["Code"] == "UnauthorizedOperation"
+
+
+# --- Host names -----------------------------------------------------------------------------------------------------
+
+
+LATEST = {"OpenStack-API-Version": "compute 2.96"}
+
+
+def made(client: FlaskClient, hostname: str) -> t.Any:
+    flavors = client.get("/compute/v2.1/flavors").get_json()["flavors"]
+    flavor = next(flavor["id"] for flavor in flavors if flavor["name"] == "m1.tiny")
+    server = {"name": "x", "hostname": hostname, "imageRef": IMAGE_ID, "flavorRef": flavor, "networks": "auto"}
+    return client.post("/compute/v2.1/servers", json={"server": server}, headers=LATEST)
+
+
+def named_at_creation(client: FlaskClient, _server_id: str, hostname: str) -> int:
+    return int(made(client, hostname).status_code)
+
+
+def named_later(client: FlaskClient, server_id: str, hostname: str) -> int:
+    body = {"server": {"hostname": hostname}}
+    return client.put(f"/compute/v2.1/servers/{server_id}", json=body, headers=LATEST).status_code
+
+
+@pytest.mark.parametrize("names", [named_at_creation, named_later])
+def test_no_member_takes_a_name_that_others_look_for(api: Api, names: t.Callable[[FlaskClient, str, str], int]) -> None:
+    """What is nobody's, in any case, is the asker's mistake, and what another project has is a conflict."""
+    client = api.client_as("demo")
+    server_id = made(client, "mine").get_json()["server"]["id"]
+    for name in sorted(dns_names.NOBODYS | {"host-10-20-0-3"}):
+        assert [names(client, server_id, spelling) for spelling in (name, name.upper())] == [400, 400], name
+    assert made(api.client_as("alt"), "theirs").status_code == 202
+    assert names(client, server_id, "theirs") == 409
 
 
 # --- Floating IPs ---------------------------------------------------------------------------------------------------

@@ -42,6 +42,15 @@ def _tar(content: bytes) -> bytes:
     return made.getvalue()
 
 
+def _former_tar(content: bytes) -> bytes:
+    """Of tar before POSIX: its header has a checksum, and no magic."""
+    header = bytearray(_tar(content)[:512])
+    header[257:265] = bytes(8)
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + content
+
+
 def _zip(content: bytes) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
@@ -61,6 +70,13 @@ PACKED: dict[str, t.Callable[[bytes], bytes]] = {
     "a bzip2 file": bz2.compress,
     r"a tar \(such as an OVA\) archive": _tar,
     "a ZIP archive": _zip,
+    # what a tool of several threads, parts or decades writes
+    "a zstd or lz4 file": lambda content: b"\x5a\x2a\x4d\x18\4\0\0\0" + content[:4] + b"\x28\xb5\x2f\xfd" + content,
+    "a ZIP": lambda content: b"PK\x07\x08" + _zip(content),
+    "a tar": lambda content: _former_tar(content),
+    "a cabinet archive": lambda content: b"MSCF\0\0\0\0" + content,
+    "a web": lambda content: b"<!DOCTYPE html><p>f\xfcr Sie nicht: " + content.hex().encode(),
+    "a web page or": lambda content: f"\n<!DOCTYPE html><p>{content.hex()}".encode("utf-16"),
     "a web page": lambda content: b"\n <!DOCTYPE html><title>404</title>" + content.hex().encode(),
     "a web page or XML": lambda content: b"\xef\xbb\xbf<?xml version='1.0'?><metalink/>" + content.hex().encode(),
 }
@@ -118,6 +134,19 @@ def test_a_disk_shows_what_it_is(tmp_path: pathlib.Path, name: str) -> None:
     assert inspect_image(str(path), "raw", content="disk").disk_format == "raw"
     with pytest.raises(ImageRefusedError, match="declared qcow2 but its content is raw; declare the right disk_format"):
         inspect_image(str(path), "qcow2", content="disk")
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    text=st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), min_size=1).filter(str.strip),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+)
+def test_a_text_in_any_language_is_called_one(tmp_path: pathlib.Path, text: str, encoding: str) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(f"Error: {text}".encode(encoding))
+    for declared in DECLARED:
+        with pytest.raises(ImageRefusedError, match="is a text: what was downloaded is not the image"):
+            inspect_image(str(path), declared, content="disk")
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

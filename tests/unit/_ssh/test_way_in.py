@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import VARIABLES as NAMES
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WITHOUT_OPTION, WayIn, way_in
 
 # What Ansible adds for its own runs, or shares between them
@@ -163,7 +164,7 @@ def test_secrets_are_named_and_not_carried_over(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("connection", ["ssh", "smart", "ansible.builtin.ssh", "paramiko"])
+@pytest.mark.parametrize("connection", ["ssh", "smart", "ansible.builtin.ssh", "ansible.legacy.ssh", "paramiko"])
 def test_connections_by_ssh_are_ssh(connection: str) -> None:
     assert way_in({"ansible_connection": connection}) == WayIn()
 
@@ -173,6 +174,24 @@ def test_a_connection_that_is_not_ssh_is_named() -> None:
     assert way.dropped == ("ansible_connection=community.docker.docker",)
 
 
-@pytest.mark.parametrize("connection", ["local", "ansible.builtin.local"])
+@pytest.mark.parametrize("connection", ["local", "ansible.builtin.local", "ansible.legacy.local"])
 def test_a_local_host_has_no_options(connection: str) -> None:
     assert way_in({"ansible_connection": connection, "ansible_host": "192.0.2.1"}) == WayIn(local=True)
+
+
+@settings(max_examples=60)
+@given(
+    name=st.sampled_from(sorted(set(NAMES) - {"ansible_connection"})),
+    text=st.lists(st.sampled_from(["a", " ", *"'\"\\%=\n\r\x85", "-o ", "X=", "Host *", "Match all"])).map("".join),
+)
+def test_no_value_of_one_host_is_about_others(name: str, text: str) -> None:
+    """Neither a line of its own, nor an error that leaves all hosts without a file: what is left out is named."""
+    way = way_in({"ansible_host": "192.0.2.11", name: text})
+    for option, value in way.options:
+        assert len(f"{option} {value}".splitlines()) == 1
+        assert option.lower() not in ("host", "match")
+
+
+def test_arguments_that_ansible_cannot_split_are_named() -> None:
+    way = way_in({"ansible_host": "192.0.2.11", "ansible_ssh_common_args": "-o 'ProxyJump=a"})
+    assert way == WayIn((("HostName", "192.0.2.11"),), dropped=("ansible_ssh_common_args (No closing quotation)",))

@@ -142,7 +142,8 @@ def update_server(connection: Connection, values: Record, server_id: str) -> Ans
     caller = current()
     row = server_listing.instance_row(connection, server_id, caller.reach)
     if values:
-        server_changes.change(connection, row, values)
+        with refusals_as_bad_requests():
+            server_changes.change(connection, row, values)
     return {"server": shown(connection, row, caller, views_servers.changed)}, 200
 
 

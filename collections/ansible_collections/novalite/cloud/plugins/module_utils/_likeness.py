@@ -9,12 +9,19 @@ decides nothing (CVE-2015-5163, CVE-2024-32498). What is found is for the messag
 
 from __future__ import annotations
 
+import codecs
 import os
+import tarfile
 import typing as t
+
+from ._model.plain_text import is_plain
 
 Content = t.Literal["any", "unpacked", "disk"]  # what a raw file may hold
 _COMPRESSED = "{0} file: unpack it first ({1})"
 _ARCHIVE = "{0} archive: unpack it first ({1}), and register the disk in it"
+_TAR = _ARCHIVE.format("a tar (such as an OVA)", "tar -xf")
+# Frames of zstd and LZ4 that hold no data: those of parallel compressors begin with one (RFC 8878 3.1.2)
+_SKIPPED = tuple(bytes([nibble]) + b"\x2a\x4d\x18" for nibble in range(0x50, 0x60))
 # (offset, magic, what it is and the remedy)
 _PACKED: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xfd7zXZ\0", _COMPRESSED.format("an xz", "unxz")),
@@ -28,6 +35,7 @@ _PACKED: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x5d\0\0", _COMPRESSED.format("an lzma", "unlzma")),
     (0, b"\x1f\x9d\x90", _COMPRESSED.format("a compress (.Z)", "uncompress")),
     (0, b"PK\x03\x04", _ARCHIVE.format("a ZIP", "unzip")),
+    (0, b"PK\x07\x08", _ARCHIVE.format("a ZIP", "unzip")),  # of several parts
     (0, b"PK\x05\x06", _ARCHIVE.format("an empty ZIP", "unzip")),
     (0, b"7z\xbc\xaf\x27\x1c", _ARCHIVE.format("a 7z", "7z x")),
     (0, b"Rar!\x1a\x07", _ARCHIVE.format("a RAR", "unrar x")),
@@ -37,9 +45,10 @@ _PACKED: tuple[tuple[int, bytes, str], ...] = (
     (0, b"070707", _ARCHIVE.format("a cpio", "cpio -i")),
     (0, b"MSWIM\0\0\0", _ARCHIVE.format("a WIM", "wimapply")),
     (0, b"\xed\xab\xee\xdb", _ARCHIVE.format("an RPM", "rpm2cpio")),
-    (257, b"ustar", _ARCHIVE.format("a tar (such as an OVA)", "tar -xf")),
+    (0, b"MSCF\0\0\0\0", _ARCHIVE.format("a cabinet", "cabextract")),
+    (257, b"ustar", _TAR),
 )
-_PAGES = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
+_PAGES = ("<!doctype", "<html", "<head", "<body", "<?xml", "<!--")
 _PAGE = "a web page or XML: what was downloaded is not the image; fetch it by the link of the file itself"
 _TEXT = "a text: what was downloaded is not the image, but perhaps an error or a pointer to it (Git LFS, metalink)"
 _SIGNS: tuple[tuple[int, bytes], ...] = (
@@ -87,15 +96,36 @@ def is_packed(head: bytes) -> str | None:
     for offset, magic, what in _PACKED:
         if head[offset : offset + len(magic)] == magic:
             return what
-    text = head[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    return _PAGE if text.startswith(_PAGES) else None
+    if head.startswith(_SKIPPED):
+        return _COMPRESSED.format("a zstd or lz4", "unzstd or unlz4")
+    if _is_tar(head[: tarfile.BLOCKSIZE]):
+        return _TAR
+    return _PAGE if (_text_of(head[:1024], "replace") or "").lstrip().lower().startswith(_PAGES) else None
 
 
 def is_text(head: bytes) -> str | None:
     """The same of one that is nothing but text."""
-    first = head[:512]
-    printable = first and all(byte >= 32 or byte in b"\t\n\r\f\x1b" for byte in first) and 127 not in first
-    return _TEXT if printable and first.isascii() else None
+    text = _text_of(head[:512])
+    return _TEXT if text and is_plain(text, allowed="\t\n\r\f\x1b") else None
+
+
+def _text_of(first: bytes, errors: t.Literal["strict", "replace"] = "strict") -> str | None:
+    """The characters that these bytes are, as UTF-8, or as UTF-16 behind its mark; `strict`, None if they are not."""
+    utf_16 = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        # the last character may be cut off
+        return codecs.getincrementaldecoder("utf-16" if utf_16 else "utf-8-sig")(errors).decode(first)
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_tar(block: bytes) -> bool:
+    """Tell whether this is a header of tar, which has a checksum in all of its formats; the oldest has nothing else."""
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.TarError:
+        return False
+    return True
 
 
 def shows_disk(head: bytes) -> bool:

@@ -10,12 +10,14 @@ spellings of one option the last that is set counts, as for Ansible.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 import typing as t
 from dataclasses import dataclass
 
 from .._json import JsonMapping
+from .._model.plain_text import is_plain
 
 ADDRESS = ("ansible_host", "ansible_ssh_host")
 PORT = ("ansible_port", "ansible_ssh_port")
@@ -35,7 +37,7 @@ WITHOUT_OPTION = (
     "ansible_private_key_passphrase",
     "ansible_ssh_private_key_passphrase",
 )
-_BUILTIN = "ansible.builtin."  # with which connections may be named in full
+_BUILTIN = re.compile(r"ansible\.(builtin|legacy)\.")  # with which connections may be named in full
 _BY_SSH = ("", "ssh", "smart", "paramiko", "paramiko_ssh")
 
 # ssh(1)'s flags that take a value, and the options of ssh_config(5) that say the same
@@ -53,6 +55,7 @@ _SILENT = "fGgMNnqsTtVvXxYy"  # about one call of ssh, its output or its termina
 BOOLEANS_FALSE = ("n", "no", "false", "f", "0", "off")  # what Ansible takes for false
 _SEVERAL = ("certificatefile", "identityfile", "sendenv", "setenv")  # each line of these adds something
 _FILES = ("certificatefile", "identityfile", "userknownhostsfile")  # whose values are names of files
+_OF_BLOCKS = ("host", "match")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%~[]")
 
 
@@ -70,7 +73,8 @@ def way_in(variables: JsonMapping) -> WayIn:
     """The way of a host with these `variables`, of which VARIABLES and WITHOUT_OPTION count. The values of ssh's own
     options are taken as they are, quotes and percent signs included: ssh reads both places by the same rules."""
     connection = str(variables.get("ansible_connection") or "")
-    by = connection[len(_BUILTIN) :] if connection.startswith(_BUILTIN) else connection
+    match = _BUILTIN.match(connection)
+    by = connection[match.end() :] if match else connection
     if by == "local":
         return WayIn(local=True)
     options: list[tuple[str, str]] = []
@@ -80,11 +84,20 @@ def way_in(variables: JsonMapping) -> WayIn:
     def add(name: str, value: str) -> None:
         # of most, the first that says it counts; sharing of Ansible's connections belongs to its own runs
         known = name.lower() in {option.lower() for option, _value in options} and name.lower() not in _SEVERAL
-        if value and not known and not name.lower().startswith("control"):
+        if not value or known or name.lower().startswith("control"):
+            return
+        if name.lower() in _OF_BLOCKS or not is_plain(value, allowed="\t"):
+            dropped.append(f"{name} {value!r}")  # it would end the host's block, and be about all hosts
+        else:
             options.append((name, _from_anywhere(value) if name.lower() in _FILES else value))
 
     def add_arguments(name: str) -> None:
-        for flag, value in _flags(shlex.split(str(variables.get(name) or ""))):
+        try:
+            words = shlex.split(str(variables.get(name) or ""))
+        except ValueError as error:  # Ansible does not get in either; the ways to other hosts stay
+            dropped.append(f"{name} ({error})")
+            return
+        for flag, value in _flags(words):
             if flag == "o":
                 add(*_assignment(value))
             elif flag == "F":

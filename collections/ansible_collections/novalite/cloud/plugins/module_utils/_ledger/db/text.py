@@ -42,7 +42,7 @@ _COMPLETIONS = {
         SELECT vif.network_id, instance.hostname, min(instance.uuid)
         FROM instance JOIN vif ON vif.instance_uuid = instance.uuid
         WHERE instance.deleted = 0
-        AND instance.hostname NOT IN ('gateway', 'isatap', 'localhost', 'metadata', 'wpad')
+        AND instance.hostname NOT IN ('gateway', 'instance-data', 'isatap', 'localhost', 'metadata', 'wpad')
         AND instance.id = (
             SELECT min(other.id) FROM instance AS other JOIN vif AS its ON its.instance_uuid = other.uuid
             WHERE other.deleted = 0 AND other.hostname = instance.hostname AND its.network_id = vif.network_id

@@ -19,8 +19,9 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..db.tables import dns_name, instance, network, vif
 
-# Names that guests look for by themselves, or that mean the host's own services
-NOBODYS = frozenset({"gateway", "isatap", "localhost", "metadata", "wpad"})
+# Names that guests look for by themselves (cloud-init asks `instance-data` for metadata, as on EC2), or that mean the
+# host's own services
+NOBODYS = frozenset({"gateway", "instance-data", "isatap", "localhost", "metadata", "wpad"})
 _BY_ADDRESS = re.compile(r"host-[0-9a-f]+(-[0-9a-f]*)+")  # _model.instance.name_by_address()
 
 
