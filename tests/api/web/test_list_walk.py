@@ -108,7 +108,8 @@ def plenty(api: Api) -> foreign.Objects:
         address = {"pool": "public", "address": 0xC6336410 + number, "released_at": 0}
         api.insert(tables.floating_ip, id=str(uuid.uuid4()), **address, **project)
         make(f"{network}/security-groups", security_group={"name": name})
-        make("/compute/v2.1/os-keypairs", keypair={"name": name, "public_key": PUBLIC_KEY})
+        for who in (alt, admin):  # each has its own
+            make("/compute/v2.1/os-keypairs", who, keypair={"name": name, "public_key": PUBLIC_KEY})
         make("/compute/v2.1/os-server-groups", server_group={"name": name, "policies": ["affinity"]})
         make("/compute/v2.1/os-aggregates", admin, aggregate={"name": name})
         make("/image/v2/images", name=name, disk_format="raw", container_format="bare")

@@ -121,8 +121,10 @@ class Place:
         assert done.returncode == 0, f"{self.name}: {calls}: {done.stderr}{done.stdout}"
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def reaches(self, address: str, count: int = 1) -> bool:
-        return self.run("ping", "-c", str(count), "-W", "0.5", "-i", "0.2", address, check=False).returncode == 0
+    def reaches(self, address: str, seconds: int = 0) -> bool:
+        """Ping once, or until there is an answer: the first packets wait for ARP, on the way below a tunnel, too."""
+        patience = ("-w", str(seconds), "-i", "0.2") if seconds else ("-W", "0.5")
+        return self.run("ping", "-c", "1", *patience, address, check=False).returncode == 0
 
     def end(self) -> None:
         if self.process.poll() is None:
