@@ -25,16 +25,16 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils import _command, _deadlines, _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall, call_module
-from ansible_collections.novalite.cloud.plugins.plugin_utils import _patience, _step_actions, _trip
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_code, _patience, _step_actions, _trip
 from ansible_collections.novalite.cloud.plugins.plugin_utils._image_push import ImageAction
 
-MODULES = sorted(_trip.modules_of_hosts() | _trip.steps_of_hosts())
+MODULES = sorted(_host_code.modules_of_hosts() | _host_code.steps_of_hosts())
 LISTS = ("images", "disks", "moves", "snapshots", "domains", "guests", "instances", "volumes", "attachments", "bridges")
 UTILS = pathlib.Path(_deadlines.__file__).parent
 
 
 def options(module: str) -> dict[str, t.Any]:
-    spec: dict[str, t.Any] = importlib.import_module(f"{_trip.NAME}.{_trip.place_of(module)}").ARGUMENT_SPEC
+    spec: dict[str, t.Any] = importlib.import_module(f"{_host_code.NAME}.{_host_code.place_of(module)}").ARGUMENT_SPEC
     return spec
 
 
@@ -49,7 +49,8 @@ def arguments(module: str, **args: t.Any) -> dict[str, t.Any]:
 def known_timeouts(module: str) -> dict[str, float]:
     """Constants called *_TIMEOUT in the rooms' files that the module's file imports from."""
     timeouts: dict[str, float] = {}
-    for node in ast.walk(ast.parse((_trip.PLUGINS / f"{_trip.place_of(module).replace('.', '/')}.py").read_text())):
+    path = _host_code.PLUGINS / f"{_host_code.place_of(module).replace('.', '/')}.py"
+    for node in ast.walk(ast.parse(path.read_text())):
         room = (getattr(node, "module", None) or "").removeprefix("module_utils.")
         if not isinstance(node, ast.ImportFrom) or not room.startswith("_") or room == "__future__":
             continue
@@ -57,7 +58,7 @@ def known_timeouts(module: str) -> dict[str, float]:
         files = [base.with_suffix(".py"), *(base / f"{alias.name}.py" for alias in node.names)]
         for file in filter(pathlib.Path.is_file, files):
             name = ".".join(file.relative_to(UTILS).with_suffix("").parts)
-            values = vars(importlib.import_module(f"{_trip.NAME}.module_utils.{name}"))
+            values = vars(importlib.import_module(f"{_host_code.NAME}.module_utils.{name}"))
             timeouts |= {f"{name}.{key}": value for key, value in values.items() if key.endswith("_TIMEOUT")}
     if module == "volume_attach":
         del timeouts["_domain.volumes.COPY_TIMEOUT"]  # of copies of volumes that guests write to

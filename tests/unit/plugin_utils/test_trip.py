@@ -28,9 +28,9 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible_collections.novalite.cloud.plugins.module_utils import _trip as host_trip
 from ansible_collections.novalite.cloud.plugins.module_utils._drift.host_scan import HOST_ARGUMENTS
 from ansible_collections.novalite.cloud.plugins.modules import host_step
-from ansible_collections.novalite.cloud.plugins.plugin_utils import _trip
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_code, _trip
 
-CODE, DIGEST = _trip.archive()
+CODE, DIGEST = _host_code.archive()
 NO_STEPS = '{"host": null, "steps": []}'
 PLACE = "modules.console_output"
 DESCRIBE = {"name": "Look", "module": "console_output", "place": PLACE, "paths": ["state_dir"], "may_fail": False}
@@ -50,7 +50,7 @@ class Host:
         """Return what a trip with `steps` prints after the mark: "none", or the list of how it went."""
         nothing = {"check_mode": False, "diff": False, "token": "", "again": False, "expected": None}
         asked = json.dumps({"steps": steps, "state_dir": str(self.state), **nothing, **request}).encode()
-        argv = [sys.executable, "-I", "-c", _trip.BOOT, str(self.directory), DIGEST, keep]
+        argv = [sys.executable, "-I", "-c", _host_code.BOOT, str(self.directory), DIGEST, keep]
         deflated = zlib.compress(code) if code else b""
         done = subprocess.run(
             argv,
@@ -59,9 +59,9 @@ class Host:
             check=False,
             env={**os.environ, "HOME": str(self.state.parent)},
         )
-        lines = [line for line in done.stdout.decode().splitlines() if line.startswith(_trip.MARK)]
+        lines = [line for line in done.stdout.decode().splitlines() if line.startswith(_host_code.MARK)]
         assert lines, done.stderr.decode()
-        said = lines[-1].removeprefix(_trip.MARK)
+        said = lines[-1].removeprefix(_host_code.MARK)
         return said if said == "none" else json.loads(said)["steps"]
 
     def tail(self, **args: t.Any) -> dict[str, t.Any]:
@@ -184,16 +184,16 @@ def test_a_path_means_what_it_means_on_the_host(visited: Host) -> None:
 
 
 def test_the_archive_is_the_same_for_the_same_code() -> None:
-    _trip.archive.cache_clear()
-    assert _trip.archive() == (CODE, DIGEST)
+    _host_code.archive.cache_clear()
+    assert _host_code.archive() == (CODE, DIGEST)
 
 
 def test_what_modules_of_hosts_import_comes_along() -> None:
     """Or is Python's own, or the libvirt binding that each host has; Ansible's code stays on the controller."""
-    files = dict(_trip._sources())
-    root = _trip.NAME.replace(".", "/")
+    files = dict(_host_code._sources())
+    root = _host_code.NAME.replace(".", "/")
     left = [name for name in files if name.startswith((f"{root}/modules/", f"{root}/module_utils/_steps/"))]
-    assert len(left) == len(_trip.modules_of_hosts()) + len(_trip.steps_of_hosts())
+    assert len(left) == len(_host_code.modules_of_hosts()) + len(_host_code.steps_of_hosts())
     seen, missing = set(left), set()
     while left:
         name = left.pop()
@@ -213,18 +213,18 @@ def test_what_modules_of_hosts_import_comes_along() -> None:
 
 def test_a_launch_whose_images_are_there_imports_no_http_client() -> None:
     """It takes longer to import than half of the steps to do."""
-    lists = yaml.safe_load((_trip.PLUGINS.parent / "roles/spawn/vars/main.yml").read_text())
+    lists = yaml.safe_load((_host_code.PLUGINS.parent / "roles/spawn/vars/main.yml").read_text())
     modules = {step["module"] for name, steps in lists.items() if name.endswith("_steps") for step in steps}
     assert {"image_cache", "domain"} <= modules
-    imports = "; ".join(f"import {_trip.NAME}.{_trip.place_of(name)}" for name in sorted(modules))
-    root = str(_trip.PLUGINS.parents[3])
+    imports = "; ".join(f"import {_host_code.NAME}.{_host_code.place_of(name)}" for name in sorted(modules))
+    root = str(_host_code.PLUGINS.parents[3])
     code = f"import sys; sys.path.insert(0, {root!r}); {imports}; print({{'ssl', 'http.client'}} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True) == "set()\n"
 
 
 def test_every_step_is_named_by_the_module_that_takes_steps() -> None:
-    assert set(host_step.STEPS) == _trip.steps_of_hosts()
-    assert not _trip.steps_of_hosts() & {path.stem for path in (_trip.PLUGINS / "modules").glob("*.py")}
+    assert set(host_step.STEPS) == _host_code.steps_of_hosts()
+    assert not _host_code.steps_of_hosts() & {path.stem for path in (_host_code.PLUGINS / "modules").glob("*.py")}
 
 
 def test_no_step_is_sent_a_secret() -> None:
@@ -334,7 +334,7 @@ def action_on_a_host(answers: list[int | str]) -> mock.MagicMock:
     action.diffs = False
     action._seconds = 0.0
     action._low_level_execute_command.side_effect = [
-        {"stdout_lines": [f"{_trip.MARK}{answer}"], "stderr": "", "rc": 0}
+        {"stdout_lines": [f"{_host_code.MARK}{answer}"], "stderr": "", "rc": 0}
         if isinstance(answer, str)
         else {"stdout_lines": [], "stderr": "", "rc": answer}
         for answer in answers

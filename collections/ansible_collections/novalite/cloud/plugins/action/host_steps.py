@@ -15,10 +15,10 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
 from ..modules import host_steps
+from ..plugin_utils._host_code import modules_of_hosts, place_of, steps_of_hosts
 from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
 from ..plugin_utils._metadata_key import with_key
-from ..plugin_utils._trip import modules_of_hosts, place_of, steps_of_hosts
 
 KNOWN = modules_of_hosts() | steps_of_hosts()
 

@@ -13,20 +13,14 @@ asynchronous, or where the host cannot take the code, the steps are run as modul
 from __future__ import annotations
 
 import collections.abc as c
-import contextlib
-import functools
-import hashlib
-import importlib.util
-import io
+import importlib
 import json
 import math
 import os
-import pathlib
 import secrets
 import shlex
 import time
 import typing as t
-import zipfile
 import zlib
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
@@ -44,12 +38,10 @@ from ..module_utils._model import yaml_types
 from ..module_utils._trip import BEGUN, MARK
 from . import _home, _patience
 from ._handshake import Errand, Handshake, HostRefusedError
+from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
 
 Result = JsonObject
-PLUGINS = pathlib.Path(__file__).parents[1]
-NAME = __package__.rpartition(".")[0]  # of the plugins' package
 COLLECTION = "novalite.cloud"
-LIBVIRT = "ansible_collections.community.libvirt.plugins.module_utils.libvirt"
 SIGNALLED = 128  # a shell adds the signal's number to it
 PYTHON = "/usr/bin/python3"  # libvirt's binding belongs to the system's own
 # What changes nothing on a host: a ledger that is behind its hosts may have it run, and no mark is left
@@ -63,110 +55,6 @@ LOOKS = {
     "packet_trace",
     "server_wait",
 }
-# Rooms of module_utils that no module or step of a host imports (tests/unit/plugin_utils/test_trip.py)
-CONTROLLERS_OWN = ("_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", "_scheduling", "_stack")
-
-# What a host runs before it has any code, or knows that the code is what it was. argv: the directory of the code, its
-# SHA-256, and whether to keep what is sent. stdin: the length of the deflated archive (0: use what is there), the
-# archive, the request. "none" for an answer asks for the archive.
-BOOT = (
-    """
-import hashlib,os,stat,sys
-d,h,k=sys.argv[1:4]
-i=sys.stdin.buffer
-z=i.read(int(i.readline()))
-q=i.read().decode()
-def good(p):
- s=os.lstat(p)
- if not stat.S_ISREG(s.st_mode) or s.st_uid!=os.geteuid() or s.st_mode&0o22:return False
- with open(p,'rb') as f:return hashlib.sha256(f.read()).hexdigest()==p.split('.')[-2]
-def there():
- try:
-  r=p=os.path.realpath(d)
-  while p:
-   s=os.lstat(p)
-   if not stat.S_ISDIR(s.st_mode) or s.st_uid not in(0,os.geteuid()):return []
-   if s.st_mode&0o22 and(p==r or not s.st_mode&stat.S_ISVTX):return []
-   p=p!='/'and os.path.dirname(p)
-  if os.path.islink(d):return []
-  e=h+'.'+sys.implementation.cache_tag+'.'
-  return [p for p in [d+'/'+n for n in os.listdir(d) if n.startswith(e)] if good(p)]
- except OSError:return []
-t=None
-if z:
- import tempfile,zlib
- z=zlib.decompress(z)
- if hashlib.sha256(z).hexdigest()!=h:sys.exit('the code came damaged')
- f,t=tempfile.mkstemp(suffix='.zip')
- with open(f,'wb') as f:f.write(z)
- sys.path.insert(0,t)
-else:
- p=there()
- if not p:print('MARKnone');sys.exit()
- sys.path.insert(0,p[0])
-try:
- from NAME.module_utils import _trip
- if t and k=='1':
-  from NAME.module_utils import _trip_code
-  try:_trip_code.keep(d,h,z)
-  except OSError:pass
- _trip.answer(q)
-finally:
- if t:os.unlink(t)
-""".replace("MARK", MARK)
-    .replace("NAME", NAME)
-    .strip()
-)
-
-
-@functools.lru_cache(maxsize=1)
-def archive() -> tuple[bytes, str]:
-    """The code for hosts as a ZIP archive, the same for the same code, and its SHA-256 in hexadecimal."""
-    made = io.BytesIO()
-    files = {name: path.read_bytes() for name, path in _sources()}
-    folders = {parent for name in files for parent in pathlib.PurePath(name).parents if parent.name}
-    packages = {f"{folder}/__init__.py": b"" for folder in folders}
-    with zipfile.ZipFile(made, "w") as archive:
-        for name, content in sorted({**packages, **files}.items()):
-            archive.writestr(zipfile.ZipInfo(name), content)  # the time of which is always the same
-    return made.getvalue(), hashlib.sha256(made.getvalue()).hexdigest()
-
-
-@functools.lru_cache(maxsize=1)
-def modules_of_hosts() -> frozenset[str]:
-    """The names of the modules whose work is on a host."""
-    return frozenset(
-        path.stem for path in (PLUGINS / "modules").glob("*.py") if b"run_host_module(" in path.read_bytes()
-    )
-
-
-@functools.lru_cache(maxsize=1)
-def steps_of_hosts() -> frozenset[str]:
-    """The names of the steps that hosts take and that are no modules of their own."""
-    return frozenset(path.stem for path in (PLUGINS / "module_utils/_steps").glob("*.py"))
-
-
-def place_of(name: str) -> str:
-    """The file of a step, or else of a module of hosts, as a name in the package of the plug-ins. It has ARGUMENT_SPEC,
-    `run`, and maybe SPEC_RULES."""
-    return f"module_utils._steps.{name}" if name in steps_of_hosts() else f"modules.{name}"
-
-
-def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
-    """Name in the archive, and path here, of each file that hosts need."""
-    root = NAME.replace(".", "/")
-    for path in (PLUGINS / "module_utils").rglob("*.py"):
-        inside = path.relative_to(PLUGINS)
-        if inside.parts[1] not in CONTROLLERS_OWN:
-            yield f"{root}/{inside}", path
-    for name in modules_of_hosts():
-        yield f"{root}/modules/{name}.py", PLUGINS / "modules" / f"{name}.py"
-    # without it the host says what is missing when it is needed, as a module does
-    with contextlib.suppress(ModuleNotFoundError):
-        spec = importlib.util.find_spec(LIBVIRT)
-        if spec and spec.origin:
-            yield f"{LIBVIRT.replace('.', '/')}.py", pathlib.Path(spec.origin)
-
 
 NOT_MET = Seen({})  # of a host that nothing was compared with
 
