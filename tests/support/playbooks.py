@@ -34,7 +34,7 @@ PLUGINS = ("action.server", "action.network", "action.host_steps", "action.host_
 
 
 def configuration(directory: pathlib.Path, environment: t.Mapping[str, str]) -> tuple[object, ...]:
-    """What Ansible reads while it is imported."""
+    """Return the settings that Ansible reads while it is imported."""
     named = {name: value for name, value in environment.items() if name.startswith("ANSIBLE_") or name == "NO_COLOR"}
     file = directory / "ansible.cfg"
     return sorted(named.items()), (directory, file.read_text()) if file.exists() else None

@@ -205,10 +205,7 @@ def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> ex
     None for anybody else, and where there is none."""
     if not policy.allowed("network:operate"):
         return None
-    for pool in external_networks.pools_seen(connection):
-        if number.lower() == (pool.subnet_uuid if of_subnet else pool.uuid):
-            return pool
-    return None
+    return external_networks.find_pool(connection, number.lower(), of_subnet)
 
 
 def network_row(connection: Connection, number: str, write: bool = False) -> Network:
@@ -218,9 +215,8 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Net
             if write and (not row.tenant or (row.owner == "" and not policy.allowed("network:operate"))):
                 raise refused(f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network")
             return row
-    for pool in external_networks.pools_seen(connection):
-        if pool.uuid == number.lower():
-            raise refused(f"network {number} is the cloud's operator's floating pool")
+    if external_networks.find_pool(connection, number.lower()) is not None:
+        raise refused(f"network {number} is the cloud's operator's floating pool")
     raise not_found("Network", number)
 
 
@@ -234,9 +230,8 @@ def subnet_row(connection: Connection, number: str, write: bool = False) -> tupl
                 if write:
                     network_row(connection, row.uuid, write=True)
                 return row, subnet
-    for pool in external_networks.pools_seen(connection):
-        if pool.subnet_uuid == number.lower():
-            raise refused(f"subnet {number} is the cloud's operator's floating pool")
+    if external_networks.find_pool(connection, number.lower(), of_subnet=True) is not None:
+        raise refused(f"subnet {number} is the cloud's operator's floating pool")
     raise not_found("Subnet", number)
 
 

@@ -60,9 +60,9 @@ def _describe(connection: Connection, number: str, body: Record) -> None:
 
 
 def _pool(connection: Connection, number: str) -> str:
-    for pool in external_networks.pools_seen(connection):
-        if pool.uuid == number:
-            return pool.name
+    pool = external_networks.find_pool(connection, number)
+    if pool is not None:
+        return pool.name
     for row in network_records.networks_seen(connection, current().reach):
         if row.uuid == number:
             raise BadRequestError(f"Network {number} is not a valid external network")

@@ -157,7 +157,7 @@ def _router_values(connection: Connection, body: Record) -> Record:
 
 
 def _check_pool(connection: Connection, number: str) -> None:
-    if number not in [pool.uuid for pool in external_networks.pools_seen(connection)]:
+    if external_networks.find_pool(connection, number) is None:
         try:
             records.network_row(connection, number)
         except (NeutronError, NotFoundError):

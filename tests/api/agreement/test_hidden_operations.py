@@ -177,7 +177,7 @@ def named_later(client: FlaskClient, server_id: str, hostname: str) -> int:
 
 @pytest.mark.parametrize("names", [named_at_creation, named_later])
 def test_no_member_takes_a_name_that_others_look_for(api: Api, names: t.Callable[[FlaskClient, str, str], int]) -> None:
-    """What is nobody's, in any case, is the asker's mistake, and what another project has is a conflict."""
+    """A name that is nobody's, in any case, is the asker's mistake, and one that another project has is a conflict."""
     client = api.client_as("demo")
     server_id = made(client, "mine").get_json()["server"]["id"]
     for name in sorted(dns_names.NOBODYS | {"host-10-20-0-3"}):

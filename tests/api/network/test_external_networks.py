@@ -37,7 +37,7 @@ def interfaces(api: Api) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What a network is and has; `external`: whether it is, and `held`: why it cannot become the other."""
+    """State of a network and its things; `external`: whether it is, and `held`: why it cannot become the other."""
 
     values: Body = dataclasses.field(default_factory=dict)
     cidrs: tuple[str, ...] = (CIDR,)

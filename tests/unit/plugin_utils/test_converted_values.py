@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What YAML made of a text, or of a number, is refused at each option of each controller module, with its place."""
+"""Values that YAML made of a text or a number are refused at each option of each controller module, with a place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the journal is told of moves."""
+"""Lines of the journal about moves."""
 
 from __future__ import annotations
 

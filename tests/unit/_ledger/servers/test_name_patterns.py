@@ -26,7 +26,7 @@ PATTERNS = st.one_of(ANCHORED, st.tuples(NAMES, ANCHORED).map("".join), NAMES)
 
 
 def expected(pattern: str, name: str) -> bool:
-    """What users are told: an expression is searched for; anything also as it stands."""
+    """Reference, as users are told: an expression is searched for; anything also as it stands."""
     try:
         return pattern in name or re.search(pattern, name) is not None
     except re.error:

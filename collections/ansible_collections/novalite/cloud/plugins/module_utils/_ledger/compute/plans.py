@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..._domain.guest import guest_of, render
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import GuestRecord, Instance
-from ..._plan.host_plan import GroupsPlan, HostPlan, NetworksPlan, Plan, ServersPlan, plan_by_host
+from ..._plan.host_plan import HostPlan, NetworksPlan, Plan, ServersPlan, plan_by_host
 from ..._plan.networks import router
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
@@ -110,23 +110,26 @@ def plan_hosts(
         plans["remove"] = {host: server_volumes.to_remove(connection, plan) for host, plan in plans["remove"].items()}
     plans, groups = group_members.complete(connection, plans, servers_by_kind)
     bridges_of_peers = network_plans.bridges_of_peers(connection, servers_by_kind, before, after, tunnels)
-    parts: dict[str, t.Mapping[str, ServersPlan | NetworksPlan | GroupsPlan]] = {
-        **plans,
-        "vacate": plan_by_host(moved, facts, lambda _server, _of_host: ""),
-        "peers": {
-            host: NetworksPlan(bridges_of_peers.get(host, []), dhcp_of_others.get(host, []))
-            for host in dict.fromkeys((*bridges_of_peers, *dhcp_of_others))
-        },
-        "network": network_plans.plans_of_networks(connection, network_hosts, here, spans, endpoints),
-        "groups": groups,
+    peers = {
+        host: NetworksPlan(bridges_of_peers.get(host, []), dhcp_of_others.get(host, []))
+        for host in dict.fromkeys((*bridges_of_peers, *dhcp_of_others))
     }
+    vacated = plan_by_host(moved, facts, lambda _server, _of_host: "")
+    networks = network_plans.plans_of_networks(connection, network_hosts, here, spans, endpoints)
+    of_hosts: list[t.Mapping[str, object]] = [*plans.values(), vacated, peers, networks, groups]
     hosts = {
         host: HostPlan(
             ledger=ledger,
             state_dir=facts.get(host, {}).get("state_dir", state_dir),
-            **{name: of_hosts[host] for name, of_hosts in parts.items() if host in of_hosts},  # type: ignore[arg-type]
+            build=plans["build"].get(host),
+            keep=plans["keep"].get(host),
+            remove=plans["remove"].get(host),
+            vacate=vacated.get(host),
+            peers=peers.get(host),
+            network=networks.get(host),
+            groups=groups.get(host),
         )
-        for host in dict.fromkeys(host for of_hosts in parts.values() for host in of_hosts)
+        for host in dict.fromkeys(host for part in of_hosts for host in part)
     }
     return HostPlans(hosts, any(map(_is_secret, guest_records.values())))
 

@@ -67,16 +67,26 @@ class Pool:
         return derived_id(self.uuid, 4)
 
 
-def pools_seen(connection: sa.Connection) -> list[Pool]:
-    """The floating pools, which every project sees."""
+def pools_seen(connection: sa.Connection, number: str | None = None) -> list[Pool]:
+    """The floating pools, which every project sees, or the one that is the external network `number`."""
+    of_these = sa.true() if number is None else floating_pool.c.uuid == number
+    own = sa.select(floating_ip.c.pool, floating_ip.c.address).join(floating_pool).where(of_these)
     addresses: collections.defaultdict[str, list[int]] = collections.defaultdict(list)
-    for name, address in connection.execute(sa.select(floating_ip.c.pool, floating_ip.c.address)):
+    for name, address in connection.execute(own):
         addresses[name].append(address)
-    rows = connection.execute(sa.select(floating_pool).order_by(floating_pool.c.name)).mappings()
+    query = sa.select(floating_pool).where(of_these).order_by(floating_pool.c.name)
+    rows = connection.execute(query).mappings()
     return [
         Pool(**row, ranges=[(to_text(low), to_text(high)) for low, high in pools.bounds(addresses[row["name"]])])
         for row in rows
     ]
+
+
+def find_pool(connection: sa.Connection, number: str, of_subnet: bool = False) -> Pool | None:
+    """The floating pool that is the external network `number`, or whose subnet that is; None where there is none."""
+    if not of_subnet:
+        return next(iter(pools_seen(connection, number)), None)
+    return next((pool for pool in pools_seen(connection) if pool.subnet_uuid == number), None)
 
 
 def check_attributes(attributes: JsonMapping) -> None:
@@ -174,7 +184,8 @@ def make_external(connection: sa.Connection, row: Network, interfaces: t.Collect
             "allocation_pools": [{"start": first, "end": last} for first, last in each.pools],
             "name": each.name,
         }
-        create_subnet(connection, next(pool for pool in pools_seen(connection) if pool.uuid == row.uuid), attributes)
+        (pool,) = pools_seen(connection, row.uuid)
+        create_subnet(connection, pool, attributes)
 
 
 def make_internal(
