@@ -68,7 +68,7 @@ lint-code: bootstrap
 	tools/lint-shell
 
 lint-playbooks: bootstrap
-	ansible-lint --offline --profile production
+	tools/lint-playbooks
 
 unit: bootstrap
 	@tools/unit $(UNIT)

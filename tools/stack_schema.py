@@ -1,14 +1,14 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write what _rules/server_options.py declares into the JSON Schema of a site's document, which editors read, too:
-`python -m tools.stack_schema`."""
+"""Write what _rules/noun_options.py and server_options.py declare into the JSON Schema of a site's document, which
+editors read, too: `python -m tools.stack_schema`."""
 
 from __future__ import annotations
 
 import json
 
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import stack_schemas
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.noun_options import stack_schemas
 from ansible_collections.novalite.cloud.plugins.module_utils._stack.document import SCHEMA
 
 WIDTH = 120  # columns

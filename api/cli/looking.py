@@ -112,7 +112,7 @@ def names_beginning(text: str, project: str | None, all_projects: bool) -> list[
 
 def ssh_config() -> str:
     """The file that every launch writes beside the ledger. Raises click.ClickException where there is none."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._host import STATE_DIR
+    from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
 
     path = os.path.join(os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR), "ssh_config")
     if not os.path.exists(path):

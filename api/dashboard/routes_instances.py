@@ -14,9 +14,9 @@ from werkzeug.exceptions import NotFound
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_diagram
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
@@ -155,7 +155,7 @@ def show_call_diagram(connection: Connection, uuid: str) -> ResponseReturnValue:
 def offered(instance: JsonMapping) -> list[str]:
     """The actions that the instance's state allows now."""
     state = State(**{field: instance[field] for field in State._fields})
-    rules = {name: server_actions.action_of(kind, details or None).rule for name, (kind, details) in ACTIONS.items()}
+    rules = {name: operations.rule_of(kind, details or None) for name, (kind, details) in ACTIONS.items()}
     return [name for name, rule in rules.items() if refusal(rule, state) is None]
 
 

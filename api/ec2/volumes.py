@@ -74,15 +74,10 @@ def device_name(name: str) -> str | None:
     return name or None
 
 
-def holders(row: Volume) -> list[str]:
-    """The instances that have the volume, or are getting it."""
-    return [holder.instance_uuid for holder in row.attachments]
-
-
 def volume(row: Volume) -> Body:
     state = _STATES.get(row.shown_status, "error")
     if row.status == "extending":
-        state = "in-use" if row.attachments else "available"
+        state = "in-use" if row.is_attached else "available"
     return {
         "volumeId": volume_id(row),
         "size": row.size_gb,

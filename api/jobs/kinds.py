@@ -17,7 +17,8 @@ import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import noun_options, server_options
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import closed
 
 from ..web.errors import BadRequestError
 from ..web.schemas import NAME, TEXT, Schema, a_list, an_object
@@ -29,7 +30,6 @@ UUID: Schema = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9
 # `--limit`: host names and groups, in Ansible's patterns, and never an option or a file
 HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&*-]*$", "maxLength": 1024}
 HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
-PORT: Schema = {"type": "integer", "minimum": 0, "maximum": 65535}
 SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
 
 
@@ -38,18 +38,7 @@ def _list(items: Schema, most: int = 1000) -> Schema:
 
 
 SERVER = server_options.v1_schema()
-RULE = an_object(
-    {
-        "direction": {"enum": ["ingress", "egress"]},
-        "ethertype": {"enum": ["IPv4", "IPv6"]},
-        "protocol": {"type": "string", "maxLength": 16},
-        "port_min": PORT,
-        "port_max": PORT,
-        "cidr": {"type": "string", "maxLength": 43},
-        "remote_group": NAME,
-    }
-)
-GROUP = an_object({"name": NAME, "description": TEXT, "rules": {"type": "array", "items": RULE}}, ["name"])
+GROUP = closed(noun_options.SECURITY_GROUP, site=False)
 MEMBERSHIP = an_object({"name": NAME, "security_groups": _list(NAME, 64)}, ["name", "security_groups"])
 FLOATING = an_object({"address": NAME, "pool": NAME, "server": TEXT, "fixed_ip": NAME})
 
@@ -183,7 +172,7 @@ _KINDS = (
         "resize",
         "give instances another size, on another host or their own",
         timeout=3600,
-        variables={"confirm": BOOLEAN},
+        variables={"confirm": BOOLEAN, "flavor": NAME},
     ),
     _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
     _action("confirmResize", "confirm resizes and migrations", "confirm_resize", book="confirm_resize.yml"),

@@ -21,7 +21,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment
 
 from ..web.errors import BadRequestError
 from .kinds import Kind, kind_of
@@ -141,28 +140,6 @@ def enqueue_cleaning(connection: Connection, hosts: t.Collection[str]) -> None:
     limit = ",".join(sorted(hosts))
     if hosts and not any(known.get("limit") == limit for known in job_rows.waiting_variables(connection, "reconcile")):
         enqueue(connection, "reconcile", variables={"limit": limit})
-
-
-def enqueue_for_attachment(
-    connection: Connection,
-    kind: str,
-    attachment: Attachment,
-    *,
-    project_id: str,
-    user_id: str | None,
-    request_id: str | None,
-) -> None:
-    """Have the server's host attach or detach a volume. A server that is on no host has nothing to be done there."""
-    if attachment.host is not None:
-        enqueue(
-            connection,
-            kind,
-            instances=[attachment.instance_uuid],
-            variables={"attachments": [attachment.id]},
-            project_id=project_id,
-            user_id=user_id,
-            request_id=request_id,
-        )
 
 
 # --- Inside ---------------------------------------------------------------------------------------------------------

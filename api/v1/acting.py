@@ -5,29 +5,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
-    api_created,
-    reimage,
-    server_actions,
-    server_choices,
-    server_requests,
-)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_requests
 
 from ..jobs import kinds, queue
 from ..web import policy
-from ..web.context import current, request_id, signature
+from ..web.context import current, signature
 from ..web.errors import ForbiddenError, as_bad_request
-from ..work.servers import asker
+from ..work.calls import calling
 
 
 def trigger(connection: Connection, job_request: JsonMapping, key: str | None = None) -> job_rows.Job:
@@ -40,7 +36,7 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
     instances, variables = list(job_request.get("instances", ())), dict(job_request.get("variables", {}))
     if {"limit", *kind.hosts} & set(variables):
         policy.check("jobs:choose_hosts")
-    check_servers(connection, variables.get("servers", ()))
+    operations.check_choices(calling(connection), variables.get("servers", ()))
     if kind.name == "floating_ips":
         _check_addresses(connection, variables)
     timeout = job_request.get("timeout_seconds")
@@ -60,32 +56,23 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
         timeout_seconds=timeout,
         **signature(),
     )
-    if known is None and instances:
-        instance_rows = own(connection, instances)
-        if kind.name in reimage.ACTIONS:
-            with as_bad_request():
-                reimage.begin(connection, {"action": kind.name, "request": variables}, instance_rows, **asker())
-        elif kind.name in server_actions.NAMES:
-            details = {"type": variables["type"].upper()} if "type" in variables else None
-            server_actions.begin(connection, kind.name, instances, details=details, **asker())
-    if known is None and kind.name == "terminate" and not job["check_mode"]:
-        named = _named(connection, variables.get("servers", ()))
-        _mark_as_going(connection, [*named, *(own(connection, instances) if instances else ())])
+    if known is None:
+        _begin(connection, kind.name, job, variables, instances)
     return job
 
 
-def check_servers(connection: Connection, servers: t.Sequence[JsonMapping]) -> None:
-    """Raise for what these servers, as module `server` takes them, name and the caller may not: ForbiddenError
-    and NotFoundError."""
-    caller = current()
-    for server in servers:
-        policy.check_zone(server.get("availability_zone"))
-        try:
-            requested = hints.checked(str(server["name"]), server)
-        except NovaliteError:
-            continue  # the operation says what they cannot be, as of all else
-        policy.check_hints(str(server["name"]), requested)
-    server_choices.check(connection, caller.project, servers, policy.allowed("compute:servers:create:private"))
+def _begin(
+    connection: Connection, name: str, job: job_rows.Job, variables: JsonMapping, instances: t.Sequence[str]
+) -> None:
+    """Begin, with the instances, what the job is there to go on with."""
+    call = dataclasses.replace(calling(connection), enqueue=lambda *_job: job["id"])
+    named = own(connection, instances) if instances else []
+    if named and name in actions.NAMES:
+        details = {"type": variables["type"].upper()} if "type" in variables else None
+        with as_bad_request():
+            actions.begin(call, name, variables, named, details)
+    if name == "terminate" and not job["check_mode"]:
+        operations.mark_deleting(call, [*_named(connection, variables.get("servers", ())), *named])
 
 
 def _named(connection: Connection, servers: t.Sequence[JsonMapping]) -> list[Instance]:
@@ -112,21 +99,9 @@ def _check_addresses(connection: Connection, variables: JsonMapping) -> None:
 def delete(connection: Connection, uuid: str) -> job_rows.Job:
     """The job that takes an instance away. Raises NotFoundError, and ConflictError for one that is locked."""
     (instance,) = own(connection, [uuid])
-    _mark_as_going(connection, [instance])
-    return queue.enqueue(connection, "terminate", instances=[uuid], project_id=instance["project"]["id"], **signature())
-
-
-def _mark_as_going(connection: Connection, instances: t.Sequence[Instance]) -> None:
-    """Mark instances as being deleted. Raises ConflictError for one that is locked, unless an administrator asks."""
-    caller = current()
-    api_created.mark(
-        connection,
-        instances,
-        request_id(),
-        user_id=caller.user_id,
-        project_id=caller.project_id,
-        by_admin=policy.overrides_lock(),
-    )
+    call = calling(connection)
+    operations.mark_deleting(call, [instance])
+    return job_rows.get(connection, call.enqueue("terminate", [uuid], instance["project"]["id"]))
 
 
 def cancel(connection: Connection, job_id: str) -> job_rows.Job:

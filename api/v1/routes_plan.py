@@ -15,9 +15,10 @@ from flask.typing import ResponseReturnValue
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import server
 
 from ..web import policy
 from ..web.context import current
@@ -25,8 +26,8 @@ from ..web.errors import BadRequestError
 from ..web.host_names import host_name_mask
 from ..web.ledger import Ledger
 from ..web.services import reads
+from ..work.calls import calling
 from . import schemas, views
-from .acting import check_servers
 from .operations import Operation
 
 
@@ -82,7 +83,7 @@ def plan(body: JsonObject) -> ResponseReturnValue:
         raise BadRequestError(f"{server_count} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
-            check_servers(connection, body["servers"])
+            servers.check_choices(calling(connection), body["servers"])
             requested_servers = server(connection, {"project": caller.project_name, "servers": body["servers"]})
             placed = scheduler(
                 connection,

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NotFoundError,
     NovaliteError,
     QuotaError,
+    UnauthorizedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DataError
 
@@ -31,10 +32,6 @@ from .dialects import dialect
 
 class BadRequestError(NovaliteError):
     """An invalid request."""
-
-
-class UnauthorizedError(NovaliteError):
-    """An unknown caller."""
 
 
 class NotAcceptableError(NovaliteError):

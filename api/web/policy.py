@@ -12,9 +12,6 @@ from flask import current_app, request
 from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.attributes import FOR_TENANTS
 
 from .context import ROLES, Caller, authenticate, current
 from .errors import ForbiddenError
@@ -95,28 +92,3 @@ def may(caller: Caller, operation: str) -> bool:
 def allowed(operation: str) -> bool:
     """Tell whether the current request's caller may do `operation`."""
     return may(current(), operation)
-
-
-def overrides_lock() -> bool:
-    """Tell whether the current request's caller may act on a locked server."""
-    return allowed("compute:servers:override_lock")
-
-
-# --- What hides in the values of a request for a server ---------------------------------------------------------------
-
-
-def check_zone(zone: str | None) -> None:
-    """Raise ForbiddenError for a zone that names a host (Nova's `zone:host:node`), unless the caller may choose one."""
-    if zone is not None and ":" in zone:
-        check("compute:servers:create:forced_host")
-
-
-def check_hints(name: str, checked_hints: JsonMapping) -> None:
-    """Raise ForbiddenError for hints of the server `name`, as hints.checked() returns them, that ask about hosts what
-    only administrators are told: by asking often enough one learns any of it, and chooses the host."""
-    unknown = sorted(hints.attributes_in(dict(checked_hints)) - FOR_TENANTS)
-    if unknown and not may(current(), "compute:servers:create:host_attributes"):
-        raise ForbiddenError(
-            f"requirements, rank and hints of '{name}': unknown attribute '{unknown[0][:70]}': "
-            f"use {', '.join(sorted(FOR_TENANTS))}"
-        )

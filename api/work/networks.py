@@ -1,15 +1,17 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changes of networks that hosts have to see: each is a job in the transaction of the change."""
+"""Security groups and floating IPs, as several doors change them; hosts are told."""
 
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.port_changes import PortChange
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import is_waiting
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import (
+    update_hosts,
+    update_hosts_of_group,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
@@ -18,46 +20,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
     ensure_default_group,
 )
 
-from ..jobs.queue import enqueue
 from ..web import policy
 from ..web.bodies import Record, the_one
-from ..web.context import current, request_id
+from ..web.context import current
 from ..web.dialects import NeutronError, not_found
 from ..web.ledger import reading_ledger, writing_ledger
+from .calls import calling
 
 TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
-
-
-def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
-    """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
-    if group_rules.instances_concerned(connection, group):
-        tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
-
-
-def tell_hosts(connection: Connection, kind: str, variables: Record, project_id: str | None = None) -> None:
-    """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin.
-
-    It acts for the project `project_id`, or for the caller's.
-    """
-    caller = current()
-    owner = project_id or caller.project
-    job_variables = {"project": project_name(connection, owner), **variables}
-    if not is_waiting(connection, kind, job_variables, owner):
-        enqueue(
-            connection, kind, variables=job_variables, project_id=owner, user_id=caller.user_id, request_id=request_id()
-        )
-
-
-def tell_host_of_port(connection: Connection, changed: PortChange) -> None:
-    """Have the host of a port's server, and those whose rules name its groups, learn what changed; without a server
-    there is nothing to do."""
-    host, owner = changed.port.host, changed.port.project_id
-    if host is None:
-        return
-    if changed.for_host:
-        tell_hosts(connection, "security_groups", {"ports": [changed.port.id]}, owner)
-    if changed.floating:
-        tell_hosts(connection, "floating_ips", {"network_hosts": [host], "holders": [host]}, owner)
 
 
 def project_name(connection: Connection, project_id: str) -> str:
@@ -85,7 +55,7 @@ def groups_seen() -> list[Record]:
 def delete_group_and_tell(connection: Connection, number: str) -> None:
     """Delete a group, and tell hosts. As in Neutron, the rules of other groups that name it are deleted, too."""
     for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
-        tell_group_hosts(connection, group, name)
+        update_hosts_of_group(calling(connection), group, name)
 
 
 # --- Floating IPs ---------------------------------------------------------------------------------------------------
@@ -163,4 +133,6 @@ def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp 
     holders = [after.host] if after is not None and after.host else []
     hosts = sorted({*holders, *([before.host] if before.host else [])})
     if hosts:
-        tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
+        update_hosts(
+            calling(connection), "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id
+        )

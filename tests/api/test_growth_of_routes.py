@@ -22,6 +22,7 @@ from tests.support.grown import GUESTS, Cost, Grown, costs, grow
 from tests.support.rows import DEMO
 
 HOSTS, CROWD = 16, 160
+NEWEST = "2.87, volume 3.71"
 
 
 class Asked(t.NamedTuple):
@@ -38,9 +39,9 @@ class Sized(t.NamedTuple):
 
     def cost(self, path: str) -> Asked:
         steps: dict[str, int] = {}
-        self.admin.ask("GET", path, version="2.87")  # the first one compiles, and notes that the token was used
+        self.admin.ask("GET", path, version=NEWEST)  # the first one compiles, and notes that the token was used
         with costs(self.app.extensions["ledger"].engine, steps) as cost:
-            answer = self.admin.ask("GET", path, version="2.87")
+            answer = self.admin.ask("GET", path, version=NEWEST)
             cost.size = len(answer.get_data())
         return Asked(answer.status_code, cost, steps)
 
@@ -63,7 +64,7 @@ def clouds(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[tuple[Sized, 
 
 
 # Values of routes' arguments that name something that is alike in both clouds
-NAMED = {"host": "hv0", "pattern": "hv0"}
+NAMED = {"host": "hv0", "pattern": "hv0", "project": DEMO}
 # What is asked with other queries than its route alone
 QUERIES = (
     "/compute/v2.1/servers/detail?limit=10&name=g1",
@@ -73,12 +74,28 @@ QUERIES = (
     "/compute/v2.1/servers?limit=10&not-tags=a",
     "/compute/v2.1/os-hypervisors/detail?limit=3",
     "/compute/v2.1/os-services?host=hv0",
+    *(
+        f"/volume/v3/{DEMO}/{kind}/detail?limit=10{more}"
+        for kind in ("volumes", "snapshots")
+        for more in ("&all_tenants=1", "&name~=v", "&sort=created_at:desc", "&offset=3")
+    ),
+    f"/volume/v3/{DEMO}/volumes/detail?limit=10&metadata={{}}",
 )
 # Those that are about all there is, and count it by indexes or read it to the end
 ABOUT_ALL = {
     "/compute/v2.1/os-hypervisors/statistics": "sums over all hosts",
     "/compute/v2.1/os-simple-tenant-usage": "the use of each project in a period",
     "/metrics": "counts of all there is",
+    "/compute/v2.1/os-simple-tenant-usage/<project>": "the use of a project in a period",
+    **dict.fromkeys(
+        (
+            "/network/v2.0/quotas/<project>/details",
+            "/network/v2.0/quotas/<project>/details.json",
+            "/volume/v3/<project>/limits",
+        ),
+        "sums over what a project has, by the database",
+    ),
+    "/volume/v3/<project>/volumes/summary": "sums over all volumes of a project",
 }
 
 

@@ -17,8 +17,8 @@ import time
 import typing as t
 import uuid
 
-from ansible_collections.novalite.cloud.plugins.module_utils._command import run as command
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments
+from ansible_collections.novalite.cloud.plugins.module_utils._host.command import run as command
 from tests.bench import firewall_packets
 
 FEW, MANY = 500, 5000

@@ -29,8 +29,8 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from tests.support.cloud import Cloud, sqlite
-from tests.support.grown import Call, Grown, compare, grow, size_of
+from tests.support.cloud import Cloud, size_of, sqlite
+from tests.support.grown import Call, Grown, compare, grow
 
 LIST = "growth.list"
 SIZES = (100, 1000)  # hosts

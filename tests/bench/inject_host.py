@@ -26,6 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
 
 REFERENCE = pathlib.Path(__file__).with_name("inject_reference.sh")
 SIZES = {"one": 1, "sixteen": 16}
@@ -62,7 +63,7 @@ class Host:
         return uuids
 
     def disk(self, instance_uuid: str) -> str:
-        return os.path.join(layout.instance_dir(self.state_dir, instance_uuid), layout.DISK)
+        return os.path.join(instance_dir(self.state_dir, instance_uuid), layout.DISK)
 
 
 def ours(host: Host, backend: str, count: int) -> float:

@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import claim_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.network import network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.modules.network import DOCUMENTATION
 from tests.support import postgresql

@@ -96,7 +96,7 @@ def described(servers: int, image: pathlib.Path) -> Document:
 def carry_out(document: Document, **options: t.Any) -> dict[str, t.Any]:
     """Do in the ledger all that stack.yml does there, as if every host had done its part; returns the plan.
 
-    `options` are those of the module `stack_plan`: home or ledger_url, replace, prune.
+    `options` are those of the step `stack_plan`: home or ledger_url, replace, prune.
     """
     where = {key: options.get(key) for key in ("home", "ledger_url")}
     params = {"document": document, "phase": "plan", "replace": False, **options}

@@ -22,8 +22,8 @@ import typing as t
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._network import users
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 
@@ -49,8 +49,8 @@ def entered(name: str) -> t.Iterator[None]:
 @contextlib.contextmanager
 def own_locks(directory: str) -> t.Iterator[None]:
     """Not the locks, not the notes, and not the guests, of this machine's own hypervisor."""
-    locked = _host.locked.__wrapped__  # type: ignore[attr-defined]  # a wrapped function has it
-    timeout, locks = locked.__defaults__
+    locked = locks.locked.__wrapped__  # type: ignore[attr-defined]  # a wrapped function has it
+    timeout, lock_directory = locked.__defaults__
     options = t.cast("dict[str, t.Any]", apply.apply.__kwdefaults__)
     notes = options["directory"]
     locked.__defaults__ = (timeout, directory)
@@ -63,7 +63,7 @@ def own_locks(directory: str) -> t.Iterator[None]:
         yield
     finally:
         tables.SCRIPT, users.domains = script, domains
-        locked.__defaults__ = (timeout, locks)
+        locked.__defaults__ = (timeout, lock_directory)
         options["directory"] = notes
 
 

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._command import CommandError
+from ansible_collections.novalite.cloud.plugins.module_utils._host.command import CommandError
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 from tests.packets.bed import Bed, Failed, Place
 from tests.packets.oracle import Probe

@@ -206,10 +206,10 @@ _BIND = """
 import sys
 
 sys.path.insert(0, sys.argv[1])
-from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection
 
-connection, xml = _libvirt.libvirt.open("qemu:///system"), sys.stdin.read()
-_libvirt.with_filters(lambda: connection.nwfilterBindingCreateXML(xml))
+connection, xml = libvirt_connection.libvirt.open("qemu:///system"), sys.stdin.read()
+libvirt_connection.with_filters(lambda: connection.nwfilterBindingCreateXML(xml))
 """
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import importlib
+import json
 import pathlib
+import sys
 import typing as t
 
 import sqlalchemy as sa
@@ -22,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module impo
     plain,
     run_operation,
     spec_of,
+    spec_of_step,
 )
 from tests.support import rows
 
@@ -42,10 +46,15 @@ def sqlite(home: pathlib.Path) -> str:
     return f"sqlite:///{home}/ledger.sqlite"
 
 
+@functools.cache  # to read a module's documentation takes as long as many an operation
 def validator(module_name: str) -> ArgumentSpecValidator:
-    """Checker of a controller module's tasks, which completes their arguments."""
-    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
-    spec = spec_of(module.DOCUMENTATION, getattr(module, "NO_LOG", None))
+    """Checker of the tasks of a controller module, or of a step of ledger_step, which completes their arguments."""
+    module = sys.modules[operation_of(module_name).__module__]
+    if hasattr(module, "ARGUMENT_SPEC"):
+        spec = spec_of_step(module)
+    else:
+        module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
+        spec = spec_of(module.DOCUMENTATION, getattr(module, "NO_LOG", None))
     return ArgumentSpecValidator(spec, **getattr(module, "SPEC_RULES", {}))
 
 
@@ -180,3 +189,8 @@ class Cloud:
         assert [instance["host"] for instance in placed] == [host]
         (instance,) = self.operate("fixed_ip", instances=placed)["instances"]
         return t.cast(Result, instance)
+
+
+def size_of(answer: t.Any) -> int:
+    """The length of an answer as JSON."""
+    return len(json.dumps(answer, default=str))

@@ -9,6 +9,13 @@ import sqlalchemy as sa
 
 # What later revisions brought, taken away again; the revision that brought it
 _TAKEN = (
+    ("0042", "DROP TABLE volume_reservation"),
+    *(
+        ("0042", f"DROP INDEX ix_{table}_{of}")
+        for table in ("volume", "volume_snapshot")
+        for of in ("listed", "listed_of_project", "status")
+    ),
+    ("0042", "DROP INDEX ix_volume_host"),
     ("0041", "ALTER TABLE compute_host DROP COLUMN num_instances"),
     ("0040", "DROP INDEX uq_floating_pool_uuid"),
     *(

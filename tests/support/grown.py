@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import ipaddress
 import itertools
-import json
 import random
 import re
 import sqlite3
@@ -23,7 +22,8 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_migrations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_migrations, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
 from tests.support.cloud import checked
@@ -115,6 +115,7 @@ def grow(engine: sa.Engine, hosts: int, crowd: int = GUESTS) -> Grown:
             ({"action_id": key, **event} for (key,) in connection.execute(sa.select(c.id)).all()),
         )
         _write(connection, tables_migrations.migration, (_move(row) for row in made[::10]))
+        _volumes(connection, made[::4])
         _groups(connection, [ids[row["uuid"]] for row in made], places)
     return Grown(hosts, count, tuple(uuids))
 
@@ -166,6 +167,59 @@ def _move(row: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     done = {"type": "migration", "status": "completed", "old_vm_state": "active", "source_host": "hv0"}
     sizes = {"old_flavor": _FLAVOR, "new_flavor": _FLAVOR, "created_at": LONG_AGO, "updated_at": LONG_AGO}
     return {"uuid": str(uuid.uuid4()), "instance_uuid": row["uuid"], "dest_host": row["host"], **done, **sizes}
+
+
+def _volumes(connection: sa.Connection, servers: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+    """A volume of each of these servers, with a snapshot."""
+    volume_types.ensure_default(connection)
+    rows = []
+    for number, server in enumerate(servers):
+        times = {"created_at": LONG_AGO + number, "updated_at": LONG_AGO + number, "made_at": LONG_AGO + number}
+        own = {
+            "id": _number_of("volume", number),
+            "project_id": DEMO,
+            "name": f"v{number}",
+            "size_gb": 1,
+            "metadata": {},
+        }
+        rows.append(
+            {
+                **own,
+                **times,
+                "type_id": volume_types.DEFAULT_ID,
+                "format": "raw",
+                "host": server["host"],
+                "status": "in-use",
+            }
+        )
+    _write(connection, tables_volumes.volume, rows)
+    attached = {"device": "/dev/vdb", "created_at": LONG_AGO, "attached_at": LONG_AGO}
+    _write(
+        connection,
+        tables_volumes.volume_attachment,
+        (
+            {"id": _number_of("attachment", index), "volume_id": row["id"], "instance_uuid": server["uuid"], **attached}
+            for index, (row, server) in enumerate(zip(rows, servers))
+        ),
+    )
+    shared = ("project_id", "name", "size_gb", "metadata", "created_at", "updated_at")
+    _write(
+        connection,
+        tables_volumes.volume_snapshot,
+        (
+            {
+                **{name: row[name] for name in shared},
+                "id": _number_of("snapshot", index),
+                "volume_id": row["id"],
+                "status": "available",
+            }
+            for index, row in enumerate(rows)
+        ),
+    )
+
+
+def _number_of(kind: str, index: int) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}{index}"))
 
 
 def _groups(connection: sa.Connection, ids: t.Sequence[int], places: t.Sequence[str]) -> None:
@@ -343,7 +397,3 @@ def costs(engine: sa.Engine, by_statement: dict[str, int] | None = None) -> t.It
         sa.event.remove(engine, "before_cursor_execute", prepared)
         for raw in counted:
             raw.set_progress_handler(None, STEP)
-
-
-def size_of(answer: t.Any) -> int:
-    return len(json.dumps(answer, default=str))

@@ -30,7 +30,14 @@ MESSAGE = 2**20  # bytes; the kernel lets through less
 # What most playbooks use, and what that imports
 MODULES = ("ansible.cli.playbook", "ansible.executor.playbook_executor", "ansible.plugins.strategy.linear")
 KINDS = ("inventory", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
-PLUGINS = ("action.server", "action.network", "action.host_steps", "action.host_step", "lookup.playbook_variables")
+PLUGINS = (
+    "action.server",
+    "action.network",
+    "action.host_steps",
+    "action.host_step",
+    "action.ledger_step",
+    "lookup.playbook_variables",
+)
 
 
 def configuration(directory: pathlib.Path, environment: t.Mapping[str, str]) -> tuple[object, ...]:

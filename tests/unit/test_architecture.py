@@ -25,6 +25,7 @@ PACKAGE = "ansible_collections.novalite.cloud.plugins.module_utils"
 FLOORS = (
     "_model",
     "_addressing",
+    "_host",
     "_scheduling",
     "_stack",
     # hands, which touch a host, and what they decide on
@@ -57,13 +58,14 @@ FLOORS = (
     "_ledger.drift",
     "_ledger.stack",
     "_ledger.operations",
+    "_ledger.tasks",
 )
 
 # Folders that hold more, and may not grow: each is to become two.
 MOST_FILES = 25
 LARGER = {
     # a file for each: Ansible finds modules and their actions here only
-    "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/operations": 60,
+    "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/tasks": 60,
     "collections/ansible_collections/novalite/cloud/plugins/modules": 80,
     "collections/ansible_collections/novalite/cloud/plugins/action": 80,
 }
@@ -120,23 +122,44 @@ def test_arrows_point_one_way() -> None:
 def test_every_controller_module_has_its_operation() -> None:
     actions = {path.stem for path in (PLUGINS / "action").glob("*.py") if "_action import" in path.read_text()}
     actions |= set(re.findall(r"(?m)^    module = (\w+)$", (PLUGINS / "plugin_utils/_step_actions.py").read_text()))
-    files = sorted((UTILS / "_ledger/operations").glob("*.py"))
+    files = sorted((UTILS / "_ledger/tasks").glob("*.py"))
+    records = set(re.findall(r"(?m)^(\w+) = _operation\(", (UTILS / "_ledger/tasks/records.py").read_text()))
+    actions |= {path.stem for path in files if "\nARGUMENT_SPEC" in path.read_text()}
     operations = {
         node.name
         for path in files
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name == path.stem
     }
-    assert operations == {path.stem for path in files} == actions
+    assert operations | records == {path.stem for path in files} - {"records"} | records == actions
 
 
 def test_the_api_works_below_the_modules() -> None:
     above = [
         str(path.relative_to(REPOSITORY))
         for path in sorted((REPOSITORY / "api").rglob("*.py"))
-        if "_ledger.operations" in path.read_text()
+        if "_ledger.tasks" in path.read_text()
     ]
     assert above == ["api/v1/routes_plan.py"]  # what a launch would do is what its modules would do
+
+
+# Of the rooms below the operations on servers, doors only read these
+SERVERS_READ = {
+    "api/ec2/actions/attributes.py": {"compute.guest_lookup"},
+    "api/metadata/__init__.py": {"compute.guest_lookup"},
+    "api/jobs/events.py": {"compute.server_states.spawning"},  # the worker, which is no door
+}
+
+
+def test_doors_ask_operations_for_what_is_done_to_servers() -> None:
+    """Each operation looks up its policy entry and its rule of states; a room below would have to be told of both."""
+    asked = collections.defaultdict(set)
+    for path in sorted((REPOSITORY / "api").rglob("*.py")):
+        for name in absolute_imports(path):
+            room, _dot, rest = name.removeprefix(f"{PACKAGE}._ledger.").partition(".")
+            if name.startswith(PACKAGE) and room in ("compute", "migration", "adoption"):
+                asked[str(path.relative_to(REPOSITORY))].add(f"{room}.{rest}")
+    assert asked == SERVERS_READ
 
 
 # Where the API still asks for a role, and not for an operation of the policy

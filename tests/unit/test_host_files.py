@@ -13,7 +13,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._host_files import ensure_files, parse
+from ansible_collections.novalite.cloud.plugins.module_utils._host.host_files import ensure_files, parse
 
 
 def ensured(*files: dict[str, t.Any], check_mode: bool = False) -> dict[str, t.Any]:

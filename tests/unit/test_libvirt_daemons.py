@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle_migrate
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def run_libvirt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory in place of /run/libvirt."""
     there = {
         name: dataclasses.replace(daemon, socket=str(tmp_path / Path(daemon.socket).name))
-        for name, daemon in _libvirt.DAEMONS.items()
+        for name, daemon in libvirt_connection.DAEMONS.items()
     }
-    monkeypatch.setattr(_libvirt, "DAEMONS", there)
+    monkeypatch.setattr(libvirt_connection, "DAEMONS", there)
     return tmp_path
 
 
@@ -37,8 +37,8 @@ def run_libvirt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_daemon_is_the_one_that_libvirt_would_ask(sockets: list[str], name: str, run_libvirt: Path) -> None:
     for socket in sockets:
         (run_libvirt / socket).touch()
-    assert _libvirt.local_daemon().name == name
-    assert _libvirt.local_daemon().socket == str(run_libvirt / sockets[0])
+    assert libvirt_connection.local_daemon().name == name
+    assert libvirt_connection.local_daemon().socket == str(run_libvirt / sockets[0])
 
 
 @pytest.mark.parametrize(("installed", "name"), [("/usr/sbin/virtqemud", "virtqemud"), (None, "libvirtd")])
@@ -46,8 +46,8 @@ def test_the_daemon_is_the_one_that_libvirt_would_ask(sockets: list[str], name: 
 def test_without_a_socket_it_is_the_one_that_is_installed(
     installed: str | None, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_libvirt.shutil, "which", lambda program, path=None: installed)
-    assert _libvirt.local_daemon().name == name
+    monkeypatch.setattr(libvirt_connection.shutil, "which", lambda program, path=None: installed)
+    assert libvirt_connection.local_daemon().name == name
 
 
 def test_a_move_goes_to_the_daemon_that_its_destination_has() -> None:

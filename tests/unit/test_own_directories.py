@@ -17,24 +17,29 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import (
-    _host,
-    _host_facts,
-    _host_files,
-    _host_mark,
-    _host_module,
-    _records,
-    _trip,
-    _trip_code,
-)
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, removed
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.syscalls import with_private_mounts
+from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_facts as facts
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import cache, owner
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import session
+from ansible_collections.novalite.cloud.plugins.module_utils._host import (
+    host_files,
+    locks,
+    mark,
+    module,
+    trip,
+    trip_code,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._host import records as records
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
+from ansible_collections.novalite.cloud.plugins.module_utils._host.own_directory import (
+    NotOwnError,
+    make_own,
+    opened_own,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, dhcp, dnsmasq, metadata_proxy
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import NO_LEDGER, Mark
-from ansible_collections.novalite.cloud.plugins.module_utils._own_directory import NotOwnError, make_own, opened_own
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel
 from tests.unit.test_architecture import PACKAGE, UTILS
 
@@ -46,22 +51,22 @@ CAPABILITIES: t.Any = types.SimpleNamespace(domain_types=("kvm",), arch="x86_64"
 
 
 def hold_lock(_place: str) -> None:
-    with _host.locked("name", 0, _host.LOCK_DIR):
+    with locks.locked("name", 0, locks.LOCK_DIR):
         pass
 
 
 def meet(state_dir: str) -> None:
-    if _host_mark.meet(_host_mark.Expected("ledger", "hv1", leave="mark"), state_dir).refused:
-        raise NotOwnError(f"{_host_mark.NOT_PRIVATE} {state_dir} nobody")
+    if mark.meet(mark.Expected("ledger", "hv1", leave="mark"), state_dir).refused:
+        raise NotOwnError(f"{mark.NOT_PRIVATE} {state_dir} nobody")
 
 
 def call_module(state_dir: str) -> None:
-    def run(_call: _host_module.HostCall) -> dict[str, t.Any]:
+    def run(_call: module.HostCall) -> dict[str, t.Any]:
         os.makedirs(state_dir, exist_ok=True)
         pathlib.Path(state_dir, "file").write_text("root's")
         return {}
 
-    result = _host_module.call_module(run, _host_module.HostCall({"state_dir": state_dir}), 60)
+    result = module.call_module(run, module.HostCall({"state_dir": state_dir}), 60)
     if result.get("failed"):
         raise NovaliteError(result["msg"])
 
@@ -69,18 +74,18 @@ def call_module(state_dir: str) -> None:
 def bin_instance(state_dir: str) -> None:
     if not os.path.lexists(state_dir):
         layout.prepare_state_dir(state_dir)
-        os.mkdir(layout.instance_dir(state_dir, UUID))
+        os.mkdir(instance_dir(state_dir, UUID))
     removed.put(state_dir, UUID)
 
 
-def write_record(state_dir: str, **records: t.Any) -> None:
+def write_record(state_dir: str, **contents: t.Any) -> None:
     if not os.path.lexists(state_dir):
         make_own(state_dir)
-    _records.write_records(state_dir, {}, **records)
+    records.write_records(state_dir, {}, **contents)
 
 
 def keep_code(place: str) -> None:
-    _trip_code.keep(place, "0" * 64, EMPTY_ZIP)
+    trip_code.keep(place, "0" * 64, EMPTY_ZIP)
     with opened_own(place):  # it keeps nothing elsewhere, and leaves it to the steps to say so
         pass
 
@@ -88,18 +93,19 @@ def keep_code(place: str) -> None:
 # By module, and by the constant that holds its path there: a directory below one that anybody may write to, and what
 # the module does in it. Of what is in the state directory, that is given.
 WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
-    "_host": {"LOCK_DIR": ("locks", hold_lock), "STATE_DIR": ("state/_base", layout.prepare_state_dir)},
-    "_trip": {"TOKENS": ("trips", lambda place: _trip.may_begin("token", False, place))},
-    "_trip_code": {"": ("state/code", lambda state: keep_code(f"{state}/code"))},
-    "_host_module": {"": ("state", call_module)},
-    "_host_mark": {"": ("state/ledgers", meet)},
-    "_host_facts": {
-        "": ("state", lambda state: _host_facts.choose_domain_type("auto", CAPABILITIES, "", f"{state}/facts", True))
+    "_host.locks": {"LOCK_DIR": ("locks", hold_lock)},
+    "_host.files": {"STATE_DIR": ("state/_base", layout.prepare_state_dir)},
+    "_host.trip": {"TOKENS": ("trips", lambda place: trip.may_begin("token", False, place))},
+    "_host.trip_code": {"": ("state/code", lambda state: keep_code(f"{state}/code"))},
+    "_host.module": {"": ("state", call_module)},
+    "_host.mark": {"": ("state/ledgers", meet)},
+    "_drift.host_facts": {
+        "": ("state", lambda state: facts.choose_domain_type("auto", CAPABILITIES, "", f"{state}/facts", True))
     },
-    "_host_files": {
-        "": ("etc/x", lambda place: _host_files.ensure_files([_host_files.HostFile(f"{place}/y", "directory")]))
+    "_host.host_files": {
+        "": ("etc/x", lambda place: host_files.ensure_files([host_files.HostFile(f"{place}/y", "directory")]))
     },
-    "_records": {
+    "_host.records": {
         "": ("state/adopted", lambda state: write_record(state, adopted={UUID: "{}"})),
         " ": ("state/shelved", lambda state: write_record(state, shelved={UUID: "{}"})),
         "  ": ("state", lambda state: write_record(state, host_record="{}")),
@@ -150,7 +156,7 @@ MAKE_BY_PATH = {
     "_disk.overlay": {"_set_aside"},
     "_guest.authorized_keys": {"_change"},  # as the user whose home it is
     "_guest.session": {"_write"},  # in a file system that is mounted for this alone
-    "_host_files": {"_write"},
+    "_host.host_files": {"_write"},
     "_transfer.channel": {"offer", "accept", "_qemus_own"},
     "_transfer.gate": {"open_gate"},
     "_disk.controller_files": {"downloaded", "received"},  # on the controller, as its user
@@ -164,13 +170,13 @@ def base(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
     path = tmp_path / "open"
     path.mkdir()
     path.chmod(0o1777)
-    for module, works in WORKS.items():
+    for name, works in WORKS.items():
         for constant, (place, _do) in works.items():
             if constant.strip("/ "):
-                held = importlib.import_module(f"{PACKAGE}.{module}")
+                held = importlib.import_module(f"{PACKAGE}.{name}")
                 ending = "/owner" if constant == "FILE" else ""
                 monkeypatch.setattr(held, constant.strip("/ "), f"{path}/{place}{ending}")
-    monkeypatch.setattr(_host_facts, "kvm_fault", lambda *_: None)
+    monkeypatch.setattr(facts, "kvm_fault", lambda *_: None)
     monkeypatch.setattr(channel, "host_keys", list)
     monkeypatch.setattr(channel.authorized_keys, "change", lambda *_: False)
     return path
@@ -248,7 +254,7 @@ def test_what_others_planted_is_refused(
 @pytest.mark.parametrize(("module", "constant"), CASES)
 def test_what_root_makes_is_roots_alone(module: str, constant: str, base: pathlib.Path) -> None:
     do(module, constant, base)
-    do(module, constant, base) if module not in ("_disk.removed", "_trip") else None
+    do(module, constant, base) if module not in ("_disk.removed", "_host.trip") else None
     path = base
     for name in WORKS[module][constant][0].split("/"):
         path /= name
@@ -292,7 +298,7 @@ def test_each_room_that_has_a_directory_is_attacked() -> None:
     users, constants = set(), set()
     for name, tree in _host_files_of_rooms():
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("_own_directory"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("own_directory"):
                 users.add(name)
         for node in tree.body:
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):

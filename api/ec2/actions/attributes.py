@@ -12,16 +12,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.begin import begin_move
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing, views
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
-from ...web import policy
 from ...web.context import Caller, current
 from ...web.ledger import writing_ledger
 from ...work import waiting
-from ...work.servers import asker, change_group, enqueue
+from ...work.calls import calling
 from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Body, Parameters, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
@@ -133,15 +131,14 @@ def _modify(connection: Connection, caller: Caller, parameters: Parameters) -> s
 
 def _change_type(connection: Connection, caller: Caller, record: Record, name: str) -> str:
     """Resize the instance, which has to be stopped; there is nothing to confirm. Returns the job's id."""
-    policy.check("compute:servers:resize")
     flavor = flavor_of(connection, caller, name)
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     if state(record) is not STOPPED or record["vm_state"] != "stopped":
         raise Ec2Error("IncorrectInstanceState", f"The instance '{instance_id(record)}' is not in the 'stopped' state.")
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "InstanceLimitExceeded"}):
-        begin_move(connection, "resize", [row.uuid], flavor=views.flavor_of(flavor), **asker())
-    kind, variables = TYPE_CHANGE
-    return enqueue(connection, kind, row, variables)
+        name, variables = TYPE_CHANGE
+        move = servers.move(calling(connection), name, [row.uuid], flavor=views.flavor_of(flavor), variables=variables)
+    return move.jobs[0]
 
 
 def _named(attribute: str, value: str | None) -> Parameters:
@@ -177,9 +174,9 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, group
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     with as_codes({ConflictError: "IncorrectInstanceState"}):
         for uuid in sorted(after - before):
-            change_group(connection, row, uuid, joins=True)
+            servers.change_group(calling(connection), row, uuid, joins=True)
         for uuid in sorted(before - after):
-            change_group(connection, row, uuid, joins=False)
+            servers.change_group(calling(connection), row, uuid, joins=False)
 
 
 def _change_device(connection: Connection, record: Record, mapping: Body) -> None:
@@ -187,7 +184,7 @@ def _change_device(connection: Connection, record: Record, mapping: Body) -> Non
     for volume in record["volumes"]:
         if volume.device == mapping.get("DeviceName"):
             if goes is not None:
-                volume_attachments.update_attachment(connection, volume.id, delete_on_termination=goes)
+                attachments.update_volume(calling(connection), volume.id, delete_on_termination=goes)
             return
     raise Ec2Error(
         "InvalidInstanceAttributeValue", f"No device is currently mapped at {str(mapping.get('DeviceName'))[:40]}"

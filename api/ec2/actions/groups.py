@@ -14,6 +14,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import (
@@ -27,7 +28,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import
 from ...web.bodies import the_one
 from ...web.context import Caller, current
 from ...web.ledger import reading_ledger
-from ...work.networks import TEMPLATES, groups_seen, tell_group_hosts
+from ...work.calls import calling
+from ...work.networks import TEMPLATES, groups_seen
 from .. import filters, ids
 from ..blueprint import action, writes
 from ..common import Body, Parameters, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id
@@ -345,7 +347,7 @@ def _authorize(connection: Connection, caller: Caller, parameters: Parameters, d
             with as_codes(RULE_REFUSED):
                 number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
             made.append(number)
-    tell_group_hosts(connection, group, row["name"])
+    update_hosts_of_group(calling(connection), group, row["name"])
     after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
     return {
         "return": True,
@@ -376,7 +378,7 @@ def _revoke(connection: Connection, caller: Caller, parameters: Parameters, dire
     for rule_id in to_delete:
         group_rules.delete_rule(connection, caller.project, rule_id)
     if to_delete:
-        tell_group_hosts(connection, row["id"], row["name"])
+        update_hosts_of_group(calling(connection), row["id"], row["name"])
     revoked = []
     for rule in folded(to_delete.values()):
         body = rule_body(rule, caller.project)

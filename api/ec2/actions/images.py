@@ -13,15 +13,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
     image_snapshots,
     image_states,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import volume_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import images as image_operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
 from ...web.context import Caller
 from ...web.ledger import home
-from ...work.servers import create_image as make_image
+from ...work.calls import calling
 from .. import block_devices, filters, ids, images, snapshots
 from ..blueprint import reads, writes
 from ..common import Body, Parameters, Record, keep_tags, moment, tag_set, tags_for
@@ -227,11 +228,11 @@ def register_image(connection: Connection, caller: Caller, parameters: Parameter
     with as_codes({}, "InvalidAMIName.Malformed"):
         checked_names("image", [{"name": parameters["Name"]}])
     with as_codes(refused):
-        arguments = caller.project, parameters["Name"], parameters.get("Description", "")
+        name, description = parameters["Name"], parameters.get("Description", "")
         if row is None:
-            uuid = volume_images.register(connection, *arguments, of_volumes)
+            uuid = image_operations.register_snapshots(calling(connection), name, description, of_volumes)
         else:
-            uuid = image_records.register(connection, *arguments, row)
+            uuid = image_records.register(connection, caller.project, name, description, row)
     number = images.image_id({"id": uuid})
     keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}
@@ -280,7 +281,7 @@ def create_image(connection: Connection, caller: Caller, parameters: Parameters)
     with as_codes({}, "InvalidAMIName.Malformed"):
         details = image_snapshots.details_of(parameters["Name"], description, caller.user_id)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
-        make_image(connection, row, details)
+        servers.create_image(calling(connection), row, details)
     made = image_records.images_seen(connection, caller.project, details["image_id"])[0]
     keep_tags(connection, caller.project, images.image_id(made), tags[KIND])
     of_volumes = [ids.of("snap", volume.of or "") for volume in snapshots.volumes_of(made)]

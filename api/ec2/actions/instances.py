@@ -11,15 +11,17 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ProtectedError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.open_jobs import open_job
 
 from ...web.context import Caller, current
 from ...web.host_names import veil_faults
 from ...web.ledger import reading_ledger, writing_ledger
-from ...work import servers, waiting
+from ...work import waiting
+from ...work.calls import calling
 from .. import filters, ids, images
 from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Body, Parameters, Record, moment
@@ -163,9 +165,9 @@ def _act(
         with as_codes(_WRONG_STATE):
             row = server_listing.instance_row(connection, record["uuid"], caller.project)
             if name == DELETE:
-                servers.delete(connection, row)
+                servers.delete(calling(connection), row)
             else:
-                servers.begin(connection, name, row, details, details)
+                servers.begin(calling(connection), name, [row.uuid], details, details)
     after = ec2_records.load(connection, [record["id"] for record in before])
     return {"instancesSet": [change(now, state(record)) for record, now in zip(before, after)]}
 
@@ -184,7 +186,7 @@ def start_instances(parameters: Parameters) -> Body:
     """Start instances. A hibernated (suspended) one goes on where it was; a pending change of type is made before."""
     with reading_ledger() as connection:
         records = find(connection, current().project, parameters["InstanceId"])
-        resizes = [server_changes.open_job(connection, record["uuid"], *TYPE_CHANGE) for record in records]
+        resizes = [open_job(connection, record["uuid"], *TYPE_CHANGE) for record in records]
     for job_id in filter(None, resizes):
         waiting.ended(job_id)
     with writing_ledger() as connection:
@@ -262,7 +264,7 @@ def get_console_output(parameters: Parameters) -> Body:
     output = ""
     if record["host"] is not None and not record["deleted"]:
         with as_codes({ConflictError: "IncorrectState"}):
-            output = servers.console_output(record["uuid"])
+            output = waiting.console_output(record["uuid"])
     return {
         "instanceId": instance_id(record),
         "timestamp": moment(time.time()),

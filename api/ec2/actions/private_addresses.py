@@ -8,19 +8,19 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ports
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
 from ...web import policy
 from ...web.context import Caller
-from ...work.networks import tell_host_of_port
+from ...work.calls import calling
 from .. import ids
 from ..blueprint import writes
 from ..common import Body, Parameters
@@ -87,8 +87,8 @@ def unassign_private_ip_addresses(connection: Connection, caller: Caller, parame
 
 
 def _port(connection: Connection, project: str, parameters: Parameters) -> Port:
-    ports = network_records.interfaces_of(connection, project)
-    return ids.find("eni", parameters["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})
+    interfaces = network_records.interfaces_of(connection, project)
+    return ids.find("eni", parameters["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in interfaces})
 
 
 def _wishes(addresses: t.Iterable[str]) -> list[Body]:
@@ -98,7 +98,6 @@ def _wishes(addresses: t.Iterable[str]) -> list[Body]:
 def _change(connection: Connection, port: Port, new: t.Sequence[Body] = (), going: t.Sequence[str] = ()) -> list[str]:
     """Give the interface addresses, or take them; returns those of IPv4 that it has then."""
     with as_codes(CODES):
-        changed = port_changes.change_fixed_ips(connection, port, new, going)
-    tell_host_of_port(connection, changed)
+        ports.change_fixed_ips(calling(connection), port, new, going)
     (after,) = network_records.ports_of(connection, port.project_id, port.id)
     return [address for address in (after.ip, *after.more_ips) if address is not None]

@@ -12,24 +12,24 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import CreateRequest, NetworkRequest
 
 from ...web import policy
 from ...web.bodies import the_one
-from ...web.context import Caller, signature
-from ...work.servers import tell
+from ...web.context import Caller
+from ...work.calls import calling
 from .. import block_devices, ids, images, views_instances, volumes
 from ..blueprint import once, writes
 from ..common import Body, Parameters, Tags, VpcSubnet, first_subnet, subnets, tags_for
@@ -133,13 +133,7 @@ def _run(connection: Connection, caller: Caller, parameters: Parameters) -> list
     tags = tags_for(parameters, "instance", "volume", "network-interface")
     create_request = _create_request(connection, caller, parameters, tags["instance"])
     with as_codes(REFUSED):
-        made = new_servers.create(
-            connection,
-            caller.project,
-            create_request,
-            private=policy.allowed("compute:servers:create:private"),
-            **signature(),
-        )
+        made = servers.create(calling(connection), create_request)
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
             connection,
@@ -154,19 +148,15 @@ def _run(connection: Connection, caller: Caller, parameters: Parameters) -> list
             },
         )
     _tag_volumes(connection, made.uuids, tags["volume"])
-    tell(connection, "launch", made.uuids, caller.project)
     return made.uuids
 
 
-def _create_request(
-    connection: Connection, caller: Caller, parameters: Parameters, tags: Tags
-) -> new_servers.CreateRequest:
+def _create_request(connection: Connection, caller: Caller, parameters: Parameters, tags: Tags) -> CreateRequest:
     project = caller.project
     placement = parameters.get("Placement", {})
     zone, _colon, host = placement.get("AvailabilityZone", placement.get("AvailabilityZoneId", "")).partition(":")
     hints: dict[str, str] = {}
     if host:
-        policy.check("compute:servers:create:forced_host")
         hints["host"] = host
     if placement.get("GroupName"):
         hints["group"] = placement["GroupName"]
@@ -181,7 +171,7 @@ def _create_request(
     with as_codes({}):
         packed = base64.b64encode(user_data).decode() if user_data else None
         guest = guest_requests.checked("instance", {"user_data": packed, "user_data_encoding": guest_requests.BASE64})
-    return new_servers.CreateRequest(
+    return CreateRequest(
         name=name if name and is_plain(name) else f"ec2-{secrets.token_hex(4)}",
         min_count=parameters["MinCount"],
         max_count=parameters["MaxCount"],

@@ -13,17 +13,17 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
-from ...web import policy
 from ...web.context import Caller, current
+from ...work.calls import calling
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import reads, writes
 from ..common import TAG_LIMIT, Body, Parameters, Tags, subnets, tags_in, vpc_id
@@ -81,9 +81,9 @@ def _change_instance(connection: Connection, caller: Caller, number: str, update
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     before = dict(row.metadata)
     after = update(dict(before))
-    server_changes.change_metadata(connection, row, after, replace=True, by_admin=policy.overrides_lock())
+    servers.change_metadata(calling(connection), row, after, replace=True)
     if after.get(NAME, "").strip() and after[NAME] != before.get(NAME):
-        server_changes.change(connection, row, {"display_name": after[NAME].strip()})
+        servers.update(calling(connection), row, {"display_name": after[NAME].strip()})
 
 
 def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:

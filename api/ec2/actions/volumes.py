@@ -10,16 +10,15 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volume_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE
 
-from ...jobs.queue import enqueue_for_attachment
 from ...web import policy
-from ...web.context import Caller, signature
+from ...web.context import Caller
 from ...web.host_names import host_name_mask
-from ...work.servers import asker, tell
+from ...work.calls import calling
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import once, reads, writes
 from ..common import DEFAULT_ZONE, Body, Parameters, Record, tags_for, zones
@@ -118,10 +117,7 @@ def _create(connection: Connection, caller: Caller, parameters: Parameters, zone
     params["type"] = volumes.type_named(connection, caller, parameters.get("VolumeType"))
     params["private_types"] = policy.allowed("volume:private_types")
     with as_codes(volumes.LIMITS):
-        row = volume_states.create_volume(connection, caller.project, params)
-    if row.status == "creating":
-        tell(connection, "volume_create", [], caller.project, {"volumes": [row.id]})
-    return str(row.id)
+        return volume_operations.create(calling(connection), params).id
 
 
 @writes("DeleteVolume", "volume:write", {"VolumeId": Text()}, ["VolumeId"])
@@ -129,8 +125,7 @@ def delete_volume(connection: Connection, caller: Caller, parameters: Parameters
     row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
     if row.status != "deleting":
         with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
-            volume_states.begin_delete(connection, row.id, project_id=caller.project)
-        tell(connection, "volume_delete", [], caller.project, {"volumes": [row.id]})
+            volume_operations.delete(calling(connection), row.id, project_id=caller.project)
 
 
 @writes(
@@ -159,9 +154,7 @@ def modify_volume(connection: Connection, caller: Caller, parameters: Parameters
     after = row
     if size > row.size_gb:
         with as_codes({ConflictError: "IncorrectState", **volumes.LIMITS}):
-            after = volume_states.begin_extend(connection, row.id, size, project_id=caller.project)
-        if after.status == "extending":
-            tell(connection, "volume_extend", volumes.holders(row), caller.project, {"volumes": [row.id]})
+            after = volume_operations.extend(calling(connection), row.id, size, project_id=caller.project)
     return {"volumeModification": {**_modification(after), "targetSize": size, "originalSize": row.size_gb}}
 
 
@@ -197,15 +190,13 @@ def attach_volume(connection: Connection, caller: Caller, parameters: Parameters
     row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
     record = find_live(connection, caller.project, parameters["InstanceId"], "IncorrectState")
     with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
-        made = volume_attachments.begin_attach(
-            connection,
+        made = attachments.attach_volume(
+            calling(connection),
             row.id,
             record["uuid"],
             project_id=caller.project,
             device=volumes.device_name(parameters.get("Device", "")),
-            **asker(),
         )
-    enqueue_for_attachment(connection, "volume_attach", made, project_id=caller.project, **signature())
     return volumes.attachment(made, "attaching")
 
 
@@ -225,8 +216,7 @@ def detach_volume(connection: Connection, caller: Caller, parameters: Parameters
     if any(attachment.boot_index == 0 for attachment in row.attachments):
         raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
     with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
-        attachment = volume_attachments.begin_detach(connection, row.id, instance, project_id=caller.project, **asker())
-    enqueue_for_attachment(connection, "volume_detach", attachment, project_id=caller.project, **signature())
+        attachment = attachments.detach_volume(calling(connection), row.id, instance, project_id=caller.project)
     return volumes.attachment(attachment, "detaching")
 
 
@@ -268,9 +258,8 @@ def create_snapshot(connection: Connection, caller: Caller, parameters: Paramete
     tags = tags_for(parameters, "snapshot")["snapshot"]
     row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
     with as_codes({ConflictError: "IncorrectState", QuotaError: "SnapshotLimitExceeded"}):
-        made = volume_snapshots.create_snapshot(
-            connection,
-            caller.project,
+        made = volume_operations.create_snapshot(
+            calling(connection),
             {
                 "volume_id": row.id,
                 "name": tags.get("Name"),
@@ -280,7 +269,6 @@ def create_snapshot(connection: Connection, caller: Caller, parameters: Paramete
                 "force": True,
             },
         )
-    tell(connection, "volume_snapshot_create", volumes.holders(row), caller.project, {"snapshots": [made.id]})
     return volumes.snapshot(made)
 
 
@@ -298,10 +286,7 @@ def delete_snapshot(connection: Connection, caller: Caller, parameters: Paramete
         raise _in_use(number, image)
     if row.status != "deleting":
         with as_codes({ConflictError: "InvalidSnapshot.InUse"}):
-            volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
-        volume = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
-        instances = volumes.holders(volume) if volume else []
-        tell(connection, "volume_snapshot_delete", instances, caller.project, {"snapshots": [row.id]})
+            volume_operations.delete_snapshot(calling(connection), row.id, project_id=caller.project)
 
 
 def _in_use(number: str, image: Record) -> Ec2Error:

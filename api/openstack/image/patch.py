@@ -10,6 +10,8 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.noun_options import IMAGE
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import new_values
 
 from ...web import policy, validation
 from ...web.bodies import Json, Record
@@ -44,16 +46,16 @@ def new_image() -> Record:
         if name in READ_ONLY or name.startswith(RESERVED):
             raise ForbiddenError(f"Attribute '{name[:60]}' is read-only.")
     validation.check(body, OWN)
+    new = new_values(IMAGE)
     row: Record = {
         "id": (body["id"].lower() if "id" in body else None),
         "owner": current().project,
-        **dict.fromkeys(("name", "kernel")),
-        **dict.fromkeys(("disk_format", "container_format", "cmdline"), ""),
-        **dict.fromkeys(("min_disk_gb", "min_ram_mb"), 0),
+        **{name: new[name] for name in ("kernel", "cmdline", "min_disk_gb", "min_ram_mb", "properties")},
+        "name": None,
+        **dict.fromkeys(("disk_format", "container_format"), ""),
         **dict.fromkeys(("protected", "os_hidden"), False),
         "visibility": "shared",
         "tags": [],
-        "properties": {},
         "status": "queued",
     }
     for name, value in body.items():

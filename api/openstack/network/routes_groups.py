@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 
@@ -17,7 +18,8 @@ from ...web.context import current
 from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger
 from ...web.services import takes, writes, writes_checked
-from ...work.networks import TEMPLATES, delete_group_and_tell, groups_seen, tell_group_hosts
+from ...work.calls import calling
+from ...work.networks import TEMPLATES, delete_group_and_tell, groups_seen
 from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
 from .changes import check_owner
@@ -96,7 +98,7 @@ def create_rules(connection: Connection, body: Record) -> Answer:
 
     group = _group(connection, items[0]["security_group_id"].lower())
     answer = records.create_some(connection, "security_group_rules", body, create)
-    tell_group_hosts(connection, group["id"], group["name"])
+    update_hosts_of_group(calling(connection), group["id"], group["name"])
     return answer, 201
 
 
@@ -112,7 +114,7 @@ def delete_rule(connection: Connection, rule_id: str) -> Answer:
     rule = records.find(connection, "security_group_rules", rule_id)
     with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
         group = group_rules.delete_rule(connection, project, rule_id)
-    tell_group_hosts(connection, group, _group(connection, rule["security_group_id"])["name"])
+    update_hosts_of_group(calling(connection), group, _group(connection, rule["security_group_id"])["name"])
     return "", 204
 
 

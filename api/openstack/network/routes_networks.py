@@ -13,13 +13,11 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     external_networks,
     network_choices,
     port_details,
-    ports,
     provider_networks,
     subnets,
     tenant_networks,
@@ -28,16 +26,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
     AddressInUseError,
     PoolExhaustedError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ports
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
-from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
-from ...work.networks import tell_host_of_port, tell_hosts
-from ...work.servers import asker, enqueue
+from ...work.calls import calling
 from . import records, schemas, views
 from .blueprint import network, refused, word
 from .changes import check_for_all, owner_of
@@ -48,11 +45,6 @@ UPDATE = schemas.wrapped("network", schemas.NETWORK)
 CREATE_SUBNET = schemas.one_or_many("subnet", schemas.CREATE_SUBNET, ["network_id"])
 UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
-NETWORK_DEFAULTS: Record = {
-    **dict.fromkeys(("name", "description"), ""),
-    **dict.fromkeys(("port_security_enabled", "admin_state_up"), True),
-    "mtu": None,
-}
 FOR_ALL = ("shared", "router:external", "is_default")  # attributes for administrators
 INVALID: Words = {NovaliteError: word(400, "InvalidInput")}
 POOL_WORDS: Words = {NotFoundError: word(404, "SubnetPoolNotFound"), **INVALID}
@@ -81,7 +73,7 @@ def create_networks(connection: Connection, body: Record) -> Answer:
             with in_words(INVALID):
                 return external_networks.create_external(connection, owner, item, settings.interfaces)
         _check_default(item)
-        values = {**NETWORK_DEFAULTS, **item, "made_by": owner}
+        values = {**item, "made_by": owner}
         with in_words(INVALID):
             how = provider_networks.carrier_of(item, settings.interfaces) or settings.carrier
         return tenant_networks.create_network(connection, "" if item.get("shared") else owner, values, how)
@@ -109,7 +101,7 @@ def update_network(connection: Connection, body: Record, network_id: str) -> Ans
         assert row is not None
         hosts = tenant_networks.update_network(connection, row, body)
         if hosts:
-            tell_hosts(connection, "floating_ips", {"network_hosts": hosts}, row.owner or None)
+            update_hosts(calling(connection), "floating_ips", {"network_hosts": hosts}, row.owner or None)
         if external:
             external_networks.make_external(connection, row, settings.interfaces)
     return {"network": records.find(connection, "networks", network_id.lower())}, 200
@@ -171,9 +163,9 @@ def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
     row, before = records.subnet_row(connection, subnet_id, write=True)
     gone = subnets.delete_subnet(connection, row, before)
     if gone.hosts:
-        tell_hosts(connection, "floating_ips", {"network_hosts": gone.hosts}, row.owner or None)
+        update_hosts(calling(connection), "floating_ips", {"network_hosts": gone.hosts}, row.owner or None)
     if gone.interfaces:
-        tell_hosts(connection, "security_groups", {"ports": gone.interfaces}, row.owner or None)
+        update_hosts(calling(connection), "security_groups", {"ports": gone.interfaces}, row.owner or None)
     return "", 204
 
 
@@ -216,7 +208,7 @@ def create_ports(connection: Connection, body: Record) -> Answer:
         _check_choices(row, item)
         with in_words(WORDS):
             values = {**DEFAULTS, **item, "mac": item.get("mac_address"), "binding": _binding(None, item)}
-            return ports.create_port(connection, owner, row, values)
+            return ports.create(calling(connection), owner, row, values)
 
     return records.create_some(connection, "ports", body, create), 201
 
@@ -236,25 +228,17 @@ def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
     _check_choices(row, body)
     with in_words(WORDS):
         body["binding"] = _binding(seen.binding, body)
-        if "mac_address" in body:
-            ports.change_mac(connection, row, seen, body["mac_address"])
-        changed = port_changes.update_port(connection, row, seen, body)
+        ports.update(calling(connection), row, seen, body)
         secured = body.get("port_security_enabled", seen.port_security_enabled)
         if "security_groups" in body and seen.instance_uuid is not None and secured:
             groups = [group.lower() for group in body["security_groups"] or ()]
-            _change_groups(connection, seen, seen.instance_uuid, groups)
-    tell_host_of_port(connection, changed)
+            ports.change_groups(calling(connection), seen, seen.instance_uuid, groups)
     return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
 @network.delete("/ports/<port_id>", "network:ports:write", writes)
 def delete_port(connection: Connection, port_id: str) -> Answer:
-    seen = records.port_row(connection, port_id)
-    if seen.instance_uuid is not None:
-        policy.check("compute:interfaces:write")
-    server = port_changes.delete_port(connection, seen, **asker())
-    if server is not None:
-        enqueue(connection, "interface_detach", server)
+    ports.delete(calling(connection), records.port_row(connection, port_id))
     return "", 204
 
 
@@ -287,23 +271,3 @@ def _check_attached(seen: Port, body: Record) -> None:
     """Refuse changes that a running guest's host would have to carry out: they are made with the server."""
     if not body.get("admin_state_up", True):
         raise in_use(f"Port {seen.id} is a server's: detach it instead of taking it down.")
-
-
-def _change_groups(connection: Connection, seen: Port, server_uuid: str, group_uuids: list[str]) -> None:
-    """Groups are a server's: all of its interfaces have the same."""
-    project = seen.project_id
-    server = server_listing.instance_row(connection, server_uuid, project)
-    before = set(seen.security_groups)
-    joined = [server_changes.security_group_of(connection, project, uuid) for uuid in group_uuids if uuid not in before]
-    left = [server_changes.security_group_of(connection, project, uuid) for uuid in sorted(before - set(group_uuids))]
-    for group in joined:
-        server_changes.join_group(connection, server, group.id)
-    for group in left:
-        server_changes.leave_group(connection, server, group.id)
-    changed = {
-        key: [{"name": server.name, "security_groups": [group.name for group in groups]}]
-        for key, groups in (("join", joined), ("leave", left))
-        if groups
-    }
-    if changed and (server.host is not None or server.vm_state == "building"):
-        tell_hosts(connection, "security_groups", changed, project)

@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
     PoolExhaustedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
@@ -27,7 +28,7 @@ from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
-from ...work.networks import tell_hosts
+from ...work.calls import calling
 from . import records, schemas
 from .blueprint import NeutronError, network, not_found, word
 from .changes import owner_of
@@ -167,4 +168,4 @@ def _check_pool(connection: Connection, number: str) -> None:
 
 def _tell(connection: Connection, hosts: t.Sequence[str], owner: str) -> None:
     if hosts:
-        tell_hosts(connection, "floating_ips", {"network_hosts": list(hosts)}, owner)
+        update_hosts(calling(connection), "floating_ips", {"network_hosts": list(hosts)}, owner)

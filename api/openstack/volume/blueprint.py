@@ -13,13 +13,10 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Stored
 
-from ...jobs import queue
 from ...web import services
 from ...web.addresses import UNNAMED
-from ...web.context import current, signature
+from ...web.context import current
 from ...web.errors import BadRequestError, TooLargeError, in_words
 from ...web.ledger import writing_ledger
 from ...web.microversions import HEADER, negotiated, requested_version, text
@@ -77,15 +74,3 @@ def in_cinders_words() -> t.ContextManager[None]:
 
 
 cinder_writes = services.within(writing_ledger, in_cinders_words)
-
-
-def enqueue(connection: Connection, kind: str, row: Stored, instances: t.Collection[str] = (), **ids: str) -> None:
-    """Have hosts do what was begun. `ids`: what it is about, as volumes=, snapshots= or attachments=."""
-    queue.enqueue(
-        connection,
-        kind,
-        instances=instances,
-        variables={name: [resource_id] for name, resource_id in ids.items()},
-        project_id=row.project_id,
-        **signature(),
-    )

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import json
 import typing as t
 
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_listing
 
 from ...web import policy
 from ...web.bodies import Body, Json
@@ -32,6 +35,16 @@ class HasId(t.Protocol):
 Listed = t.TypeVar("Listed", bound=HasId)
 View = t.Callable[[Listed], Body]
 
+
+@dataclasses.dataclass(frozen=True)
+class Kind(t.Generic[Listed]):
+    """A kind of objects whose pages the database chooses; `load` reads those of some ids, in any order."""
+
+    plural: str
+    rows: volume_listing.Kind
+    load: t.Callable[[Connection, list[str]], t.Iterable[Listed]]
+
+
 CINDER = Dialect(
     number="Invalid input for query parameters {name}. Value: {value}. Give a whole number.",
     marker="marker [{value}] not found",
@@ -49,9 +62,10 @@ FILTERS = (
 CONTROL = frozenset(["limit", "marker", "offset", "sort", "sort_key", "sort_dir", "with_count", "all_tenants"])
 OTHERS = {"volume_types": frozenset(["is_public", "extra_specs"])}
 # Since when a member is told of filters that there are none of (administrators never are); on other lists never
-REFUSING = {"volumes": 31, "snapshots": 31, "attachments": 31, "volume_types": 52}
+REFUSING = {"volumes": 31, "snapshots": 31, "attachments": 31, "backups": 31, "volume_types": 52}
+POOLS = frozenset(["detail", "name", "volume_type"])  # of which administrators are told, too
 SORTABLE = (*_BOTH, "volume_id", "description", "created_at", "updated_at")
-ALIASES = {"display_name": "name", "instance_id": "instance"}
+ALIASES = {"display_name": "name"}
 
 
 def listed_project() -> str | None:
@@ -62,11 +76,41 @@ def listed_project() -> str | None:
     return args.get("project_id") or None
 
 
-def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Listed]) -> Body:
-    """The body of a list of `rows` (the oldest first): those that the query asks for, as `shown`; `full` is what it
-    filters and sorts by. Raises BadRequestError for a query that means nothing."""
+def page_of(connection: Connection, kind: Kind[Listed], shown: View[Listed]) -> Body:
+    """The body of a list of objects: those that the query asks for, as `shown`. Raises BadRequestError for a query that
+    means nothing."""
     args = request.args
-    _check(kind)
+    check(kind.plural)
+    texts = {name: _truth(text) if name == "bootable" else text for name, text in args.items()}
+    query = volume_listing.Query(
+        project_id=listed_project(),
+        equals={ALIASES.get(name, name): text for name, text in texts.items() if name in FILTERS},
+        parts={
+            ALIASES.get(name[:-1], name[:-1]): text
+            for name, text in texts.items()
+            if name.endswith("~") and name[:-1] in FILTERS
+        },
+        metadata=_metadata(args["metadata"]) if "metadata" in args else None,
+        sort=[(key, direction == "asc") for key, direction in _order()],
+    )
+    limit, offset = CINDER.limit(), CINDER.whole("offset", 0)
+    ids = volume_listing.find(connection, kind.rows, query, limit, args.get("marker") or None, offset)
+    loaded = {row.id: row for row in kind.load(connection, ids)}
+    answer = _body(kind.plural, [shown(loaded[number]) for number in ids if number in loaded], ids, limit)
+    if is_true("with_count"):
+        answer["count"] = volume_listing.count(connection, kind.rows, query)
+    return answer
+
+
+def _body(plural: str, items: list[Body], ids: t.Sequence[str], limit: int) -> Body:
+    full_page = limit and len(ids) >= limit  # as in Cinder, it has one after it, be that empty
+    return body(plural, items, ids[-1] if full_page else None, "offset")
+
+
+def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Listed]) -> Body:
+    """The same of `rows` that are few (the oldest first); `full` is what the query filters and sorts by."""
+    args = request.args
+    check(kind)
     views = {row.id: full(row) for row in rows}
     for name in args:
         field = ALIASES.get(name.rstrip("~"), name.rstrip("~"))
@@ -82,20 +126,32 @@ def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Li
     matching = [row for row in reversed(rows) if row.id in views]
     matching = ordered(matching, _order(), lambda row: views[row.id])
     limit = CINDER.limit()
-    after = matching[CINDER.start(matching) + CINDER.whole("offset", 0) :]
-    full_page = limit and len(after) >= limit  # as in Cinder, it has one after it, be that empty
-    answer = body(kind, list(map(shown, after[:limit])), after[limit - 1].id if full_page else None, "offset")
+    chosen = matching[CINDER.start(matching) + CINDER.whole("offset", 0) :][:limit]
+    answer = _body(kind, list(map(shown, chosen)), [row.id for row in chosen], limit)
     if is_true("with_count"):
         answer["count"] = len(matching)
     return answer
 
 
-def _check(kind: str) -> None:
+def check(kind: str) -> None:
     """Refuse filters that there are none of as Cinder does. Raises BadRequestError."""
     if policy.allowed("volume:any_filter") or kind not in REFUSING or not speaks(REFUSING[kind]):
         return
-    names = {*CONTROL, *OTHERS.get(kind, ()), *FILTERS, "metadata"}
-    unknown = [name[:60] for name in request.args if name not in names and name.removesuffix("~") not in FILTERS]
+    _refuse_others({*CONTROL, *OTHERS.get(kind, ()), *FILTERS, "metadata"})
+
+
+def check_pools() -> None:
+    """The same of the list of pools."""
+    if speaks(31):
+        _refuse_others(POOLS)
+
+
+def _refuse_others(names: t.Collection[str]) -> None:
+    unknown = [
+        name[:60]
+        for name in request.args
+        if name not in names and name.removesuffix("~") not in set(FILTERS).intersection(names)
+    ]
     if unknown:
         raise BadRequestError(f"Invalid filters {','.join(unknown[:10])} are found in query options.")
 
@@ -116,9 +172,11 @@ def _order() -> Order:
 
 
 def _text(value: Json) -> str:
-    if isinstance(value, bool) or str(value).lower() in ("true", "false"):
-        return str(value).lower()
-    return "" if value is None else str(value)
+    return "" if value is None else _truth(str(value))
+
+
+def _truth(text: str) -> str:
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def _metadata(text: str) -> dict[str, str]:

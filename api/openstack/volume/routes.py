@@ -30,8 +30,8 @@ from ...web.listing import is_true
 from ...web.microversions import text
 from ...web.services import reads, takes, writes
 from ...web.times import precise as moment
-from . import schemas
-from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, volume, volume_versions
+from . import listing, schemas
+from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, speaks, volume, volume_versions
 
 # Cinder's names. Of the last three there is none: their limits are kept, for clients set all of them together.
 QUOTAS = ("volumes", "snapshots", "gigabytes", "per_volume_gigabytes", "backups", "backup_gigabytes", "groups")
@@ -250,6 +250,8 @@ def show_host(connection: Connection, name: str) -> Answer:
 
 @volume.get("/<project>/scheduler-stats/get_pools", "volume:admin", reads)
 def list_pools(connection: Connection) -> Answer:
+    listing.check_pools()
+    name = request.args.get("name") if speaks(28) else None
     # volumes share their host's disk with its servers: its free space is Compute's to say
     unknown = {"total_capacity_gb": "unknown", "free_capacity_gb": "unknown", "reserved_percentage": 0}
     pools: list[Record] = []
@@ -257,6 +259,7 @@ def list_pools(connection: Connection) -> Answer:
         about = {**BACKEND_NAMES, **unknown, "QoS_support": False, "timestamp": service["updated_at"]}
         details = {"capabilities": about} if is_true("detail") else {}
         pools.append({"name": f"{service['host']}#{BACKEND}", **details})
+    pools = [pool for pool in pools if name in (None, pool["name"])]
     return {"pools": pools}, 200
 
 

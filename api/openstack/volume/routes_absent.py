@@ -48,6 +48,7 @@ MANAGEABLE = {"volumes": "manageable-volumes", "snapshots": "manageable-snapshot
 
 def _lists(plural: str) -> Handler:
     def list_nothing() -> Answer:
+        listing.check(plural)
         return {plural: []}, 200
 
     return list_nothing

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Actions on a volume (`POST .../action`), and its attachments as resources of their own."""
+"""Actions on a volume (`POST .../action`)."""
 
 from __future__ import annotations
 
@@ -15,30 +15,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_proper
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
-    Attachment,
-    Volume,
-    volumes_by,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment, Volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_attachments,
+    volume_reservations,
     volume_uploads,
     volumes,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
 
-from ...jobs.queue import enqueue_for_attachment
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record, same
-from ...web.context import current, signature
+from ...web.context import current
 from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
 from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
-from ...web.services import reads, takes
-from ...work.servers import asker
-from . import listing, routes_volumes, schemas, views
-from .blueprint import cinder_writes, enqueue, in_cinders_words, since, speaks, volume, whose
+from ...work.calls import calling
+from . import schemas, views
+from .blueprint import in_cinders_words, speaks, volume, whose
 
 # What other clouds do with a volume, and why not here
 REFUSED = {
@@ -81,12 +77,7 @@ def act(volume_id: str) -> Answer:
 
 
 def _extend(connection: Connection, row: Volume, body: Record) -> None:
-    row = volumes.begin_extend(
-        connection, row.id, int(body["new_size"]), online=speaks(42), project_id=whose(), **signature()
-    )
-    if row.status == "extending":
-        servers = [attachment.instance_uuid for attachment in row.attachments]
-        enqueue(connection, "volume_extend", row, servers, volumes=row.id)
+    volume_operations.extend(calling(connection), row.id, int(body["new_size"]), online=speaks(42), project_id=whose())
 
 
 def _reserve(connection: Connection, row: Volume, _body: Record) -> None:
@@ -109,11 +100,9 @@ def attach(
     connection: Connection, row: Volume, server: str, device: str | None = None, readonly: bool = False
 ) -> Attachment:
     """Begin to give a volume to a server; returns the attachment."""
-    made = volume_attachments.begin_attach(
-        connection, row.id, server, device=device, readonly=readonly, project_id=whose(), **asker()
+    return attachments.attach_volume(
+        calling(connection), row.id, server, project_id=row.project_id, device=device, readonly=readonly
     )
-    enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
-    return made
 
 
 def _detach(connection: Connection, row: Volume, body: Record, force: bool = False) -> None:
@@ -121,14 +110,15 @@ def _detach(connection: Connection, row: Volume, body: Record, force: bool = Fal
     theirs = [attachment for attachment in row.attachments if attachment_id in (None, attachment.id)]
     if theirs:
         detach(connection, row, theirs[0].instance_uuid, force)
+    elif row.reservation is not None and attachment_id in (None, row.reservation.id):
+        volume_reservations.release(connection, row.reservation)
     elif attachment_id is not None or row.status != "available":  # else it is so already, as in Cinder
         raise BadRequestError(f"Invalid volume: Volume {row.id} is not attached.")
 
 
 def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
-    gone = volume_attachments.begin_detach(connection, row.id, server, force=force, project_id=whose(), **asker())
-    enqueue_for_attachment(connection, "volume_detach", gone, project_id=row.project_id, **signature())
+    attachments.detach_volume(calling(connection), row.id, server, project_id=row.project_id, force=force)
 
 
 def _begin_detaching(connection: Connection, row: Volume, _body: Record) -> None:
@@ -155,7 +145,7 @@ def _reset_status(connection: Connection, row: Volume, body: Record) -> None:
 
 
 def _force_delete(connection: Connection, row: Volume, _body: Record) -> None:
-    routes_volumes.remove(connection, row.id, force=True)
+    volume_operations.delete(calling(connection), row.id, project_id=whose(), force=True)
 
 
 def _force_detach(connection: Connection, row: Volume, body: Record) -> None:
@@ -207,8 +197,8 @@ def _upload(connection: Connection, row: Volume, body: Record) -> Body:
     disk_format, container = body.get("disk_format", "raw"), body.get("container_format", volume_uploads.CONTAINER)
     if container != volume_uploads.CONTAINER:
         raise BadRequestError(f"Invalid input received: an image of a volume is 'bare', not {container[:40]!r}")
-    row, image_id = volume_uploads.begin_upload(
-        connection,
+    row, image_id = volume_operations.upload(
+        calling(connection),
         row.id,
         name=body["image_name"],
         disk_format=disk_format,
@@ -216,9 +206,6 @@ def _upload(connection: Connection, row: Volume, body: Record) -> Body:
         protected=protected,
         force=schemas.truth(body.get("force", False)),
         project_id=whose(),
-    )
-    enqueue(
-        connection, "volume_upload", row, [attachment.instance_uuid for attachment in row.attachments], volumes=row.id
     )
     of_type = volume_types.type_of(connection, row.type_id)
     shown: Body = {
@@ -273,67 +260,3 @@ ACTIONS: dict[str, Action] = {
     "os-volume_upload_image": Action(_upload, _has(UPLOAD, ["image_name"])),
     "os-unset_image_metadata": Action(_unset_image_metadata, _has({"key": NAME}, ["key"]), 200),
 }
-
-
-# --- Attachments as resources of their own (from 3.27 on) -------------------------------------------------------------
-
-
-class _Held(t.NamedTuple):
-    id: str
-    volume: Volume
-    attachment: Attachment
-
-
-@volume.get("/<project>/attachments", "volume:read", strict_slashes=True, defaults={"shown": views.brief_attachment})
-@volume.get("/<project>/attachments/detail", "volume:read", since(27), reads, defaults={"shown": views.attachment})
-def list_attachments(connection: Connection, shown: t.Callable[[Volume, Attachment], Body]) -> Answer:
-    rows = volumes_by(connection, project_id=listing.listed_project())
-    return listing.page(
-        "attachments",
-        [_Held(attachment.id, row, attachment) for row in rows for attachment in row.attachments],
-        lambda held: views.attachment(held.volume, held.attachment),
-        lambda held: shown(held.volume, held.attachment),
-    ), 200
-
-
-@volume.get("/<project>/attachments/<attachment_id>", "volume:read", since(27), reads)
-def show_attachment(connection: Connection, attachment_id: str) -> Answer:
-    return {"attachment": views.attachment(*_volume_and_attachment(connection, attachment_id))}, 200
-
-
-@volume.post(
-    "/<project>/attachments",
-    "volume:write",
-    *(since(27), takes(schemas.ATTACHMENT), cinder_writes),
-    strict_slashes=True,
-)
-def create_attachment(connection: Connection, body: Record) -> Answer:
-    row = volumes.one_volume(connection, body["volume_uuid"], whose())
-    made = attach(connection, row, body["instance_uuid"], readonly=body.get("mode") == "ro")
-    return {"attachment": views.attachment(*_volume_and_attachment(connection, made.id))}, 200
-
-
-@volume.delete("/<project>/attachments/<attachment_id>", "volume:write", since(27), cinder_writes)
-def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
-    row, attachment = _volume_and_attachment(connection, attachment_id)
-    detach(connection, row, attachment.instance_uuid)
-    return {"attachments": [views.brief_attachment(volumes.one_volume(connection, row.id), attachment)]}, 200
-
-
-@volume.post(
-    "/<project>/attachments/<attachment_id>/action",
-    "volume:write",
-    *(since(44), takes(an_object({"os-complete": {"type": ["object", "null"]}}, ["os-complete"])), reads),
-)
-def complete_attachment(connection: Connection, _body: Record, attachment_id: str) -> Answer:
-    """Nova tells Cinder so once the guest has the disk; here the job that attaches it does."""
-    _volume_and_attachment(connection, attachment_id)
-    return "", 204
-
-
-def _volume_and_attachment(connection: Connection, number: str) -> tuple[Volume, Attachment]:
-    for row in volumes_by(connection, project_id=whose()):
-        for attachment in row.attachments:
-            if attachment.id == number:
-                return row, attachment
-    raise NotFoundError(f"Volume attachment could not be found with filter: attachment_id = {number[:60]}.")

@@ -11,6 +11,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Snapshot,
@@ -19,7 +20,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     snapshots_by,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
+    volume_listing,
+    volume_snapshots,
+    volumes,
+)
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Record
@@ -29,16 +34,23 @@ from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import ACTION, an_object
 from ...web.services import reads, takes
+from ...work.calls import calling
 from . import listing, schemas, views
-from .blueprint import cinder_writes, enqueue, in_cinders_words, speaks, volume, whose
+from .blueprint import cinder_writes, in_cinders_words, speaks, volume, whose
+
+VOLUMES: listing.Kind[Volume] = listing.Kind(
+    "volumes", volume_listing.VOLUMES, lambda connection, ids: volumes_by(connection, ids=ids)
+)
+SNAPSHOTS: listing.Kind[Snapshot] = listing.Kind(
+    "snapshots", volume_listing.SNAPSHOTS, lambda connection, ids: snapshots_by(connection, ids=ids)
+)
 
 
 # "/volumes/" is a volume without an id, which there is none of
 @volume.get("/<project>/volumes", "volume:read", strict_slashes=True, defaults={"shown": views.brief_volume})
 @volume.get("/<project>/volumes/detail", "volume:read", reads, defaults={"shown": views.volume})
 def list_volumes(connection: Connection, shown: listing.View) -> Answer:
-    rows = volumes_by(connection, project_id=listing.listed_project())
-    return listing.page("volumes", rows, views.volume, shown), 200
+    return listing.page_of(connection, VOLUMES, shown), 200
 
 
 @volume.get("/<project>/volumes/summary", "volume:read", reads)
@@ -67,10 +79,7 @@ def create(connection: Connection, body: Record) -> Volume:
     """Record the volume that `body` asks for, and have it made."""
     if schemas.truth(body.get("multiattach")):
         raise BadRequestError("Invalid input received: a volume is attached to one server at a time here.")
-    row = volumes.create_volume(connection, current().project, _volume_values(connection, body))
-    if row.status == "creating":
-        enqueue(connection, "volume_create", row, volumes=row.id)
-    return row
+    return volume_operations.create(calling(connection), _volume_values(connection, body))
 
 
 def _volume_values(connection: Connection, body: Record) -> Record:
@@ -113,17 +122,8 @@ def delete_volume(connection: Connection, volume_id: str) -> Answer:
     force, cascade = (schemas.truth(request.args.get(name)) for name in ("force", "cascade"))
     if force:
         policy.check("volume:admin")
-    remove(connection, volume_id, force, cascade)
+    volume_operations.delete(calling(connection), volume_id, project_id=whose(), force=force, with_snapshots=cascade)
     return "", 202
-
-
-def remove(connection: Connection, number: str, force: bool, cascade: bool = False) -> None:
-    begin = volume_snapshots.begin_delete_all if cascade else volumes.begin_delete
-    row = begin(connection, number, project_id=whose(), force=force)
-    if row.made_at is None and row.host is None:
-        volumes.finish_delete(connection, number)  # it is nowhere yet
-    else:
-        enqueue(connection, "volume_delete", row, volumes=number)
 
 
 # --- Snapshots --------------------------------------------------------------------------------------------------------
@@ -132,8 +132,7 @@ def remove(connection: Connection, number: str, force: bool, cascade: bool = Fal
 @volume.get("/<project>/snapshots", "volume:read", strict_slashes=True, defaults={"shown": views.new_snapshot})
 @volume.get("/<project>/snapshots/detail", "volume:read", reads, defaults={"shown": views.snapshot})
 def list_snapshots(connection: Connection, shown: listing.View) -> Answer:
-    rows = snapshots_by(connection, project_id=listing.listed_project())
-    return listing.page("snapshots", rows, views.snapshot, shown), 200
+    return listing.page_of(connection, SNAPSHOTS, shown), 200
 
 
 @volume.get("/<project>/snapshots/<snapshot_id>", "volume:read", reads)
@@ -154,10 +153,7 @@ def record_snapshot(connection: Connection, body: Record) -> Snapshot:
         "user_id": current().user_id,
         "force": schemas.truth(body.get("force")) or speaks(66),
     }
-    row = volume_snapshots.create_snapshot(connection, current().project, snapshot_values)
-    if row.status == "creating":
-        _enqueue_snapshot(connection, "volume_snapshot_create", row)
-    return row
+    return volume_operations.create_snapshot(calling(connection), snapshot_values)
 
 
 @volume.put("/<project>/snapshots/<snapshot_id>", "volume:write", takes(schemas.SNAPSHOT_CHANGES), cinder_writes)
@@ -168,18 +164,8 @@ def update_snapshot(connection: Connection, body: Record, snapshot_id: str) -> A
 
 @volume.delete("/<project>/snapshots/<snapshot_id>", "volume:write", cinder_writes)
 def delete_snapshot(connection: Connection, snapshot_id: str) -> Answer:
-    remove_snapshot(connection, snapshot_id, force=False)
+    volume_operations.delete_snapshot(calling(connection), snapshot_id, project_id=whose())
     return "", 202
-
-
-def remove_snapshot(connection: Connection, number: str, force: bool) -> None:
-    row = volume_snapshots.begin_delete_snapshot(connection, number, project_id=whose(), force=force)
-    _enqueue_snapshot(connection, "volume_snapshot_delete", row)
-
-
-def _enqueue_snapshot(connection: Connection, kind: str, row: Snapshot) -> None:
-    of = volumes.one_volume(connection, row.volume_id)
-    enqueue(connection, kind, row, [attachment.instance_uuid for attachment in of.attachments], snapshots=row.id)
 
 
 SNAPSHOT_STATUS = an_object({"status": {"enum": list(schemas.SNAPSHOT_STATES)}}, ["status"], more=True)
@@ -197,7 +183,7 @@ def act_on_snapshot(snapshot_id: str) -> Answer:
         validation.check(body, SNAPSHOT_STATUS, f"value of {name}")
     with writing_ledger() as connection, in_cinders_words():
         if name == "os-force_delete":
-            remove_snapshot(connection, snapshot_id, force=True)
+            volume_operations.delete_snapshot(calling(connection), snapshot_id, project_id=whose(), force=True)
         else:
             volume_snapshots.update_snapshot(connection, snapshot_id, {"status": body["status"]}, project_id=whose())
     return "", 202

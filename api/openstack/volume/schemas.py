@@ -62,15 +62,20 @@ TYPE_CHANGES = wrapped(
     {**{key: TYPE[key] for key in ("description", "extra_specs")}, "name": or_null(NAME), "is_public": BOOLEAN},
     minProperties=1,
 )
+CONNECTOR = an_object(
+    {"host": NAME, "mountpoint": OPTIONAL, "mode": {"enum": ["rw", "ro", None]}}, ["host"], more=True, maxProperties=64
+)
+CONNECTED_ATTACHMENT = wrapped("attachment", {"connector": CONNECTOR}, ["connector"])
+COMPLETE = an_object({"os-complete": {}}, ["os-complete"])  # clients write null, {} or the attachment's id there
 ATTACHMENT = wrapped(
     "attachment",
     {
         "volume_uuid": UUID,
-        "instance_uuid": UUID,
+        "instance_uuid": or_null(UUID),
         "connector": {"type": ["object", "null"]},
         "mode": {"enum": ["rw", "ro", None]},
     },
-    ["volume_uuid", "instance_uuid"],
+    ["volume_uuid"],
     more=True,
 )
 TRANSFER = wrapped("transfer", {"volume_id": UUID, "name": OPTIONAL}, ["volume_id"])

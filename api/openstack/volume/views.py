@@ -8,6 +8,7 @@ from __future__ import annotations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
+    Reservation,
     Snapshot,
     Stored,
     Volume,
@@ -55,7 +56,7 @@ def new_volume(row: Volume) -> Body:
         "availability_zone": row.availability_zone or "nova",
         **_times(row),
         "volume_type": row.type,
-        "attachments": [attached(row, record) for record in row.shown_attachments],
+        "attachments": [attached(row, record) for record in row.shown_holders],
         "snapshot_id": row.snapshot_id,
         "source_volid": row.source_volume_id,
         "metadata": row.metadata,
@@ -102,24 +103,31 @@ def image_metadata(image: Image | Record) -> Body:
     return {key: str(value) for key, value in described.items() if value is not None}
 
 
-def attached(row: Volume, record: Attachment) -> Body:
+def attached(row: Volume, record: Attachment | Reservation) -> Body:
     return {
         "id": row.id,
         "attachment_id": record.id,
         "volume_id": row.id,
-        "server_id": record.instance_uuid,
+        "server_id": record.instance_uuid if isinstance(record, Attachment) else None,
         "host_name": record.host if policy.allowed("volume:host_attributes") else None,
         "device": device(record),
         "attached_at": precise(record.attached_at or record.created_at),
     }
 
 
-def device(record: Attachment) -> str:
-    return record.device if record.device.startswith("/") else f"/dev/{record.device}"
+def device(record: Attachment | Reservation) -> str | None:
+    return f"/dev/{record.device}" if record.device and not record.device.startswith("/") else record.device
 
 
-def attachment(row: Volume, record: Attachment) -> Body:
+def attachment(row: Volume, record: Attachment | Reservation) -> Body:
     """An attachment as a resource of its own."""
+    if isinstance(record, Reservation):
+        return {
+            **brief_attachment(row, record),
+            **{"attached_at": precise(record.attached_at) or "", "detached_at": ""},
+            "attach_mode": record.mode or "null",  # Cinder's word for nobody's
+            "connection_info": {},  # hosts let nobody else have their volumes
+        }
     return {
         **brief_attachment(row, record),
         "attached_at": precise(record.created_at if row.waits_for_unshelve else record.attached_at),
@@ -129,7 +137,9 @@ def attachment(row: Volume, record: Attachment) -> Body:
     }
 
 
-def brief_attachment(row: Volume, record: Attachment) -> Body:
+def brief_attachment(row: Volume, record: Attachment | Reservation) -> Body:
+    if isinstance(record, Reservation):
+        return {"id": record.id, "status": record.status, "instance": None, "volume_id": row.id}
     status = {"in-use": "attached"}.get(row.shown_status, row.status)
     return {"id": record.id, "status": status, "instance": record.instance_uuid, "volume_id": row.id}
 

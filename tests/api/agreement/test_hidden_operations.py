@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import dns_names
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_pool import floating_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import attributes, expressions
 from tests.api import ec2_door
 from tests.api.seeds import IMAGE_ID, Api

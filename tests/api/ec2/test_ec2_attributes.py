@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from api.work import servers, waiting
+from api.work import waiting
 from tests.api.ec2.test_ec2_instances import NOBODYS, RUN, became, described, jobs, names, run
 from tests.api.ec2_door import Client, Door, refused
 
@@ -218,6 +218,6 @@ def test_console_output(door: Door, demo: Client, monkeypatch: pytest.MonkeyPatc
     number = run(demo)["InstanceId"]
     assert demo.get_console_output(InstanceId=number).get("Output", "") == ""
     became(door.api, number)
-    monkeypatch.setattr(servers, "console_output", lambda *_arguments: "login: ☃\n")
+    monkeypatch.setattr(waiting, "console_output", lambda *_arguments: "login: ☃\n")
     assert demo.get_console_output(InstanceId=number, Latest=True)["Output"] == "login: ☃\n"
     assert demo.get_password_data(InstanceId=number)["PasswordData"] == ""

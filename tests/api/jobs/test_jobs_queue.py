@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
 import typing as t
 
 import pytest
@@ -22,6 +24,8 @@ from api.jobs.kinds import KINDS
 from api.jobs.options import Options
 from api.web.errors import BadRequestError
 from tests.api.jobs.clouds import PROJECTS, JobCloud
+
+COLLECTION = pathlib.Path(__file__).parents[3] / "collections/ansible_collections/novalite/cloud"
 
 
 def claim(cloud: JobCloud, worker: str = "w1", full: bool = False, **options: t.Any) -> tuple[str | None, set[str]]:
@@ -48,6 +52,26 @@ def build(cloud: JobCloud, uuids: t.Sequence[str]) -> None:
     placed = cloud.run("scheduler", instances=list(cloud.instances(uuids).values()), service_down_time=10**9)
     for instance in placed["instances"]:
         cloud.run("server_state", outcomes=[{"uuids": [instance["uuid"]], "host": instance["host"], "state": "active"}])
+
+
+def waits(playbook: str) -> bool:
+    """Tell whether a play of the book, or of what it imports, starts guests and may wait for them."""
+    text = (path := COLLECTION / "playbooks" / playbook).read_text()
+    steps = [
+        (COLLECTION / "roles/spawn/tasks" / name).read_text() for name in re.findall(r"novalite_steps: (\S+)", text)
+    ]
+    imported = re.findall(r"import_playbook: (\S+)", text)
+    return (
+        "build.yml" in imported
+        or any("start_guests.yml" in step for step in steps)
+        or any(waits(f"{path.parent}/{name}") for name in imported)
+    )
+
+
+def ways(kind: str) -> list[str]:
+    """The ways in which a job of this kind may name its servers."""
+    by_names = [name for name in ("server", "servers", "uuids") if name in KINDS[kind].schema["properties"]]
+    return [*by_names, *(["instances"] if KINDS[kind].instances != "none" else [])] or ["nothing"]
 
 
 class TestEnqueue:
@@ -268,20 +292,21 @@ class TestClaim:
             rules.complete(playbook, variables, variables, [])
         assert ("uuids" in variables) == ("uuids" in known and KINDS[kind].instances != "none")
 
-    @pytest.mark.parametrize("kind", ["launch", "rebuild", "rescue", "unrescue"])
-    def test_no_job_waits_for_an_ssh_server_that_need_not_be_there(self, jobs: JobCloud, kind: str) -> None:
-        if kind == "launch":
+    @pytest.mark.parametrize(
+        ("kind", "by"), [(kind, by) for kind, of in KINDS.items() if waits(of.playbook) for by in ways(kind)]
+    )
+    def test_no_job_waits_for_an_ssh_server_that_need_not_be_there(self, jobs: JobCloud, kind: str, by: str) -> None:
+        names: dict[str, t.Any] = {
+            "server": "a",
+            "servers": [{"name": "a"}],
+            "uuids": ["1" * 8 + "-1111" * 3 + "-" + "1" * 12],
+        }
+        if (kind, by) == ("launch", "instances"):
             jobs.create("a")
         else:
             with transaction(jobs.engine) as connection:
-                queue.enqueue(connection, kind, instances=["u1"])
-        run_id, _jobs = claim(jobs)
-        with reading(jobs.engine) as connection:
-            assert runs.plan_of(connection, str(run_id)).variables["wait_for"] == "running"
-
-    def test_nor_does_a_job_that_names_its_servers(self, jobs: JobCloud) -> None:
-        with transaction(jobs.engine) as connection:
-            queue.enqueue(connection, "launch", variables={"servers": [{"name": "a"}]})
+                variables = {by: names[by]} if by in names else {}
+                queue.enqueue(connection, kind, instances=[] if variables else ["u1"], variables=variables)
         run_id, _jobs = claim(jobs)
         with reading(jobs.engine) as connection:
             assert runs.plan_of(connection, str(run_id)).variables["wait_for"] == "running"

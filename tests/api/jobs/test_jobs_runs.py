@@ -25,13 +25,14 @@ from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud, overlaps
 from tests.support.patience import GENEROUS
 
 LONG = "60"  # seconds that a playbook takes which is to be killed
+LOOK = 0.1  # seconds between looks at all processes of this machine
 
 
 def until(condition: t.Callable[[], t.Any], what: str, seconds: float = GENEROUS) -> t.Any:
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.05)
+        time.sleep(LOOK)
     return value
 
 
@@ -186,7 +187,7 @@ class TestKilled:
             if pid not in killed and at_sleep(jobs, made["id"]):
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
-            time.sleep(0.05)
+            time.sleep(LOOK)
         (done,) = jobs.wait(made["id"])
         assert (done["state"], done["message"]) == ("failed", "its worker died again and again")
         assert len(killed) == 4  # the first attempt and three take-ups

@@ -17,9 +17,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.signature import host_key
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy, users
 from ansible_collections.novalite.cloud.plugins.module_utils._network.process import Server
 from tests.api.conftest import Cloud, Network
@@ -140,7 +140,7 @@ def networks(cloud: Cloud) -> list[Network]:
 def host(
     lab: Lab, cloud: Cloud, networks: list[Network], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> t.Iterator[Host]:
-    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]  # a wrapped function has it
+    monkeypatch.setattr(locks.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]  # a wrapped function has it
     monkeypatch.setattr(users, "domains", lambda uri: {})
     made = Host(lab, networks, cloud.secret, tmp_path)
     yield made

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import address_pairs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import networks as plans
 from tests.api.compute import test_interfaces_api as compute
 from tests.api.compute.test_interfaces_api import ask, network, port, rows, server, set_active
@@ -252,6 +253,48 @@ def test_a_range_may_be_written_by_any_address_in_it(api: Api, length: int) -> N
     body = {"subnet": {"network_id": network(client, "web", None), "ip_version": 4, "cidr": str(written)}}
     made = ask(client, "POST", SUBNETS, body, 201)["subnet"]
     assert made["cidr"] == str(written.network) != str(written)
+
+
+@pytest.mark.parametrize("length", range(8, 32))
+def test_a_prefix_of_a_pool_may_be_written_by_any_address_in_it(api: Api, length: int) -> None:
+    """Neutron keeps the set of addresses, and draws of it."""
+    client, written = api.client_as("demo"), ipaddress.ip_interface(f"10.99.171.213/{length}")
+    body = {"subnetpool": {"name": "p", "prefixes": [str(written)], "min_prefixlen": 8, "default_prefixlen": 31}}
+    made = ask(client, "POST", "/network/v2.0/subnetpools", body, 201)["subnetpool"]
+    assert made["prefixes"] == [str(written.network)] != [str(written)]
+    change = {"subnetpool": {"prefixes": [str(written), "192.168.0.77/16"]}}
+    changed = ask(client, "PUT", f"/network/v2.0/subnetpools/{made['id']}", change, 200)["subnetpool"]
+    assert changed["prefixes"] == [str(written.network), "192.168.0.0/16"]
+
+
+PAIRS = [
+    *(f"10.50.171.213/{length}" for length in range(24, 33)),
+    *(f"fd00:50::1d5/{length}" for length in range(120, 129)),
+]
+
+
+@pytest.mark.parametrize("written", PAIRS)
+def test_a_pair_stays_as_it_is_written_and_allows_the_range_around_it(api: Api, written: str) -> None:
+    """As in Neutron; what hosts get has no bits of a host."""
+    client = api.client_as("demo")
+    number = network(client, "web", "10.50.0.0/16")
+    pairs = [{"ip_address": written}]
+    made = port(client, number, allowed_address_pairs=pairs)
+    assert [pair["ip_address"] for pair in made["allowed_address_pairs"]] == [written]
+    with api.engine.connect() as connection:
+        row = connection.execute(sa.select(tables.network.c.id).where(tables.network.c.uuid == number)).one()
+        kept = address_pairs.without_others(connection, api.projects["demo"], row.id, made["allowed_address_pairs"])
+    assert [pair["ip_address"] for pair in kept] == [str(ipaddress.ip_interface(written).network)]
+
+
+@pytest.mark.parametrize("destination", ["10.60.0.9/24", "10.60.0.1/8"])
+def test_a_destination_of_a_route_has_no_bits_of_a_host(api: Api, destination: str) -> None:
+    """As in Neutron, whose rule for routes is another one than for subnets."""
+    client = api.client_as("demo")
+    subnet = {"network_id": network(client, "web", None), "ip_version": 4, "cidr": "10.50.0.0/16"}
+    routes = [{"destination": destination, "nexthop": "10.50.0.9"}]
+    answer = ask(client, "POST", SUBNETS, {"subnet": {**subnet, "host_routes": routes}}, 400)
+    assert "has host bits set" in answer["NeutronError"]["message"]
 
 
 def test_an_administrator_lists_the_quotas_that_were_changed(api: Api) -> None:

@@ -14,11 +14,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_networking import port_security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network as change_network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.port_plan import port_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.reachability import reachability
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import firewalls
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.network import network as change_network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.port_plan import port_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.reachability import reachability
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.network.test_tenant_networks import error_of, network, port, subnet

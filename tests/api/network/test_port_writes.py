@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import typing as t
 
 import pytest
@@ -84,6 +86,81 @@ def test_openstacksdk_deletes_a_servers_port(api: Api, sdk: t.Callable[[str], t.
     with transaction(api.engine) as connection:
         interfaces.finish(connection, interfaces.DETACHING, {uuid: None}, "hv1")
     assert list(cloud.network.ports(device_id=uuid)) == []
+
+
+# --- Any server, any port, both doors that take a port away ----------------------------------------------------------
+
+VM_STATES = ("building", "active", "paused", "suspended", "stopped", "rescued", "resized", "error", "shelved_offloaded")
+TASK_STATES = (None, "scheduling", "spawning", "rebooting", "resizing", "deleting")
+PORTS = ("of a network", "by itself", "at two addresses", "of no security", "the first of two")
+DOORS = {
+    "network": ("/network/v2.0/ports/{port}", 204),
+    "compute": ("/compute/v2.1/servers/{server}/os-interface/{port}", 202),
+}
+
+
+def _with_port(api: Api, client: t.Any, kind: str) -> tuple[str, str]:
+    """A server that has a port of this kind; their UUIDs."""
+    of = network(client)
+    two = [{"ip_address": "10.60.0.7"}, {"ip_address": "10.60.0.8"}]
+    values: dict[str, dict[str, t.Any]] = {
+        "at two addresses": {"fixed_ips": two},
+        "of no security": {"port_security_enabled": False, "security_groups": []},
+    }
+    made = None if kind in ("of a network", "the first of two") else port(client, of, **values.get(kind, {}))["id"]
+    more = [{"uuid": network(client, "second", "10.61.0.0/24")}] if kind == "the first of two" else []
+    uuid = server(client, [{"port": made} if made else {"uuid": of}, *more])
+    (number,) = (shown["id"] for shown in ask(client, "GET", f"/network/v2.0/ports?network_id={of}")["ports"])
+    return uuid, str(number)
+
+
+def _shown(api: Api, number: str) -> dict[str, t.Any] | None:
+    return next((row for row in rows(api, tables.vif) if row["id"] == number), None)
+
+
+@pytest.mark.parametrize("kind", PORTS)
+def test_no_port_goes_before_its_guest_has_lost_it(api: Api, kind: str) -> None:
+    """Whatever the server's state is: a port that a host may have is there until it was pulled out, and what is refused
+    changes nothing. Both doors allow the same."""
+    client = api.client_as("demo")
+    uuid, number = _with_port(api, client, kind)
+    before = _shown(api, number)
+    chance = random.Random(kind)
+    for vm_state, task_state, locked in itertools.product(VM_STATES, TASK_STATES, (False, True)):
+        host = None if vm_state == "shelved_offloaded" else "hv1"
+        set_active(api, uuid, vm_state=vm_state, task_state=task_state, locked=locked, host=host)
+        done = {}
+        for door in chance.sample(sorted(DOORS), 2):
+            path, fine = DOORS[door]
+            answer = client.delete(path.format(port=number, server=uuid))
+            now, jobs = _shown(api, number), _detaches(api)
+            state = (door, vm_state, task_state, locked, answer.status)
+            assert now is not None and (now["instance_uuid"], now["position"]) == (uuid, 0), state
+            if answer.status_code == fine and task_state != "deleting":
+                assert now["status"] == interfaces.DETACHING and jobs == ["queued"], state
+            else:
+                assert answer.status_code in (fine, 409) and (now, jobs) == (before, []), state
+            done[door] = answer.status_code == fine
+            api.write(
+                sa.update(tables.vif).values(status=None),
+                sa.delete(tables.tables_jobs.job_instance),
+                sa.delete(tables.tables_jobs.job),
+            )
+        # the whole server goes, and the port with it: Neutron has nothing against it
+        assert task_state == "deleting" or done["network"] == done["compute"], (vm_state, task_state, locked, done)
+    set_active(api, uuid, locked=False)
+    ask(client, "DELETE", f"/network/v2.0/ports/{number}", status=204)
+    with transaction(api.engine) as connection:
+        interfaces.finish(connection, interfaces.DETACHING, {uuid: "it does not let go"}, "hv1")
+    assert _shown(api, number) == before
+    ask(client, "DELETE", f"/network/v2.0/ports/{number}", status=204)
+    with transaction(api.engine) as connection:
+        interfaces.finish(connection, interfaces.DETACHING, {uuid: None}, "hv1")
+    assert _shown(api, number) is None
+
+
+def _detaches(api: Api) -> list[str]:
+    return [row["state"] for row in rows(api, tables.tables_jobs.job) if row["kind"] == "interface_detach"]
 
 
 # --- MACs ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_pool import floating_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 

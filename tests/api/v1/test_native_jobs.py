@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 import uuid
 
@@ -15,6 +16,7 @@ from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from api.jobs import kinds
 from api.v1 import streams
 from api.web.operations import OPERATIONS
@@ -115,6 +117,33 @@ def test_a_locked_instance_is_not_deleted_by_a_member(api: seeds.Api, scene: sce
     assert states(api, scene.web) == ("active", "deleting")
 
 
+@pytest.mark.parametrize(
+    ("user", "kind", "variables", "move"),
+    [
+        ("demo", "resize", {"flavor": "m1.small"}, ("resize", "m1.small")),
+        ("admin", "migrate", {}, ("migration", "m1.tiny")),
+        ("admin", "live-migration", {}, ("live-migration", "m1.tiny")),
+    ],
+)
+def test_a_move_is_recorded_as_at_computes_door(
+    api: seeds.Api, scene: scenes.Scene, user: str, kind: str, variables: dict[str, str], move: tuple[str, str]
+) -> None:
+    """Its record is what the hosts are asked by, and what os-migrations shows."""
+    body = {"kind": kind, "instances": [scene.web], "variables": variables}
+    assert ask(api.client_as(user), body).status_code == 202
+    with api.engine.connect() as connection:
+        row = connection.execute(sa.select(migration)).one()
+    assert (row.instance_uuid, row.type, row.new_flavor["name"]) == (scene.web, *move)
+    assert "is in task_state" in refused(ask(api.client_as(user), body), 409)
+
+
+def test_a_flavor_that_the_project_does_not_see_is_not_there(api: seeds.Api, scene: scenes.Scene) -> None:
+    api.write(sa.update(tables.flavor).where(tables.flavor.c.name == "m1.small").values(is_public=False))
+    body = {"kind": "resize", "instances": [scene.web], "variables": {"flavor": "m1.small"}}
+    assert "m1.small" in refused(ask(api.client_as("demo"), body), 404)
+    assert ask(api.client_as("admin"), body).status_code == 202
+
+
 def test_anothers_instance_is_not_there(api: seeds.Api, scene: scenes.Scene) -> None:
     before = jobs_in(api)
     for instances in ([scene.foreign], [scene.web, scene.foreign], [str(uuid.uuid4())]):
@@ -133,9 +162,12 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
     refused(ask(api.client_as("reader"), body), 403)
     if OPERATIONS[kinds.KINDS[kind].operation] in ("manager", "admin"):
         assert kinds.KINDS[kind].operation in refused(ask(api.client_as("demo"), body), 403)
-        assert ask(api.client_as("admin"), body).status_code == (409 if kind == "shelveOffload" else 202)
-    elif kind == "createImage":
-        assert "image_name" in refused(ask(api.client_as("demo"), body), 400)
+        # a host that answers is not evacuated, nor is a server offloaded that is not shelved
+        api.write(sa.update(tables.compute_host).values(up=True, last_seen_at=int(time.time())))
+        expected = {"shelveOffload": 409, "evacuate": 400}.get(kind, 202)
+        assert ask(api.client_as("admin"), body).status_code == expected
+    elif kind in ("createImage", "resize"):
+        assert {"createImage": "image_name", "resize": "flavor"}[kind] in refused(ask(api.client_as("demo"), body), 400)
     elif kind in ("unpause", "resume", "unrescue", "unshelve", "confirmResize", "revertResize"):
         refused(ask(api.client_as("demo"), body), 409)
     else:

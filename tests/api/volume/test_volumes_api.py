@@ -11,9 +11,10 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.volume_action import volume_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.volume_action import volume_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
     volume_snapshots,
@@ -36,6 +37,24 @@ def shown(user: User, number: str) -> dict[str, t.Any]:
 
 def act(user: User, number: str, name: str, said: t.Any = None, status: int = 202) -> t.Any:
     return user.post(f"/volumes/{number}/action", {name: said}, status)
+
+
+def an_image(cloud: Cloud) -> str:
+    image = str(uuid.uuid4())
+    cloud.insert(
+        tables.image,
+        id=image,
+        owner="",
+        name="tiny",
+        disk_format="qcow2",
+        source="/x",
+        checksum="sha256:" + "0" * 64,
+        size=5,
+        virtual_size=1 << 20,
+        properties={"os_distro": "debian"},
+        created_at=0,
+    )
+    return image
 
 
 def hung(cloud: Cloud, doors: Doors, number: str) -> tuple[str, str]:
@@ -101,6 +120,29 @@ def test_volumes_that_cannot_be(doors: Doors, said: dict[str, t.Any], status: in
     assert doors.rows(tables_volumes.volume) == []
 
 
+@pytest.mark.parametrize("of", ["blank", "image", "volume"])
+@pytest.mark.parametrize("backend", ["file", "nfs"])
+def test_a_volume_is_in_a_zone_that_there_is(cloud: Cloud, doors: Doors, of: str, backend: str) -> None:
+    """Whatever it is made of and wherever it is stored; a host in the default zone is not needed for that one."""
+    cloud.host("hv2", last_seen_at=2**31, zone="east")
+    options = {"extra_specs": {}, "options": {"share": "tank"}} if backend == "nfs" else {}
+    with transaction(cloud.engine) as connection:
+        volume_types.create_type(connection, {"name": "t", "backend": backend, **options})
+    said: dict[str, t.Any] = (
+        {"source_volid": made(doors.member, volume_type="t")} if of == "volume" else {"volume_type": "t"}
+    )
+    if of == "image":
+        said["imageRef"] = an_image(cloud)
+    before = doors.rows(tables_volumes.volume)
+    for zone in ("west", "x" * 255, "nova:hv1", "EAST"):
+        answer = doors.member.post("/volumes", {"volume": {"size": 1, "availability_zone": zone, **said}}, 400)
+        assert "is invalid" in answer["badRequest"]["message"]
+    assert doors.rows(tables_volumes.volume) == before
+    for known in ("east", "nova", None, ""):
+        answer = doors.member.post("/volumes", {"volume": {"size": 1, "availability_zone": known, **said}}, 202)
+        assert answer["volume"]["availability_zone"] == (known or "nova")
+
+
 def test_a_quota_is_a_limit(cloud: Cloud, doors: Doors) -> None:
     path = f"/os-quota-sets/{doors.project}"
     doors.member.put(path, {"quota_set": {"volumes": 1}}, 403)
@@ -115,20 +157,7 @@ def test_a_quota_is_a_limit(cloud: Cloud, doors: Doors) -> None:
 
 
 def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> None:
-    image = str(uuid.uuid4())
-    cloud.insert(
-        tables.image,
-        id=image,
-        owner="",
-        name="tiny",
-        disk_format="qcow2",
-        source="/x",
-        checksum="sha256:" + "0" * 64,
-        size=5,
-        virtual_size=1 << 20,
-        properties={"os_distro": "debian"},
-        created_at=0,
-    )
+    image = an_image(cloud)
     number = made(doors.member, imageRef=image)
     (job,) = doors.jobs()
     assert (job["kind"], job["variables"]) == ("volume_create", {"volumes": [number]})

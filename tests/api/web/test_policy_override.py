@@ -17,7 +17,7 @@ from api.ec2 import ids
 from api.settings import Settings
 from api.web import policy
 from api.web.services import Service
-from api.work import servers
+from api.work import waiting
 from tests.api import conftest, ec2_door
 
 
@@ -91,7 +91,7 @@ def test_a_rule_holds_at_every_door(
     rule: str,
     member_may: bool,
 ) -> None:
-    monkeypatch.setattr(servers, "console_output", lambda *_arguments: "login: ")
+    monkeypatch.setattr(waiting, "console_output", lambda *_arguments: "login: ")
     every = {"compute", "v1", "ec2"}
     for user, may in (("demo", member_may), ("admin", True)):
         home = tmp_path / user

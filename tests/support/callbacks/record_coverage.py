@@ -46,7 +46,7 @@ class CallbackModule(CallbackBase):
             self.seen.add(("role", task._role.get_name().removeprefix(OURS)))
         if task.action.startswith(OURS):
             self.seen.add(("module", task.action.removeprefix(OURS)))
-            if task.action == f"{OURS}host_step":
+            if task.action in (f"{OURS}host_step", f"{OURS}ledger_step"):
                 self.seen.add(("module", task.args["step"]))
             steps = result.result.get("steps")
             self.seen |= {("module", step["module"]) for step in steps if "module" in step} if steps else set()

@@ -20,6 +20,8 @@ import typing as t
 
 from ansible.plugins.callback import CallbackBase
 
+from ansible_collections.novalite.cloud.plugins.plugin_utils._task_names import operation_name
+
 DOCUMENTATION = r"""
 name: record_story
 type: aggregate
@@ -48,7 +50,7 @@ class CallbackModule(CallbackBase):
         self.since[host.get_name(), str(task._uuid)] = time.monotonic()
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
-        operation, host = str(result.task.action).rpartition(".")[2], result.host.get_name()
+        operation, host = operation_name(result.task), result.host.get_name()
         if operation in TOLD:
             seconds = time.monotonic() - self.since[host, str(result.task._uuid)]
             shown = plain(json.loads(json.dumps(result.result)))

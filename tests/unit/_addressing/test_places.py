@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_places
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import places
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.places import Place, Use, conflict
+from ansible_collections.novalite.cloud.plugins.module_utils._host import places as host_places
 
 Row = dict[str, t.Any]
 BRIDGE = "br101"  # the network's own
@@ -96,10 +96,10 @@ def lives_by(address: t.Any, links: list[Row], routes: list[Row], machines: t.Co
 
 def places_of(links: list[Row], routes: list[Row], session: list[str], servers: list[str]) -> list[Place]:
     with (
-        mock.patch.object(_host_places, "_name_servers", lambda: servers),
-        mock.patch.object(_host_places, "_libvirts", list),
+        mock.patch.object(host_places, "_name_servers", lambda: servers),
+        mock.patch.object(host_places, "_libvirts", list),
     ):
-        return _host_places.of_rows(links, routes, session)
+        return host_places.of_rows(links, routes, session)
 
 
 def by_the_bridge(routes: list[Row], address: str) -> bool:

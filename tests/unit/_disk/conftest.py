@@ -17,9 +17,10 @@ import uuid as uuids
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import blank, cache, evict, layout, overlay, snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
 from tests.support.patience import GENEROUS
 from tests.unit._disk.state import push, qcow2
 
@@ -76,7 +77,7 @@ class Host:
         return uuids_made
 
     def disk(self, uuid: str) -> str:
-        return os.path.join(layout.instance_dir(self.state_dir, uuid), layout.DISK)
+        return os.path.join(instance_dir(self.state_dir, uuid), layout.DISK)
 
     def content(self, uuid: str, offset: int = 0) -> str:
         """The disk of `uuid` as a raw file, by another way than the code under test; for debugfs."""
@@ -121,7 +122,7 @@ def nothing_left(tmp_path: pathlib.Path) -> t.Iterator[None]:
 @pytest.fixture
 def state(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A state directory for tests that are not root: with locks of its own, /run is root's."""
-    own = functools.partial(_host.locked, directory=str(tmp_path / "locks"))
+    own = functools.partial(locks.locked, directory=str(tmp_path / "locks"))
     for room in (blank, cache, evict, overlay, snapshot):
         monkeypatch.setattr(room, "locked", own)
     return str(tmp_path / "state")

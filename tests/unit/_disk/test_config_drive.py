@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import config_drive, layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.config_drive import ConfigDrive, write_config_drives
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
 
 UUIDS = [f"5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f{n:02x}" for n in range(16)]
 FILES = {
@@ -38,7 +39,7 @@ needs_tools = pytest.mark.skipif(
 def state(tmp_path: pathlib.Path) -> str:
     layout.prepare_state_dir(str(tmp_path))
     for uuid in UUIDS:
-        os.mkdir(layout.instance_dir(str(tmp_path), uuid))
+        os.mkdir(instance_dir(str(tmp_path), uuid))
     return str(tmp_path)
 
 
@@ -65,7 +66,7 @@ def test_the_drive_holds_the_files_under_its_label(
     monkeypatch.setattr(config_drive, "PROGRAMS", (writer,))
     drive = ConfigDrive(UUIDS[0], kind, FILES)
     planned = write(state, drive, check_mode=True)
-    assert planned["changed"] and os.listdir(layout.instance_dir(state, UUIDS[0])) == []
+    assert planned["changed"] and os.listdir(instance_dir(state, UUIDS[0])) == []
     done = write(state, drive)
     assert done == planned and b"secret" not in str(done).encode()
     (entry,) = done["config_drives"]

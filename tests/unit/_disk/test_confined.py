@@ -16,11 +16,11 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _confined
-from ansible_collections.novalite.cloud.plugins.module_utils._command import CommandError
-from ansible_collections.novalite.cloud.plugins.module_utils._confined import Limits, run_bounded, run_confined
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._host import confined
+from ansible_collections.novalite.cloud.plugins.module_utils._host.command import CommandError
+from ansible_collections.novalite.cloud.plugins.module_utils._host.confined import Limits, run_bounded, run_confined
 from tests.unit._disk.state import image_of, needs_qemu_img, push
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
@@ -61,7 +61,7 @@ def test_one_that_was_taken_over_has_what_was_lent_and_nothing_else(files: tuple
     argv = [sys.executable, "-c", TAKEN_OVER, target, source]
     report = json.loads(run_confined(argv, reads=[source], writes=[target], limits=limits).stdout)
     (user,) = report.pop("uids")
-    assert _confined.FIRST_USER <= user <= _confined.LAST_USER
+    assert confined.FIRST_USER <= user <= confined.LAST_USER
     assert report == {
         "groups": [],
         "caps": [0] * 5,
@@ -127,8 +127,8 @@ def test_images_and_disks_are_read_by_nobody_in_particular(
     create_disks([Disk(UUID, base)], state)
     callers = users()
     assert callers.keys() == {"create", "info", "check", "convert"} and callers.pop("create") == {0}  # the test's own
-    assert all(user >= _confined.FIRST_USER for of_word in callers.values() for user in of_word)
+    assert all(user >= confined.FIRST_USER for of_word in callers.values() for user in of_word)
     asked = [snapshot.Snapshot(UUID, "22222222-3333-4444-8555-666666666666")]
     (taken,) = snapshot.take(asked, state, lambda _uuid: False, lambda *_args: None)
     assert taken.error is None and len(users()["convert"]) == len(callers["convert"]) + 1
-    assert all(user >= _confined.FIRST_USER for user in users()["convert"])
+    assert all(user >= confined.FIRST_USER for user in users()["convert"])

@@ -12,7 +12,6 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import evict as room
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import ensure_images
@@ -20,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from tests.unit._disk.state import MIB, files, needs_qemu_img, push, qcow2
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
@@ -130,7 +130,7 @@ def test_what_somebody_holds_or_has_just_used_stays(
         return going
 
     monkeypatch.setattr(room, "_chosen", and_then_it_is_used)
-    with _host.locked(f"image-{held}", directory=str(tmp_path / "locks")):
+    with locks.locked(f"image-{held}", directory=str(tmp_path / "locks")):
         result = evict(state, DAY)
     assert names(result) == [gone] and files(state) == [held, used] and result["kept"]["count"] == 2
 
@@ -144,7 +144,7 @@ def test_what_is_not_the_caches_stays_and_old_parts_go(tmp_path: pathlib.Path, s
         cached(state, "b" * 64 + ending, 2)
     cached(state, f".incoming-{'a' * 64}-x", 2)
     os.symlink("/etc/passwd", os.path.join(state, "_base", "d" * 64))
-    with _host.locked(f"image-{'b' * 64}", directory=str(tmp_path / "locks")):
+    with locks.locked(f"image-{'b' * 64}", directory=str(tmp_path / "locks")):
         assert not evict(state, DAY)["changed"]
     kept = ["README", "a" * 63, "swap_0", "ephemeral_x", "d" * 64, f"{'c' * 64}.part"]
     assert files(state) == sorted([*kept, *("b" * 64 + ending.replace(".raw", "") for ending in endings)])

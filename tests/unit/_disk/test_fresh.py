@@ -10,13 +10,13 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import export, partition, records
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, replace_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection
 from tests.unit._disk.state import needs_qemu_img
 from tests.unit._domain.fake_libvirt import FakeLibvirt
 from tests.unit._domain.test_lifecycle import Host
@@ -27,7 +27,7 @@ pytestmark = needs_qemu_img
 
 def defined(directory: str, monkeypatch: pytest.MonkeyPatch, start: bool = True) -> None:
     """Give the instance's directory to a guest, on a libvirt made of dictionaries."""
-    for module in (_libvirt, lifecycle):
+    for module in (libvirt_connection, lifecycle):
         monkeypatch.setattr(module, "libvirt", FakeLibvirt, raising=False)
     xml = (
         f"<domain type='qemu'><name>instance-1</name><uuid>{UUID}</uuid><memory unit='MiB'>64</memory><devices>"

@@ -106,6 +106,65 @@ def test_what_is_to_be_unpacked_is_named(
     assert "declare the right" not in str(caught.value)
 
 
+# What people register by mistake, by its first bytes (offset, bytes) -> what it is called
+MISTAKEN: dict[str, tuple[int, bytes, str]] = {
+    "xz": (0, b"\xfd7zXZ\0\0\4", "an xz file"),
+    "gzip": (0, b"\x1f\x8b\x08\0", "a gzip file"),
+    "bzip2": (0, b"BZh91AY&SY", "a bzip2 file"),
+    "zstd": (0, b"\x28\xb5\x2f\xfd\x24", "a zstd file"),
+    "lz4": (0, b"\x04\x22\x4d\x18\x64", "an lz4 file"),
+    "lzip": (0, b"LZIP\x01\x0c", "an lzip file"),
+    "xar": (0, b"xar!\0\x1c\0\1", "a xar"),
+    "deb": (0, b"!<arch>\ndebian-binary   ", "a Debian package"),
+    "ar": (0, b"!<arch>\nfile.o/ ", "an ar archive"),
+    "rpm": (0, b"\xed\xab\xee\xdb\3\0", "an RPM"),
+    "cpio": (0, b"070701000", "a cpio"),
+    "rar": (0, b"Rar!\x1a\x07\1\0", "a RAR"),
+    "7z": (0, b"7z\xbc\xaf\x27\x1c\0\4", "a 7z"),
+    "zip": (0, b"PK\x03\x04\x14\0", "a ZIP"),
+    "wim": (0, b"MSWIM\0\0\0\xd0", "a WIM"),
+    "lha": (0, b"\x1c\x10-lh5-\x80", "an LHA"),
+    "vma": (0, b"VMA\0\0\0\0\1", "a VMA"),
+    "partclone": (0, b"partclone-image\0\x30", "a Partclone"),
+    "android sparse": (0, b"\x3a\xff\x26\xed\1\0", "an Android sparse"),
+    "apple sparse": (0, b"sprs\0\0\0\3", "an Apple sparse"),
+    "aff": (0, b"AFF10\r\n\0AFF\0", "an AFF"),
+    "ewf": (0, b"EVF\t\r\n\xff\0\1", "an EWF"),
+    "ovf": (0, b'<?xml version="1.0"?><Envelope/>', "XML"),
+    "json": (0, b'{"error": {"code": 404, "title": "Not Found"}}'.ljust(600), "a text"),
+    "elf": (0, b"\x7fELF\2\1\1\0", "a program"),
+    "pdf": (0, b"%PDF-1.7\n%\xe2\xe3", "a PDF"),
+    "msi": (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "an MSI"),
+    "sqlite": (0, b"SQLite format 3\0\x10", "an SQLite database"),
+    "png": (0, b"\x89PNG\r\n\x1a\n\0", "a picture"),
+    "jpeg": (0, b"\xff\xd8\xff\xe0\0\x10JFIF", "a picture"),
+    "vmdk": (0, b"KDMV\1\0\0\0", "content is vmdk"),
+    "vmdk descriptor": (0, b"# Disk DescriptorFile\nversion=1\n", "content is vmdk"),
+    "vhd": (0, b"conectix\0\0\0\2", "content is vpc"),
+    "vhdx": (0, b"vhdxfileM\0i\0", "content is vhdx"),
+    "vdi": (0x40, b"\x7f\x10\xda\xbe\1\0", "content is vdi"),
+    "parallels": (0, b"WithoutFreeSpace\2", "content is parallels"),
+    "qed": (0, b"QED\0\0\0\1", "content is qed"),
+    "luks": (0, b"LUKS\xba\xbe\0\2", "content is luks"),
+    "qcow": (0, b"QFI\xfb\0\0\0\1", "content is qcow"),
+}
+
+
+@pytest.mark.parametrize("declared", DECLARED)
+@pytest.mark.parametrize("kind", MISTAKEN)
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(rest=st.binary(max_size=2048))
+def test_a_file_of_another_kind_is_called_by_its_name(
+    tmp_path: pathlib.Path, kind: str, declared: str, rest: bytes
+) -> None:
+    """Whatever follows its first bytes."""
+    offset, first, name = MISTAKEN[kind]
+    path = tmp_path / "image"
+    path.write_bytes(bytes(offset) + first + (b"" if name == "a text" else bytes(64) + zlib.compress(rest)))
+    with pytest.raises(ImageRefusedError, match=name):
+        inspect_image(str(path), declared, content="disk")
+
+
 MADE = {
     "ext4": ("mkfs.ext4", "-qF"),
     "xfs": ("mkfs.xfs", "-qf"),

@@ -10,9 +10,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._command import CommandError, Result
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import lvm, volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host.command import CommandError, Result
 
 ONE = "0b9c2f8a-6d1e-4e55-9b1e-0b8f0f6d3a01"
 NAME, UNFINISHED = f"volume-{ONE}", f"unfinished-volume-{ONE}"

@@ -10,6 +10,7 @@ import errno
 import os
 import pathlib
 import time
+import types
 import typing as t
 
 import pytest
@@ -25,7 +26,19 @@ from ansible_collections.novalite.cloud.plugins.module_utils._transfer import tr
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
 KEY = "0" * 64
-TODAY = datetime.date.today().isoformat()
+TODAY = "2026-11-20"
+
+
+class Day(datetime.date):
+    @classmethod
+    def today(cls) -> Day:
+        return cls.fromisoformat(TODAY)
+
+
+@pytest.fixture(autouse=True)
+def one_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The day does not change at midnight."""
+    monkeypatch.setattr(removed, "datetime", types.SimpleNamespace(date=Day, timedelta=datetime.timedelta))
 
 
 @pytest.fixture

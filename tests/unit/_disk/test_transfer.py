@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, records
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import NOTE, Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
 from tests.unit._disk.state import info, needs_qemu_img
 
@@ -27,11 +28,11 @@ def arrive(state: str, of: str) -> None:
     """The files of instance `of`, as its source would have sent them for UUID."""
     staging = channel.staging_of(state, UUID)
     os.makedirs(os.path.dirname(staging), exist_ok=True)
-    shutil.copytree(layout.instance_dir(state, of), staging, ignore=shutil.ignore_patterns(records.FRESH))
+    shutil.copytree(instance_dir(state, of), staging, ignore=shutil.ignore_patterns(records.FRESH))
 
 
 def content(state: str) -> list[str]:
-    return sorted(os.listdir(layout.instance_dir(state, UUID)))
+    return sorted(os.listdir(instance_dir(state, UUID)))
 
 
 def receive(state: str, disk: Disk) -> list[str]:
@@ -55,7 +56,7 @@ def test_disks_of_a_host_with_another_state_directory_stand_on_this_hosts_files(
         stand_on(os.path.join(staging, name), f"/srv/{'deep/' * 40}nv/_base/{key}{ending}")
     owner = os.stat(os.path.join(staging, "disk")).st_uid
     assert receive(state, disk) == [UUID]
-    here = os.path.join(layout.instance_dir(state, UUID), "disk")
+    here = os.path.join(instance_dir(state, UUID), "disk")
     assert info(here)["full-backing-filename"] == layout.cache_path(state, base)
     assert info(f"{here}.swap")["full-backing-filename"] == layout.base_path(state, "swap_1")
     assert os.stat(here).st_uid == owner
@@ -120,7 +121,7 @@ def test_what_was_kept_since_somebody_looked_stays(state: str, base: str) -> Non
     create_disks([Disk(UUID, base)], state)
     before = content(state)
     transfer.keep([UUID], state)
-    kept = os.path.join(layout.instance_dir(state, UUID), f"{layout.DISK}{layout.KEPT}")
+    kept = os.path.join(instance_dir(state, UUID), f"{layout.DISK}{layout.KEPT}")
     made = os.stat(kept).st_mtime
     assert transfer.forget([UUID], state, made_before=made - 10) == []
     assert content(state) == [*before, f"disk.info{layout.KEPT}", f"disk{layout.KEPT}"]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _records
+from ansible_collections.novalite.cloud.plugins.module_utils._host import records as records
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 TEST_DOMAIN = "6695eb01-f6a4-8304-79aa-97f2502e193f"  # which libvirt's test driver has
@@ -138,7 +138,7 @@ print(json.dumps(said))
 @pytest.mark.parametrize("domain", [TEST_DOMAIN, "00000000-0000-4000-8000-000000000000"])
 def test_what_the_host_keeps_of_it_goes_with_the_mark(domain: str, tmp_path: Path) -> None:
     """Also of a domain that does not exist any more."""
-    _records.write_records(str(tmp_path), {}, None, {domain: "{}"})
+    records.write_records(str(tmp_path), {}, None, {domain: "{}"})
     asked = {"domain": domain, "state": "unmarked", "state_dir": str(tmp_path), "uri": "test:///default"}
 
     def ask(**more: t.Any) -> bool:
@@ -157,6 +157,6 @@ def test_what_the_host_keeps_of_it_goes_with_the_mark(domain: str, tmp_path: Pat
         assert done.returncode == 0, done.stdout + done.stderr
         return bool(json.loads(done.stdout)["changed"])
 
-    assert ask(_ansible_check_mode=True) and _records.read_records(str(tmp_path))["records"]
+    assert ask(_ansible_check_mode=True) and records.read_records(str(tmp_path))["records"]
     assert [ask(), ask()] == [True, False]
-    assert _records.read_records(str(tmp_path))["records"] == {}
+    assert records.read_records(str(tmp_path))["records"] == {}

@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, lifecycle_interfaces
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection
 from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 LIVE, CONFIG = 1, 2
@@ -88,7 +88,7 @@ class Connection(Fake):
 
 @pytest.fixture(autouse=True)
 def libvirt(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (_libvirt, lifecycle, lifecycle_interfaces):
+    for module in (libvirt_connection, lifecycle, lifecycle_interfaces):
         monkeypatch.setattr(module, "libvirt", Libvirt, raising=False)
     monkeypatch.setattr(lifecycle_interfaces, "ASK_AGAIN", 0.0)
     monkeypatch.setattr(lifecycle_interfaces, "POLL", 0.0)

@@ -12,11 +12,11 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt, _rule_races
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection, rule_races
+from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall
 from ansible_collections.novalite.cloud.plugins.modules import domain as domain_module
 from ansible_collections.novalite.cloud.plugins.modules import domain_info
 from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
@@ -111,7 +111,7 @@ class Host(Fake):
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
-    for module in (_libvirt, lifecycle):
+    for module in (libvirt_connection, lifecycle):
         monkeypatch.setattr(module, "libvirt", FakeLibvirt, raising=False)
     return Host()
 
@@ -161,7 +161,7 @@ def test_none_has_run_when_one_of_those_started_together_fails(host: Host) -> No
 
 
 def test_a_start_is_tried_again_after_a_race_of_filters_alone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rule_races, "PAUSES", (0.0,) * 5)
+    monkeypatch.setattr(rule_races, "PAUSES", (0.0,) * 5)
     host.races = 5
     lifecycle.ensure_running(host, [spec(1)])
     assert host.attempts[spec(1)["name"]] == 6 and list(host.states().values()) == [RUNNING]

@@ -9,9 +9,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, lifecycle_power
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import Outcome, PowerSpec
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection
 from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 OFF, RUNNING, PAUSED = 5, 1, 3
@@ -148,7 +148,7 @@ def spec(number: int = 0, **more: t.Any) -> PowerSpec:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     clock = Clock()
-    monkeypatch.setattr(_libvirt, "libvirt", FakeLibvirt, raising=False)
+    monkeypatch.setattr(libvirt_connection, "libvirt", FakeLibvirt, raising=False)
     for module in (lifecycle, lifecycle_power):
         monkeypatch.setattr(module, "libvirt", FakeLibvirt, raising=False)
         monkeypatch.setattr(module, "time", clock)

@@ -8,8 +8,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from tests.unit._firewall.host_model import Host
 
 
@@ -22,7 +22,7 @@ def host(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Host:
 @pytest.fixture
 def own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """Locks, and what an earlier run kept, in a directory of this test's."""
-    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path)))  # type: ignore[attr-defined]
+    monkeypatch.setattr(locks.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path)))  # type: ignore[attr-defined]  # a wrapped function has it
     monkeypatch.setitem(t.cast(dict[str, t.Any], apply.apply.__kwdefaults__), "directory", str(tmp_path / "kept"))
 
 

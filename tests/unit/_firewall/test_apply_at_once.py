@@ -24,10 +24,10 @@ def _run_in(place: str, directory: str, backend: str, rules: list[dict[str, t.An
     """`apply` in a process of its own, with the locks and files of `directory`."""
     script = (
         "import json, sys\n"
-        "from ansible_collections.novalite.cloud.plugins.module_utils import _host\n"
+        "from ansible_collections.novalite.cloud.plugins.module_utils._host import locks\n"
         "from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments\n"
         "directory, backend, rules = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])\n"
-        "_host.locked.__wrapped__.__defaults__ = (60.0, directory)\n"
+        "locks.locked.__wrapped__.__defaults__ = (60.0, directory)\n"
         "instances = [{'id': n, 'addresses': [f'10.99.1.{n}', f'fd99::{n}'], 'security_groups': [1]}\n"
         "             for n in range(1, 60)]\n"
         "request = arguments.Request(tuple(arguments.parse_instances(instances)),\n"

@@ -12,9 +12,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments, ports
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 
 BOTH = {
@@ -92,7 +92,7 @@ def run(directory: pathlib.Path, *instances: dict[str, t.Any], **values: t.Any) 
 @pytest.mark.root
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_on_a_host(lan: t.Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path)))  # type: ignore[attr-defined]
+    monkeypatch.setattr(locks.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path)))  # type: ignore[attr-defined]  # a wrapped function has it
     kept = tmp_path / "kept"
 
     def there() -> list[str]:

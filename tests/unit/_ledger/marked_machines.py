@@ -16,8 +16,8 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_mark
-from ansible_collections.novalite.cloud.plugins.module_utils._host_mark import Expected, Seen
+from ansible_collections.novalite.cloud.plugins.module_utils._host import mark
+from ansible_collections.novalite.cloud.plugins.module_utils._host.mark import Expected, Seen
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_marks import HostMarks, open_marks
@@ -38,7 +38,7 @@ class Machine:
             name: value for name, value in (("machine_id", machine_id), ("product_uuid", product_uuid)) if value
         }
         for name, value in self.identity.items():
-            file = path / _host_mark.SOURCES[name][0]
+            file = path / mark.SOURCES[name][0]
             file.parent.mkdir(parents=True)
             file.write_text(f"{value}\n")
         self.state_dir.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ class Machine:
 
     def answer(self, expected: JsonObject, steps: t.Sequence[str], check_mode: bool = False) -> Seen:
         request = Expected.of(json.loads(json.dumps(expected)))
-        seen = _host_mark.meet(request, str(self.state_dir), check_mode, root=str(self.root))
+        seen = mark.meet(request, str(self.state_dir), check_mode, root=str(self.root))
         self.done += [] if seen.refused else steps
         return Seen.of(json.loads(json.dumps(dataclasses.asdict(seen))))
 

@@ -19,9 +19,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     project,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from tests.support.rows import a_flavor, add_instance, add_project
 
 pytestmark = pytest.mark.both_databases

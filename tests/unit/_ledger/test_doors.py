@@ -20,6 +20,7 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.novalite.cloud.plugins.action import ledger_step as step_action
 from ansible_collections.novalite.cloud.plugins.action.flavor import ActionModule
 from ansible_collections.novalite.cloud.plugins.doc_fragments.ledger import ModuleDocFragment as LedgerFragment
 from ansible_collections.novalite.cloud.plugins.module_utils import _ledger_module
@@ -28,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.modules import flavor
 from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action import LedgerAction
+from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import ACTIONS as STEPS
 
 PLUGINS = pathlib.Path(_ledger_module.__file__).parents[1]
 TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
@@ -35,9 +37,9 @@ SECRET = re.compile(r"(pass(?!ive)|secret|token|key|user_data$|ledger_url)[^.]*$
 SECRETS = ("admin_password", "ledger_url", "password", "password_hash", "user_data")
 # these run on the hypervisor, and their actions record what they found
 DOORS = sorted(
-    path.stem
-    for path in (PLUGINS / "module_utils/_ledger/operations").glob("*.py")
-    if path.stem not in ("compute_host", "host_drift", "host_record", "orphans")
+    {path.stem for path in (PLUGINS / "module_utils/_ledger/tasks").glob("*.py")}
+    - {"compute_host", "host_drift", "host_record", "orphans", "records", *STEPS}
+    | {*_ledger_module.RECORDS}
 )
 
 
@@ -104,7 +106,7 @@ def test_wrong_arguments_are_refused_before_anything_is_opened(args: dict[str, t
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = f"{_ledger_module.__package__}._ledger.operations.flavor"
+    name = f"{_ledger_module.__package__}._ledger.tasks.records"
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
 
@@ -140,9 +142,71 @@ def test_every_controller_module_has_its_action_operation_and_group(name: str) -
     assert name in groups["ledger"] and name in groups["cloud"]
 
 
+def test_every_step_has_its_file_and_its_operation() -> None:
+    operations = (PLUGINS / "module_utils/_ledger/tasks").glob("*.py")
+    assert set(STEPS) == {path.stem for path in operations if "\nARGUMENT_SPEC" in path.read_text()}
+    for name, action in STEPS.items():
+        assert action.missing is None and action.name() == name and callable(_ledger_module.operation_of(name))
+        assert {"home", "ledger_url"} <= action.spec.keys()  # the task's own are among them
+
+
+def take_step(step: str, check_mode: bool = False, **task_args: t.Any) -> dict[str, t.Any]:
+    """Run the task `novalite.cloud.ledger_step` as a worker does."""
+    args = {"step": step, **task_args}
+    task = types.SimpleNamespace(args=args, check_mode=check_mode, diff=False, async_val=0)
+    result: dict[str, t.Any] = step_action.ActionModule(task, *[unittest.mock.MagicMock() for _ in range(5)]).run()
+    assert task.args == args  # Ansible runs it again with `until`
+    return result
+
+
+def test_a_step_is_taken_on_the_ledger_of_its_task(home: pathlib.Path) -> None:
+    act({"flavors": [TINY], "home": str(home)})
+    assert take_step("firewall_plan", home=str(home)) == {"changed": False, "hosts": {}}
+    assert take_step("firewall_plan", args={"home": str(home), "hosts": []}) == {"changed": False, "hosts": {}}
+    assert take_step("firewall_plan", home=str(home), args={"hosts": ["hv9"]})["msg"].startswith(
+        "unknown compute host 'hv9'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "args", "message"),
+    [
+        ("port_plan", {}, "missing required arguments: ports"),
+        ("port_plan", {"ports": [], "port": 1}, "port. Supported parameters include"),
+        ("server_interface", {"uuids": [], "interfaces": []}, "mutually exclusive"),
+        ("server_state", {"outcomes": [{"uuids": [], "state": "gone"}]}, "value of state must be one of"),
+        ("host_identity", {"state": "renamed", "machines": {}, "name": "hv1"}, "missing: new_name"),
+        ("server_adopt", {"name": "web"}, "state is adopted but all of the following are missing: host, domain"),
+        ("firewall_plan", "hosts=hv1", "args of the step firewall_plan: give a dictionary"),
+        ("server_migration", {"action": "fly"}, "value of action must be one of"),
+        ("nosuch", {}, "value of step must be one of"),
+    ],
+)
+def test_the_arguments_of_a_step_are_checked(step: str, args: t.Any, message: str, home: pathlib.Path) -> None:
+    with pytest.raises(AnsibleActionFail, match=message):
+        take_step(step, home=str(home), args=args)
+
+
+def test_what_a_step_is_not_to_tell_is_in_no_message(home: pathlib.Path) -> None:
+    secret = {"admin_password": "canary-PA55", "files": [{"path": "/a", "content": "canary-PA55"}]}
+    args = {"action": "canary-PA55", "servers": ["web"], "request": secret}
+    with pytest.raises(AnsibleActionFail) as refused:
+        take_step("server_action", home=str(home), args=args)
+    assert "value of action must be one of" in str(refused.value) and "canary" not in str(refused.value)
+
+
+def test_a_step_in_check_mode_writes_nothing(home: pathlib.Path) -> None:
+    document = {"name": "a", "project": "demo", "flavors": [TINY]}
+    args = {"phase": "records", "document": document}
+    assert take_step("stack_plan", check_mode=True, home=str(home), args=args)["pending"] == 2
+    assert flavors(home) == []
+    assert "diff" not in take_step("stack_plan", home=str(home), args=args)
+    assert flavors(home) == ["m1.tiny"]
+
+
 def options_of(module: types.ModuleType) -> dict[str, dict[str, t.Any]]:
     """All options of a module, by path."""
-    own = getattr(module, "ARGUMENT_SPEC", None)  # of those that run on hosts
+    own = getattr(module, "ARGUMENT_SPEC", None)  # of steps, and of those that run on hosts
     todo = [("", own or spec_of(module.DOCUMENTATION, getattr(module, "NO_LOG", None)))]
     options: dict[str, dict[str, t.Any]] = {}
     for path, spec in todo:
@@ -153,7 +217,8 @@ def options_of(module: types.ModuleType) -> dict[str, dict[str, t.Any]]:
 
 @pytest.mark.parametrize(
     "path",
-    sorted([*(PLUGINS / "modules").glob("*.py"), *(PLUGINS / "module_utils/_steps").glob("*.py")]),
+    sorted([*(PLUGINS / "modules").glob("*.py"), *(PLUGINS / "module_utils/_steps").glob("*.py")])
+    + sorted(PLUGINS / f"module_utils/_ledger/tasks/{step}.py" for step in STEPS),
     ids=lambda path: path.stem,
 )
 def test_every_option_named_like_a_secret_says_whether_it_is_logged(path: pathlib.Path) -> None:
@@ -178,7 +243,7 @@ def test_modules_say_which_action_groups_they_are_in() -> None:
         for document in documents:
             if group := document.get("attributes", {}).get("action_group"):
                 groups_by_module[path.stem] = {name.rpartition(".")[2] for name in group["membership"]}
-    assert len(groups_by_module) > 30
+    assert len(groups_by_module) > 25
     assert groups_by_module == {
         name: {group for group, names in groups.items() if name in names} for name in groups_by_module
     }

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import pathlib
 import signal
@@ -21,14 +20,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Busy
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import made, tables, text
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from tests.support.beside import CONTEXT
 from tests.support.former import make_former
 from tests.support.patience import GENEROUS
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
 pytestmark = pytest.mark.both_databases
-
-# A forked child of a process that has threads may hang; a spawned one starts afresh, as a second playbook does
-SPAWN = multiprocessing.get_context("spawn")
 
 
 def projects(engine: sa.Engine) -> set[str]:
@@ -246,7 +243,7 @@ def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
 
 
 def test_processes_that_open_a_new_ledger_at_once_all_find_it_made(tmp_path: pathlib.Path) -> None:
-    workers = [SPAWN.Process(target=open_and_close, args=(str(tmp_path / "home"),)) for _ in range(4)]
+    workers = [CONTEXT.Process(target=open_and_close, args=(str(tmp_path / "home"),)) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -263,7 +260,7 @@ def test_what_a_transaction_read_cannot_change_before_it_writes(ledger: sa.Engin
     with transaction(ledger) as connection:
         row = {"project_id": "d" * 32, "resource": "cores", "hard_limit": 0}
         connection.execute(sa.insert(tables.quota).values(**row))
-    workers = [SPAWN.Process(target=count_up, args=(ledger_url, 50)) for _ in range(3)]
+    workers = [CONTEXT.Process(target=count_up, args=(ledger_url, 50)) for _ in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -328,9 +325,9 @@ def lock_the_other_way(url: str, first: str, second: str, ready: t.Any, answers:
 def test_a_deadlock_is_a_conflict_for_one_of_the_two(ledger: sa.Engine, ledger_url: str) -> None:
     with transaction(ledger) as connection:
         add_project(connection, "one")
-    ready, answers = SPAWN.Barrier(2), SPAWN.Queue()
+    ready, answers = CONTEXT.Barrier(2), CONTEXT.Queue()
     pairs = (("demo", "one"), ("one", "demo"))
-    workers = [SPAWN.Process(target=lock_the_other_way, args=(ledger_url, *pair, ready, answers)) for pair in pairs]
+    workers = [CONTEXT.Process(target=lock_the_other_way, args=(ledger_url, *pair, ready, answers)) for pair in pairs]
     for worker in workers:
         worker.start()
     messages = sorted(answers.get(timeout=GENEROUS) for _worker in workers)

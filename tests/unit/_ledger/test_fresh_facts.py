@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.usage import Room, Share, shortage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.fresh_facts import (
     fresh_hosts,
     record_reported,
     rooms,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from tests.unit._ledger.test_claims import facts, some, write
 
 SAID = {"zone": "nova", "address": "192.0.2.1", "state_dir": "/var/lib/novalite"}

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import scheduler as scheduling
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import scheduler as scheduling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from tests.unit._ledger.test_claims import facts, some, write
 
 ROOM = {"vcpus": 8, "memory_mb": 4608, "disk_gb": 50}  # 512 MiB of the memory are reserved

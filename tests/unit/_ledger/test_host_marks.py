@@ -21,8 +21,8 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_mark
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host import mark
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.plugin_utils._handshake import HostRefusedError
 from tests.support.cloud import Cloud, sqlite
@@ -265,7 +265,7 @@ def test_a_renamed_host(cloud: Cloud, trips: Trips, tmp_path: pathlib.Path) -> N
     cloud.host("hv1")
     trips.go(machine, "hv1")
     (identity,) = cloud.rows(sa.select(tables.ledger_identity.c.uuid))[0]
-    marks = _host_mark.marks_here(str(machine.state_dir))
+    marks = mark.marks_here(str(machine.state_dir))
     assert marks == {identity: {"host": "hv1", "mark": row(cloud).mark}}
     machines = {"node1": {"identity": machine.identity, "marks": marks}}
     cloud.run("host_identity", state="renamed", name="hv1", new_name="node1", machines=machines)
@@ -381,4 +381,4 @@ def test_several_ledgers_have_marks_on_one_host(
         for _trip in range(2):
             Trips(marks_at(url)).go(machine, name)
         cloud.close()
-    assert sorted(mark["host"] for mark in _host_mark.marks_here(str(machine.state_dir)).values()) == ["hv1", "node-a"]
+    assert sorted(mark["host"] for mark in mark.marks_here(str(machine.state_dir)).values()) == ["hv1", "node-a"]

@@ -15,11 +15,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance_action
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import scheduler as scheduling
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import _claim, scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import scheduler as scheduling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import _claim, scheduler
 from tests.support.patience import GENEROUS
 from tests.unit._ledger.test_claims import facts, some, usage, write
 

@@ -29,11 +29,11 @@ IDENTITY = {"machine_id": "a" * 32}
 MACHINE = {"identity": IDENTITY, "marks": {}}
 # Words that columns with names of hosts, or with owners of addresses, have in theirs
 WORDS = ("host", "owner", "attempts", "zone", "variables", "binding")
-# Of them, those that hold none: of projects, of zones, of guests' own names, numbers
+# Of them, those that hold none: of projects, of zones, of clients' machines, of guests' own names, numbers
 OTHERS = {
     *("compute_host.zone", "aggregate.zone", "volume.availability_zone", "network.owner", "image.owner"),
     *("instance.hostname", "allocation.compute_host_id", "server_group.max_server_per_host", "run.attempts"),
-    *("site_record.owner", "port.device_owner", "worker.hostname"),
+    *("site_record.owner", "port.device_owner", "worker.hostname", "volume_reservation.host"),
 }
 
 

@@ -17,8 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files, image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.image import image
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import image_by_name
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.image import image
 
 if t.TYPE_CHECKING:
     from .conftest import Run

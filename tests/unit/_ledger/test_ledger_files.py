@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import random
@@ -18,15 +19,17 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from novalite_api.cli import main
 
+from ansible_collections.novalite.cloud.plugins import modules as plugins_modules
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import copies, sqlite_files, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sqlite_engine import check_whole
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger import ledger as operation
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_info import server_info
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_marks import open_marks
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
-from tests.support.rows import DEMO, add_instance, add_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger import ledger as operation
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_info import server_info
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
+from tests.support.cloud import checked
+from tests.support.rows import DEMO, a_flavor, add_instance, add_project, insert
 
 NAME = "ledger.sqlite"
 INFO = {"name": None, "uuids": None, "project": None, "host": None}
@@ -36,6 +39,7 @@ def _made(home: pathlib.Path) -> None:
     engine = open_ledger(str(home))
     with transaction(engine) as connection:
         add_project(connection, "demo", DEMO)
+        insert(connection, tables.flavor, **a_flavor("m1.tiny"))
         for number in range(40):
             add_instance(connection, f"web-{number}")
     engine.dispose()
@@ -139,6 +143,88 @@ def test_damage_is_called_damage_or_does_no_harm(tmp_path: pathlib.Path, whole: 
         assert "ledger_restore.yml" in str(error) or "ledger.known" in str(error)
     else:
         assert what is None
+
+
+# --- Each way of only looking, and each trouble of a file -----------------------------------------------------------
+
+INFO_MODULES: dict[str, dict[str, t.Any]] = {
+    "capacity_info": {"flavor": "m1.tiny"},
+    "cloud_info": {},
+    "reachability": {"source": "web-1", "destination": "web-2", "protocol": "tcp", "port": 22},
+    "security_group_info": {},
+    "server_info": {},
+}
+COMMANDS = {
+    "list": ["list", "--all-projects"],
+    "list of a host": ["list", "--host", "hv1", "--output", "json"],
+    "show": ["show", "web-7"],
+    "hosts": ["hosts"],
+}
+
+
+def _by_module(name: str, home: pathlib.Path) -> str:
+    params = {**checked(name, **INFO_MODULES[name]), "home": str(home), "ledger_url": None}
+    return json.dumps(run_operation(operation_of(name), params, False), default=str)
+
+
+def _by_command(name: str, home: pathlib.Path) -> str:
+    done = CliRunner(env={"NOVALITE_HOME": str(home), "NOVALITE_PROJECT": "demo"}).invoke(main, COMMANDS[name])
+    if done.exit_code:
+        raise NovaliteError(done.output)
+    return done.output
+
+
+LOOKS: dict[str, tuple[t.Callable[[str, pathlib.Path], str], str]] = {
+    **{f"module {name}": (_by_module, name) for name in INFO_MODULES},
+    **{f"novalite {name}": (_by_command, name) for name in COMMANDS},
+}
+
+
+def _pages(path: pathlib.Path, first: int) -> None:
+    """What a disk that lost its mind leaves of all pages from this one on."""
+    with path.open("r+b") as file:
+        for start in range(first * 4096, path.stat().st_size, 4096):
+            file.seek(start)
+            file.write(b"\xa5" * 512)
+
+
+DAMAGES: dict[str, t.Callable[[pathlib.Path], object]] = {
+    "all pages but the first": lambda path: _pages(path, 1),
+    "the first page": lambda path: path.write_bytes(b"\0" * 4096 + path.read_bytes()[4096:]),
+    "cut in its middle": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "cut within its first page": lambda path: os.truncate(path, 1000),
+    "a page": lambda path: path.write_text("<!doctype html>\n<title>Not found</title>\n" * 200),
+    "random": lambda path: path.write_bytes(random.Random(1).randbytes(path.stat().st_size)),
+}
+
+
+def test_each_module_that_looks_at_the_ledger_is_tried() -> None:
+    (modules,) = plugins_modules.__path__
+    named = {path.stem for path in pathlib.Path(modules).glob("*_info.py")}
+    assert named - {"domain_info"} <= INFO_MODULES.keys()  # which asks a host
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_any_look_at_a_full_file_system_sees_what_is_there(
+    tmp_path: pathlib.Path, whole: pathlib.Path, full: pathlib.Path, look: str
+) -> None:
+    ask, name = LOOKS[look]
+    (roomy := tmp_path / "roomy").mkdir()
+    shutil.copy(whole, roomy)
+    assert ask(name, full).replace(str(full), "HOME") == ask(name, roomy).replace(str(roomy), "HOME")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("look", LOOKS)
+def test_any_look_at_a_damaged_ledger_says_so(
+    tmp_path: pathlib.Path, whole: pathlib.Path, look: str, damage: str
+) -> None:
+    path = pathlib.Path(shutil.copy(whole, tmp_path))
+    DAMAGES[damage](path)
+    ask, name = LOOKS[look]
+    with pytest.raises(NovaliteError) as caught:
+        ask(name, tmp_path)
+    assert f"the file {path} is damaged" in str(caught.value) and "ledger_restore.yml" in str(caught.value)
 
 
 def test_no_backup_is_kept_of_a_damaged_ledger(tmp_path: pathlib.Path, whole: pathlib.Path) -> None:

@@ -21,9 +21,9 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_mark
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._host_mark import Seen
+from ansible_collections.novalite.cloud.plugins.module_utils._host import mark
+from ansible_collections.novalite.cloud.plugins.module_utils._host.mark import Seen
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
@@ -143,7 +143,7 @@ class History:
     @property
     def age_of_host(self) -> int:
         """How many marks had been made when the one was that the host has."""
-        marks = _host_mark.marks_here(str(self.machine.state_dir)).values()
+        marks = mark.marks_here(str(self.machine.state_dir)).values()
         return max((self.made.index(mark["mark"]) + 1 for mark in marks), default=0)
 
     def run(self, length: int) -> None:
@@ -208,7 +208,7 @@ class History:
             pass
         assert trip.result == "refused" and behind(self.cloud)
         (identity,) = self.cloud.rows(sa.select(tables.ledger_identity.c.uuid))[0]
-        marks = {HOST: _host_mark.marks_here(str(self.machine.state_dir))}
+        marks = {HOST: mark.marks_here(str(self.machine.state_dir))}
         with transaction(self.cloud.engine, while_behind=True) as connection:
             assert adopt_marks(connection, identity, marks) == 1
             assert adopt_marks(connection, identity, marks) == 0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
-import multiprocessing
 import random
 import signal
 import threading
@@ -28,26 +27,23 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     security_group,
     security_group_rule,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import (
-    compute_host as record_hosts,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     ensure_default_group,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import (
+    compute_host as record_hosts,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
+from tests.support.beside import CONTEXT, PRELOADED, report_modules
 from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO, a_flavor, an_instance
 from tests.unit._ledger.conftest import on_postgresql
 
 pytestmark = pytest.mark.both_databases
-
-# One process that has imported all of this, and nothing of pytest's, is the parent of all workers
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload([__name__, "psycopg"])
 
 FLAVOR = a_flavor(vcpus=4)
 IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}
@@ -112,6 +108,15 @@ def launch(url: str, worker: int, ready: t.Any) -> None:
         with transaction(engine) as connection:
             outcomes = [{"uuids": [server["uuid"]], "state": "active", "host": server["host"]} for server in placed]
             assert server_state(connection, {"outcomes": outcomes})["errors"] == []
+
+
+def test_processes_begin_with_what_they_need() -> None:
+    """What their parent does not find it would leave out, and each of them would import it once more."""
+    answers = CONTEXT.Queue()
+    process = CONTEXT.Process(target=report_modules, args=(answers,))
+    process.start()
+    assert set(PRELOADED) <= set(answers.get(timeout=GENEROUS))
+    process.join(GENEROUS)
 
 
 def started(url: str, worker: int, ready: t.Any = None) -> t.Any:
@@ -205,7 +210,8 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
             for server in instances_by(connection, project_id="d" * 32)
             if server["vm_state"] == "error"
         ]
-        again = scheduler(connection, {"instances": failed, "all_or_nothing": False})
+        asked = {"instances": failed, "all_or_nothing": False, "service_down_time": 3600}
+        again = scheduler(connection, asked)
         assert len(again["instances"]) == min(len(failed), CAPACITY - after["active"])
     check_claims(cluster)
 

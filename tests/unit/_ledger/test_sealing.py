@@ -19,8 +19,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.secrets 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import secret
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import ec2_credential
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.project import project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import project
 
 ROOT, OTHER = b"r" * 32, b"o" * 32
 

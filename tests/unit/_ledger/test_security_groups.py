@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     ensure_default_group,
 )
@@ -221,6 +222,11 @@ def test_groups_and_rules_are_limited(run: Run) -> None:
     with pytest.raises(QuotaError, match="security_groups: 2 wanted, 1 allowed"):
         run("security_group", security_groups=[{"name": "a"}, {"name": "b"}])
     assert run("security_group", security_groups=[{"name": "a", "rules": [SSH, PING]}])["changed"]
+    # the rule by which nothing is let out is not counted, as when a group loses its last egress rule by the Network API
+    nobody = {"protocol": "any", "direction": "egress", "cidr": group_rules.NOBODY}
+    assert run("security_group", security_groups=[{"name": "a", "rules": [SSH, PING, nobody]}])["changed"]
+    run("project", projects=[{"name": "demo", "quotas": {"security_groups": 0}}])
+    assert run("security_group", security_groups=[{"name": "a", "description": "there already"}])["changed"]
 
 
 def test_a_project_that_does_not_exist_owns_nothing(run: Run) -> None:

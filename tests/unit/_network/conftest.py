@@ -25,14 +25,14 @@ from tests.support.patience import GENEROUS
 READY = "mount -t tmpfs none /run && mkdir /run/netns && mount -t sysfs none /sys && ip link set lo up && echo ready"
 IMPORTS = """
 import dataclasses, json, sys
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_facts
+from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_facts
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh import wait
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging, dhcp, dnsmasq
 from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy
 from ansible_collections.novalite.cloud.plugins.module_utils._network import router, routing, users
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall
+from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 """
 CALL = (
@@ -49,7 +49,7 @@ DOORS = {
     "metadata": lambda values, url, *rest: metadata_proxy.ensure(haproxy.parse(values), SERVICE(url), *rest),
     "firewall": lambda values, *rest: firewall.run(HostCall({**RULES, **values}, *rest)),
     "no metadata": metadata_proxy.remove,
-    "places": _host_facts.places,
+    "places": host_facts.places,
     "dhcp": lambda values, *rest: dhcp.ensure(dnsmasq.parse(values), *rest),
 }
 for door, *arguments in json.loads(sys.argv[1]):

@@ -14,7 +14,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_places
+from ansible_collections.novalite.cloud.plugins.module_utils._host import places
 from ansible_collections.novalite.cloud.plugins.module_utils._network import ownership
 from tests.unit._network.conftest import Bed, Place
 
@@ -194,15 +194,15 @@ def test_networks_of_libvirts_that_are_not_started(tmp_path: pathlib.Path, monke
     )
     (tmp_path / "bridged.xml").write_text("<network><forward mode='bridge'/><bridge name='br0'/></network>")
     (tmp_path / "broken.xml").write_text("<network>")
-    monkeypatch.setattr(_host_places, "_LIBVIRTS", str(tmp_path / "*.xml"))
-    monkeypatch.setattr(_host_places, "_name_servers", list)
-    here = _host_places.of_rows([], [], [])
+    monkeypatch.setattr(places, "_LIBVIRTS", str(tmp_path / "*.xml"))
+    monkeypatch.setattr(places, "_name_servers", list)
+    here = places.of_rows([], [], [])
     assert [(place.text, place.device) for place in here] == [
         ("libvirt's network fd00:122::/64 (virbr0)", "virbr0"),
         ("libvirt's network 192.168.122.0/24 (virbr0)", "virbr0"),
     ]
     started = {"local": "192.168.122.1", "prefixlen": 24, "scope": "global"}
-    here = _host_places.of_rows([{"ifname": "virbr0", "addr_info": [started]}], [], [])
+    here = places.of_rows([{"ifname": "virbr0", "addr_info": [started]}], [], [])
     assert [place.kind for place in here] == ["address", "libvirt network"]
 
 
@@ -211,8 +211,8 @@ def test_the_ssh_session_is_known_behind_sudo(kept: bool) -> None:
     code = f"""
 import os, sys
 sys.path[:] = {sys.path!r}
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_places
-print(_host_places.ssh_session(os.environ))
+from ansible_collections.novalite.cloud.plugins.module_utils._host import places
+print(places.ssh_session(os.environ))
 """
     without = ["env"] if kept else ["env", "-i"]
     done = subprocess.run(

@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 from tests.unit._domain.fake_libvirt import FakeError
@@ -99,7 +99,7 @@ class FakeLibvirt:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: t.Any) -> FakeLibvirt:
     fake = FakeLibvirt()
-    for module in (_libvirt, nwfilter):
+    for module in (libvirt_connection, nwfilter):
         monkeypatch.setattr(module, "libvirt", fake, raising=False)
     monkeypatch.setattr(nwfilter, "connect", fake.open)
     monkeypatch.setattr(nwfilter.time, "sleep", lambda _seconds: None)

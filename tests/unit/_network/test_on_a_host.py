@@ -20,8 +20,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp, dnsmasq
 
 pytestmark = pytest.mark.root
@@ -30,12 +30,12 @@ MINE, THEIRS = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11", "7b0f6a52-9d2e-4a53-8c53-
 
 ENSURE = """
 import json, sys
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, bridge, bridging, users
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import of_ledger
 additions.DIRECTORY = sys.argv[1] + "/run"
-_host.locked.__wrapped__.__defaults__ = (60.0, sys.argv[1])
+locks.locked.__wrapped__.__defaults__ = (60.0, sys.argv[1])
 users.domains = lambda uri: {}
 for spec, state, check, *ledger in json.loads(sys.argv[2]):
     try:
@@ -258,7 +258,7 @@ def site(lan: t.Any, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Site]:
         pytest.skip("needs dnsmasq and busybox")
     directory = tempfile.mkdtemp(prefix="novalite-dhcp-", dir="/tmp")
     os.chmod(directory, 0o755)  # dnsmasq reads its files as its own user
-    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, directory))  # type: ignore[attr-defined]
+    monkeypatch.setattr(locks.locked.__wrapped__, "__defaults__", (60.0, directory))  # type: ignore[attr-defined]  # a wrapped function has it
     site = Site(lan, directory)
     try:
         yield site

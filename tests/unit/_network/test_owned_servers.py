@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._network import (
     dhcp,
     dhcp_hosts,
@@ -29,9 +29,9 @@ PROXY = {"bridge": "br1", "network": "5f0c6ad8-5e8f-4ef5-a0d6-2f0d1ad1b5c2"}
 
 
 @pytest.fixture(autouse=True)
-def locks(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def own_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setattr(users, "domains", lambda uri: {})
-    monkeypatch.setattr(t.cast(t.Any, _host.locked).__wrapped__, "__defaults__", (1.0, str(tmp_path / "locks")))
+    monkeypatch.setattr(t.cast(t.Any, locks.locked).__wrapped__, "__defaults__", (1.0, str(tmp_path / "locks")))
 
 
 def files(directory: pathlib.Path) -> dict[str, str]:

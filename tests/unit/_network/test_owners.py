@@ -13,12 +13,12 @@ import uuid
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host, _libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import removal
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments, owner
+from ansible_collections.novalite.cloud.plugins.module_utils._host import libvirt_connection, locks
 from ansible_collections.novalite.cloud.plugins.module_utils._network import (
     additions,
     dhcp,
@@ -100,7 +100,7 @@ def chains(place: Place) -> Thing:
 
 def network_filter(place: Place) -> Thing:
     host = filters.FakeLibvirt()
-    for module in (_libvirt, nwfilter):
+    for module in (libvirt_connection, nwfilter):
         place.monkeypatch.setattr(module, "libvirt", host, raising=False)
     place.monkeypatch.setattr(nwfilter, "connect", host.open)
 
@@ -190,7 +190,7 @@ def way_out(place: Place) -> Thing:
 
 
 def domain(place: Place) -> Thing:
-    for module in (_libvirt, lifecycle):
+    for module in (libvirt_connection, lifecycle):
         place.monkeypatch.setattr(module, "libvirt", domains.FakeLibvirt, raising=False)
     host, spec = domains.Host(), domains.spec(6)
 
@@ -232,7 +232,7 @@ GOES: dict[t.Callable[[Place], Thing], set[str]] = {
 
 @pytest.fixture
 def place(lan: t.Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(t.cast(t.Any, _host.locked).__wrapped__, "__defaults__", (10.0, str(tmp_path / "locks")))
+    monkeypatch.setattr(t.cast(t.Any, locks.locked).__wrapped__, "__defaults__", (10.0, str(tmp_path / "locks")))
     monkeypatch.setitem(t.cast(dict[str, t.Any], apply.apply.__kwdefaults__), "directory", str(tmp_path / "kept"))
     monkeypatch.setattr(owner, "FILE", str(tmp_path / "owner"))
     monkeypatch.setattr(additions, "DIRECTORY", str(tmp_path / "run"))

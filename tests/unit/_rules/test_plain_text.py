@@ -32,6 +32,7 @@ def test_a_blank_of_any_script_may_stand_in_a_text(blank: str) -> None:
     text = f"me{blank}at{blank}home"
     assert check_text("name", text) == text
     assert parse_public_key(f"{KEY} {text}").text == f"{KEY} {text}"
+    assert str(NovaliteError(f"{text!s} is not there")) == f"{text} is not there"
     assert checked("web", {"files": [{"path": f"/etc/{text}", "content": ""}]}).files == ((f"/etc/{text}", ""),)
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import typing as t
 
@@ -14,8 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_requests
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options, server_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._stack import document
 from api.jobs import kinds
 from tests.support.cloud import validator
@@ -92,12 +90,6 @@ def test_text_from_a_template_is_a_volumes_size_and_truth() -> None:
     checked = validator("server").validate({"servers": [{"name": "web", "volumes": [{"size": "3", "boot": "true"}]}]})
     (request,) = server_requests.expand(checked.validated_parameters["servers"])
     assert [(volume.size_gb, volume.boot) for volume in request.volumes] == [(3, True)]
-
-
-def test_the_schema_of_a_sites_document_is_made_of_the_declaration() -> None:
-    written = json.loads(document.SCHEMA.read_text())["$defs"]
-    declared = server_options.stack_schemas()
-    assert {name: written[name] for name in declared} == declared, "run `python -m tools.stack_schema`"
 
 
 def test_what_a_playbook_is_told_of_a_server_reaches_the_module() -> None:

@@ -21,9 +21,9 @@ from novalite_api.cli import playbooks
 from novalite_api.jobs.options import Options
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _keepalive
-from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import render
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WayIn, way_in
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel
+from tests.support.ways_in import write_ways
 
 ROOT = pathlib.Path(__file__).parents[3]
 COLLECTION = ROOT / "collections/ansible_collections/novalite/cloud"
@@ -134,7 +134,7 @@ def test_of_users_and_their_consoles(tmp_path: pathlib.Path, name: str) -> None:
         "hv2": way_in({"ansible_host": "192.0.2.12", "ansible_ssh_common_args": "-oConnectTimeout=5"}),
     }
     path = tmp_path / "ssh_config"
-    path.write_text(render(instances, ways, "/known_hosts", None, str(path)))
+    write_ways(path, instances, ways)
     done = subprocess.run(["ssh", "-G", "-F", str(path), name], capture_output=True, text=True, check=True)
     options = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     assert_kept_alive(options)

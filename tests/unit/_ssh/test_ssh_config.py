@@ -14,9 +14,10 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _ssh
 from ansible_collections.novalite.cloud.plugins.module_utils._relay import TO_ADDRESS
-from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import REACH, console_command, render
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import REACH, console_command
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WayIn, way_in
 from tests.support.patience import GENEROUS
+from tests.support.ways_in import write_ways
 
 REACH_FILE = pathlib.Path(next(iter(_ssh.__path__))).parents[2] / "roles/compute_node/files/novalite-reach"
 
@@ -48,7 +49,7 @@ def effective(path: pathlib.Path, host: str) -> dict[str, str]:
 @pytest.mark.parametrize("alias", ["web", "web.demo", "u-1", "10.20.0.5"])
 def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path: pathlib.Path, alias: str) -> None:
     path = tmp_path / "ssh_config"
-    path.write_text(render([guest("web", "u-1")], HYPERVISORS, "/home with space/known_hosts", "/keys/test", str(path)))
+    write_ways(path, [guest("web", "u-1")], HYPERVISORS, "/home with space/known_hosts", "/keys/test")
     options = effective(path, alias)
     assert options["hostname"] == "10.20.0.5"
     assert options["proxyjump"] == "hv1"
@@ -62,9 +63,9 @@ def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path:
 def test_one_tenants_user_name_leaves_the_others_their_ways_in(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "ssh_config"
     hostile: t.Any = {**guest("evil", "u-2", "10.20.0.6"), "image": {"properties": {"os_admin_user": 'a"b'}}}
-    path.write_text(render([hostile, guest("web", "u-1")], HYPERVISORS, "/k", None, str(path)))
+    text = write_ways(path, [hostile, guest("web", "u-1")], HYPERVISORS)
     assert effective(path, "web")["hostname"] == "10.20.0.5"
-    assert "evil" not in path.read_text()
+    assert "evil" not in text
 
 
 def test_a_name_is_the_alias_of_the_server_that_had_it_first(tmp_path: pathlib.Path) -> None:
@@ -73,8 +74,8 @@ def test_a_name_is_the_alias_of_the_server_that_had_it_first(tmp_path: pathlib.P
     first, twin = guest("web", "u-1"), guest("web", "u-2", "10.20.0.6", "alt")
     in_full = guest("web.demo", "u-3", "10.20.0.7", "alt")
     host = guest("hv1", "u-4", "10.20.0.8", "alt")
-    path.write_text(render([in_full, twin, host, first], HYPERVISORS, "/k", None, str(path)))
-    assert render([first, host, twin, in_full], HYPERVISORS, "/k", None, str(path)) == path.read_text()
+    text = write_ways(path, [in_full, twin, host, first], HYPERVISORS)
+    assert sorted(write_ways(path, [first, host, twin, in_full], HYPERVISORS)) == sorted(text)
     for alias, address in (
         ("web", "10.20.0.5"),
         ("web.demo", "10.20.0.5"),
@@ -87,15 +88,15 @@ def test_a_name_is_the_alias_of_the_server_that_had_it_first(tmp_path: pathlib.P
 
 
 @pytest.mark.parametrize("project", ["*", "!demo", "a b", "a\nb", "?", '"', "\u6771"])
-def test_a_projects_name_is_no_pattern_of_hosts(project: str) -> None:
-    text = render([guest("web", "u-1", project=project)], HYPERVISORS, "/k", None, "/c")
+def test_a_projects_name_is_no_pattern_of_hosts(tmp_path: pathlib.Path, project: str) -> None:
+    text = write_ways(tmp_path / "c", [guest("web", "u-1", project=project)], HYPERVISORS)
     assert "Host web u-1 10.20.0.5\n" in text and f"web.{project}" not in text
 
 
-def test_an_instance_without_host_or_address_is_left_out() -> None:
+def test_an_instance_without_host_or_address_is_left_out(tmp_path: pathlib.Path) -> None:
     homeless: t.Any = {**guest("a", "u-1"), "host": None}
     bare: t.Any = {**guest("b", "u-2"), "nics": []}
-    assert "Host" not in render([homeless, bare], HYPERVISORS, "/k", None, "/c")
+    assert write_ways(tmp_path / "c", [homeless, bare], HYPERVISORS) == ""
 
 
 @pytest.mark.parametrize("uid", [0, 2000])
@@ -105,7 +106,7 @@ def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: path
     path.parent.mkdir()
     web = guest("web", "u-1", "127.0.0.1")
     web["nics"][0]["network"] = {"bridge": "br10000", "isolated": True}
-    path.write_text(render([web], HYPERVISORS, "/k", None, str(path)))
+    write_ways(path, [web], HYPERVISORS)
     options = effective(path, "web")
     assert "proxyjump" not in options
     bin_dir = tmp_path / "bin"
@@ -163,20 +164,20 @@ def test_what_sudo_may_run_enters_nothing_but_guests_networks(arguments: list[st
     assert refused.stderr.startswith("novalite-reach: ") and refused.stderr.count("\n") == 1
 
 
-def test_an_address_that_two_networks_use_is_no_alias() -> None:
-    text = render([guest("a", "u-1"), guest("b", "u-2")], HYPERVISORS, "/k", None, "/c")
+def test_an_address_that_two_networks_use_is_no_alias(tmp_path: pathlib.Path) -> None:
+    text = write_ways(tmp_path / "c", [guest("a", "u-1"), guest("b", "u-2")], HYPERVISORS)
     assert "Host a a.demo u-1\n" in text
     assert "Host b b.demo u-2\n" in text
 
 
 @pytest.mark.parametrize(
-    "directory", ["ws/feature%2Fvpn", "a b", 'say "hi"', "back\\slash", "100%", "%h", "#1", "it's"]
+    "directory", ["ws/feature%2Fvpn", "a b", 'say "hi"', "back\\slash", "100%", "%h", "#1", "it's", "[ab]*?", "$HOME"]
 )
 def test_ssh_finds_files_whatever_their_directory_is_called(tmp_path: pathlib.Path, directory: str) -> None:
     home = tmp_path / directory
     home.mkdir(parents=True)
     path = home / "ssh_config"
-    path.write_text(render([guest("web", "u-1")], HYPERVISORS, str(home / "known_hosts"), str(home / "key"), str(path)))
+    write_ways(path, [guest("web", "u-1")], HYPERVISORS, str(home / "known_hosts"), str(home / "key"))
     options = effective(path, "web")  # as ssh reads the file, before it fills in its tokens
     assert options["userknownhostsfile"].replace("%%", "%") == str(home / "known_hosts")
     assert options["identityfile"].replace("%%", "%") == str(home / "key")
@@ -193,7 +194,7 @@ def test_ssh_finds_files_whatever_their_directory_is_called(tmp_path: pathlib.Pa
 
 def test_a_host_without_ssh_is_no_jump(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "ssh_config"
-    path.write_text(render([guest("web", "u-1")], {"hv1": WayIn(local=True)}, "/k", None, str(path)))
+    write_ways(path, [guest("web", "u-1")], {"hv1": WayIn(local=True)})
     assert "proxyjump" not in effective(path, "web") and "proxycommand" not in effective(path, "web")
     assert "Host hv1" not in path.read_text()
     assert console_command("hv1", "instance-00000001", str(path), local=True).startswith("sh -c ")

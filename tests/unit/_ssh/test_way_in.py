@@ -10,7 +10,9 @@ import pathlib
 import subprocess
 
 import pytest
+import yaml
 from ansible.playbook.play_context import PlayContext
+from ansible.plugins.connection import paramiko_ssh
 from ansible.plugins.loader import connection_loader
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -104,6 +106,60 @@ def test_ssh_reads_the_file_as_ansibles_command(tmp_path: pathlib.Path, variable
     except subprocess.CalledProcessError:
         assume(False)  # ssh itself refuses two ways at once, and neither does Ansible get in
     assert as_config(way_in(variables), tmp_path / "config") == expected
+
+
+# What paramiko's plug-in is told by variables, in ssh's words; the command of the proxy with ssh's tokens in it
+PARAMIKO = {
+    "remote_addr": "hostname",
+    "port": "port",
+    "remote_user": "user",
+    "private_key_file": "identityfile",
+    "host_key_checking": "stricthostkeychecking",
+    "proxy_command": "proxycommand",
+}
+NOT_THE_WAY = ("inventory_hostname", "ansible_ssh_timeout", "ansible_paramiko_timeout")  # Ansible's own runs
+BY_PARAMIKO: JsonObject = yaml.safe_load(paramiko_ssh.DOCUMENTATION)["options"]
+VALUES = {
+    "remote_addr": st.sampled_from(["192.0.2.11", "2001:db8::11", "kvm.example.com"]),
+    "port": st.sampled_from([22, 2222]),
+    "remote_user": st.sampled_from(["root", "deploy"]),
+    "private_key_file": st.sampled_from(["/keys/lab", "/a b/key"]),
+    "host_key_checking": st.booleans(),
+    "proxy_command": st.sampled_from(["ssh -W %h:%p jump", "nc -X connect -x proxy:3128 %h %p", "x --at 5%x %h"]),
+}
+SPELLED = {entry["name"]: VALUES[name] for name in PARAMIKO for entry in BY_PARAMIKO[name]["vars"]}
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {"ansible_host": VALUES["remote_addr"]},
+        optional={name: values for name, values in SPELLED.items() if name not in ("ansible_host", *NOT_THE_WAY)},
+    ),
+    st.sampled_from(["paramiko", "paramiko_ssh", "ansible.builtin.paramiko_ssh"]),
+)
+def test_ssh_reads_the_file_as_paramiko_is_told(tmp_path: pathlib.Path, variables: JsonObject, connection: str) -> None:
+    plugin = connection_loader.get("paramiko_ssh", PlayContext())
+    plugin.set_options(var_options=variables)
+    way = way_in({**variables, "ansible_connection": connection})
+    assert way.dropped == ()
+    read = dict(line.split(" ", 1) for line in as_config(way, tmp_path / "config"))
+    for option, word in PARAMIKO.items():
+        value = plugin.get_option(option)
+        if word == "stricthostkeychecking":
+            assert (read[word] == "false") == (not value)
+        elif value not in (None, ""):
+            assert read[word].replace("%%", "%") == str(value)
+
+
+@pytest.mark.parametrize(
+    "name", sorted({entry["name"] for option in BY_PARAMIKO.values() for entry in option.get("vars", ())})
+)
+def test_no_variable_of_paramikos_is_lost(name: str) -> None:
+    """Each is carried over, or named as one that is not."""
+    value = "2222" if name.endswith("port") else "no" if name.endswith(("checking", "algorithms")) else "x"
+    way = way_in({"ansible_connection": "paramiko", name: value})
+    assert (way != way_in({"ansible_connection": "paramiko"})) == (name not in NOT_THE_WAY)
 
 
 def test_a_file_that_ansible_names_is_included(tmp_path: pathlib.Path) -> None:

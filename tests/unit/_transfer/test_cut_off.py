@@ -14,9 +14,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import move_ways
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import authorized_keys
+from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and other users")
@@ -61,7 +61,7 @@ def host(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[
     )
     monkeypatch.setattr(channel, "RUN_DIR", str(top / "run"))
     monkeypatch.setattr(channel, "QEMU_USERS", (LOGIN,))
-    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (10.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]
+    monkeypatch.setattr(locks.locked.__wrapped__, "__defaults__", (10.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]  # a wrapped function has it
     monkeypatch.setenv("SUDO_USER", LOGIN)
     try:
         yield Host(str(top / "state"), homes)

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._host import wait_until
+from ansible_collections.novalite.cloud.plugins.module_utils._host.waiting import wait_until
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
 from tests.support.patience import GENEROUS
 

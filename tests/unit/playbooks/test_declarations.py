@@ -14,6 +14,8 @@ import yaml
 from ansible.vars.reserved import get_reserved_names
 from jinja2 import Environment, nodes
 
+from ansible_collections.novalite.cloud.plugins.modules import host_step
+from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import ACTIONS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import NAMESPACES, OPTIONS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS, WORDS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
@@ -30,6 +32,11 @@ DESTRUCTIVE = {
 }
 CONDITIONS = {"when", "that", "failed_when", "changed_when", "until"}  # expressions without braces
 ANSIBLES = {"dict", "groups", "hostvars", "inventory_hostname", "item", "lookup", "omit", "range", "role_path", "undef"}
+
+SPECS = {
+    "novalite.cloud.host_step": {name: step.ARGUMENT_SPEC for name, step in host_step.STEPS.items()},
+    "novalite.cloud.ledger_step": {name: action.spec for name, action in ACTIONS.items()},
+}
 
 
 def _plays(path: pathlib.Path) -> list[dict[str, t.Any]]:
@@ -181,3 +188,27 @@ def test_names_of_plays_and_tasks_say_what_they_are_about(path: pathlib.Path) ->
     pronouns = re.compile(r"\b(it|them|they|these|those|this|one)\b(?! (host|ledger|release)\b)", re.I)
     names = re.findall(r"^ *- name: ([^#\n]*)", path.read_text(), flags=re.MULTILINE)
     assert not [name for name in names if pronouns.search(name)]
+
+
+def _steps(value: object) -> t.Iterator[tuple[str, dict[str, t.Any]]]:
+    """The tasks in a YAML document that take a step: the module, and what it is given."""
+    for item in value if isinstance(value, list) else ():
+        yield from _steps(item)
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if key in SPECS:
+            yield key, item
+        yield from _steps(item)
+
+
+@pytest.mark.parametrize("path", YAML, ids=lambda path: str(path.relative_to(ROOT)))
+def test_steps_that_are_taken_are_there_with_their_options(path: pathlib.Path) -> None:
+    """What ansible-lint checks of modules."""
+    for module, task in _steps(yaml.safe_load(path.read_text())):
+        spec, args = SPECS[module][task["step"]], task.get("args", {})
+        missing = {name for name, option in spec.items() if option.get("required")} - args.keys()
+        assert not args.keys() - spec.keys() and not missing, (task["step"], args)
+
+
+def test_each_step_is_taken() -> None:
+    taken = {(module, task["step"]) for path in YAML for module, task in _steps(yaml.safe_load(path.read_text()))}
+    assert {("novalite.cloud.ledger_step", step) for step in ACTIONS} <= taken

@@ -20,6 +20,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import checked_metadata
 from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action import LedgerAction
+from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import ACTIONS as STEPS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import meant
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
@@ -56,6 +57,7 @@ def actions() -> c.Iterator[tuple[str, type[LedgerAction]]]:
         action: type = module.ActionModule
         if issubclass(action, LedgerAction):
             yield path.stem, action
+    yield from STEPS.items()
 
 
 def ways(spec: t.Mapping[str, t.Any], before: Way = ()) -> c.Iterator[tuple[Way, str]]:

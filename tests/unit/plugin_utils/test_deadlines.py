@@ -22,15 +22,15 @@ from ansible.errors import AnsibleConnectionFailure
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _command, _deadlines, _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall, call_module
+from ansible_collections.novalite.cloud.plugins.module_utils._host import command, deadlines, locks, waiting
+from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall, call_module
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_code, _patience, _step_actions, _trip
 from ansible_collections.novalite.cloud.plugins.plugin_utils._image_push import ImageAction
 
 MODULES = sorted(_host_code.modules_of_hosts() | _host_code.steps_of_hosts())
 LISTS = ("images", "disks", "moves", "snapshots", "domains", "guests", "instances", "volumes", "attachments", "bridges")
-UTILS = pathlib.Path(_deadlines.__file__).parent
+UTILS = pathlib.Path(deadlines.__file__).parents[1]
 
 
 def options(module: str) -> dict[str, t.Any]:
@@ -71,7 +71,7 @@ def test_no_step_is_ended_before_what_it_waits_for_by_itself(module: str) -> Non
     states = options(module).get("state", {}).get("choices") or [None]
     thing = dict.fromkeys(("size", "virtual_size", "virtual_size_gb"), 0)
     lists = {name: [thing] for name in LISTS if name in options(module)}
-    limits = [_deadlines.of_step(module, arguments(module, state=state, wipe="zero", **lists)) for state in states]
+    limits = [deadlines.of_step(module, arguments(module, state=state, wipe="zero", **lists)) for state in states]
     assert max(limits) >= max([600.0, *known_timeouts(module).values()])
     assert min(limits) >= 600 + float(options(module).get("timeout", {}).get("default") or 0)
 
@@ -90,14 +90,14 @@ def test_more_and_larger_things_get_more_time(module: str, few: int, more: int, 
     def limit(count: int, size: int) -> float:
         thing = {"size": size << 30, "virtual_size": size << 30, "virtual_size_gb": size, "shutdown_timeout": None}
         lists = {name: [thing] * count for name in LISTS if name in options(module)}
-        return _deadlines.of_step(module, arguments(module, state=state, **lists))
+        return deadlines.of_step(module, arguments(module, state=state, **lists))
 
-    assert _deadlines.DEFAULT <= limit(few, 0) <= limit(few + more, 0) <= limit(few + more, gib) < 10**10
+    assert deadlines.DEFAULT <= limit(few, 0) <= limit(few + more, 0) <= limit(few + more, gib) < 10**10
 
 
 def test_disks_get_time_by_their_size() -> None:
     def limit(gib: int) -> float:
-        return _deadlines.of_step("disk", {"disks": [{"virtual_size_gb": gib}], "state": "present", "wipe": "none"})
+        return deadlines.of_step("disk", {"disks": [{"virtual_size_gb": gib}], "state": "present", "wipe": "none"})
 
     assert limit(10) < 4000
     assert limit(2000) - limit(1000) == pytest.approx(1000 * 1024 / 20)
@@ -106,8 +106,8 @@ def test_disks_get_time_by_their_size() -> None:
 def test_a_trip_takes_what_its_steps_may_take() -> None:
     step = {"module": "console_output", "args": {"uuids": []}}
     wait = {"module": "server_wait", "args": {"guests": [{}], "timeout": 300}}
-    longest = _deadlines.of_trip([step, wait])
-    assert longest == 2 * _deadlines.DEFAULT + 300 + _deadlines.UNDO + _deadlines.ANSWER
+    longest = deadlines.of_trip([step, wait])
+    assert longest == 2 * deadlines.DEFAULT + 300 + deadlines.UNDO + deadlines.ANSWER
 
 
 class Undone(t.NamedTuple):
@@ -142,11 +142,11 @@ def sleeps() -> None:
 
 
 def runs_a_command() -> None:
-    _command.run(["sleep", "30"])
+    command.run(["sleep", "30"])
 
 
 def waits_for_a_lock(path: pathlib.Path) -> None:
-    with _host.locked("held", directory=str(path)):
+    with locks.locked("held", directory=str(path)):
         sleeps()
 
 
@@ -163,7 +163,7 @@ def expects_errors() -> None:
 
 
 def polls() -> None:
-    _host.wait_until(lambda: False, 30, "never")
+    waiting.wait_until(lambda: False, 30, "never")
 
 
 @pytest.mark.parametrize("work", [sleeps, runs_a_command, turns, expects_errors, polls])
@@ -179,7 +179,7 @@ def test_a_step_that_hangs_ends_with_a_sentence_and_takes_back_what_it_did(work:
 
 def test_a_step_that_hangs_gives_its_locks_back(tmp_path: pathlib.Path) -> None:
     ended(lambda: waits_for_a_lock(tmp_path))
-    with _host.locked("held", timeout=0, directory=str(tmp_path)):
+    with locks.locked("held", timeout=0, directory=str(tmp_path)):
         pass
 
 
@@ -195,7 +195,7 @@ def test_an_alarm_that_is_set_already_rings_all_the_same() -> None:
     try:
         for due, own in ((0.2, 5.0), (0.6, 0.2)):
             signal.setitimer(signal.ITIMER_REAL, due)
-            with contextlib.suppress(_deadlines.OverdueError), _deadlines.limited(own, "late"):
+            with contextlib.suppress(deadlines.OverdueError), deadlines.limited(own, "late"):
                 time.sleep(0.4)
             time.sleep(0.5)
         assert rung == ["theirs"] * 2
@@ -240,7 +240,7 @@ def test_a_file_on_its_way_is_waited_for_no_longer(tmp_path: pathlib.Path, way: 
     action._transfer_file.side_effect = action._connection.fetch_file.side_effect = lambda *_words: time.sleep(30)
     began = time.monotonic()
     lost = pytest.raises(AnsibleConnectionFailure, match="no answer within")
-    with mock.patch.object(_deadlines, "of_file", lambda size: 0.2), lost:
+    with mock.patch.object(deadlines, "of_file", lambda size: 0.2), lost:
         if way == "push":
             ImageAction._push(action, {}, {"c": "/there"}, {"c": str(tmp_path / "image")}, None)
         else:
@@ -249,8 +249,8 @@ def test_a_file_on_its_way_is_waited_for_no_longer(tmp_path: pathlib.Path, way: 
 
 
 def test_a_file_gets_time_by_its_size() -> None:
-    assert _deadlines.of_file(0) == _deadlines.DEFAULT
-    assert _deadlines.of_file(1 << 30) - _deadlines.of_file(0) == 1024
+    assert deadlines.of_file(0) == deadlines.DEFAULT
+    assert deadlines.of_file(1 << 30) - deadlines.of_file(0) == 1024
 
 
 def test_keep_alive_is_added_once_behind_what_the_user_says() -> None:
@@ -269,7 +269,7 @@ def test_a_process_that_hears_no_alarm_is_killed(tmp_path: pathlib.Path) -> None
     """One that is in a call into C, as libvirt's: the command of a trip has an end of its own."""
     action = mock.MagicMock()
     action._task = mock.MagicMock(check_mode=False)
-    action._seconds = _deadlines.ANSWER + 1
+    action._seconds = deadlines.ANSWER + 1
     action._compute_environment_string.return_value = ""
     action._templar.template.side_effect = lambda value: value
     action.state_dir.return_value = str(tmp_path)

@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.callback.progress import Callbac
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.plugin_utils._progress import Progress
 
-SERVER, SCHEDULER, STATE = (f"novalite.cloud.{name}" for name in ("server", "scheduler", "server_state"))
+SERVER, SCHEDULER, STATE = "server", "scheduler", "server_state"
 
 
 def instance(number: int, host: str | None = None, vm_state: str = "building", **more: t.Any) -> dict[str, t.Any]:
@@ -119,7 +119,7 @@ def test_whatever_a_task_returns_it_does_not_fail() -> None:
     odd: t.Any
     for odd in ({}, {"instances": None}, {"instances": ["x", {}, {"uuid": "u"}]}, {"to_build": "text"}, {"hosts": []}):
         progress.learned(SERVER, odd, 1)
-        progress.learned("novalite.cloud.server_action", odd, 1)
+        progress.learned("server_action", odd, 1)
     assert progress.instances == {}
 
 

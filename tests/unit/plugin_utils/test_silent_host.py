@@ -52,11 +52,11 @@ WAIT = """
 # Deadlines that a test can wait for, by an action plug-in that is host_steps otherwise
 BRIEFLY = """
 from ansible_collections.novalite.cloud.plugins.action.host_steps import ActionModule as HostSteps
-from ansible_collections.novalite.cloud.plugins.module_utils import _deadlines
+from ansible_collections.novalite.cloud.plugins.module_utils._host import deadlines
 
 class ActionModule(HostSteps):
     def run(self, tmp=None, task_vars=None):
-        _deadlines.of_trip = lambda steps: 15.0
+        deadlines.of_trip = lambda steps: 15.0
         return super().run(tmp, task_vars)
 """
 

@@ -25,8 +25,8 @@ import pytest
 import yaml
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _trip as host_trip
 from ansible_collections.novalite.cloud.plugins.module_utils._drift.host_scan import HOST_ARGUMENTS
+from ansible_collections.novalite.cloud.plugins.module_utils._host import trip as host_trip
 from ansible_collections.novalite.cloud.plugins.modules import host_step
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_code, _trip
 

@@ -11,25 +11,21 @@ import typing as t
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.port_changes import PortChange
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ports
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web import policy
 from ....web.bodies import Record
-from ....web.context import Caller
 from ....web.errors import BadRequestError, in_words
 from ....web.schemas import Schema, an_object
-from ....work.networks import tell_host_of_port
 from ..blueprint import Version
 from ..servers.routes_actions import ACTIONS, Action
 
 LAST: Version = (2, 43)
 ADD = an_object({"networkId": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255}}, ["networkId"])
 REMOVE = an_object({"address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["address"])
-Change = t.Callable[[Connection, InstanceRow, str, bool], PortChange]
+Change = t.Callable[[Call, InstanceRow, str], None]
 
 
 def _schema(schema: Schema, version: Version) -> Schema:
@@ -38,17 +34,14 @@ def _schema(schema: Schema, version: Version) -> Schema:
     return schema
 
 
-def _change(
-    connection: Connection, server: InstanceRow, value: Record, caller: Caller, *, key: str, change: Change
-) -> None:
+def _change(call: Call, server: InstanceRow, value: Record, *, key: str, change: Change) -> None:
     with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-        changed = change(connection, server, str(value[key]).lower(), policy.allowed("network:ports:choose"))
-    tell_host_of_port(connection, changed)
+        change(call, server, str(value[key]).lower())
 
 
 for _name, _body, _key, _do in (
-    ("addFixedIp", ADD, "networkId", port_changes.add_fixed_ip),
-    ("removeFixedIp", REMOVE, "address", port_changes.remove_fixed_ip),
+    ("addFixedIp", ADD, "networkId", ports.add_fixed_ip),
+    ("removeFixedIp", REMOVE, "address", ports.remove_fixed_ip),
 ):
     ACTIONS[_name] = Action(
         "network:ports:write", functools.partial(_schema, _body), functools.partial(_change, key=_key, change=_do)

@@ -13,6 +13,8 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
@@ -21,20 +23,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import
 
 from ....web import policy
 from ....web.bodies import Answer, Body, Record, same, the_one
-from ....web.context import Caller, current
+from ....web.context import current
 from ....web.errors import BadRequestError, Words, as_bad_request, in_words
 from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes, writes, writes_checked
-from ....work.networks import (
-    TEMPLATES,
-    allocate,
-    associate,
-    delete_group_and_tell,
-    groups_seen,
-    release,
-    tell_group_hosts,
-)
+from ....work.calls import calling
+from ....work.networks import TEMPLATES, allocate, associate, delete_group_and_tell, groups_seen, release
 from ...network.blueprint import NeutronError
 from ..blueprint import compute_legacy, microversion, part, since
 from ..servers.routes_actions import ACTIONS, Action
@@ -130,7 +125,7 @@ def create_security_group_rule_here(connection: Connection, body: Record) -> Ans
     with in_words(WORDS):
         number, group = group_rules.add_rule(connection, project, parent, rule)
     group_row = _shown_group(connection, parent)
-    tell_group_hosts(connection, group, group_row["name"])
+    update_hosts_of_group(calling(connection), group, group_row["name"])
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
@@ -139,7 +134,7 @@ def delete_security_group_rule_here(connection: Connection, rule_id: str) -> Ans
     project = current().project
     group = group_rules.delete_rule(connection, project, rule_id)
     names = {row["id"]: row["name"] for row in group_rules.groups_of(connection, project)}
-    tell_group_hosts(connection, group, names[group])
+    update_hosts_of_group(calling(connection), group, names[group])
     return "", 202
 
 
@@ -244,11 +239,11 @@ def delete_floating_ip_here(connection: Connection, floating_ip_id: str) -> Answ
     return "", 202
 
 
-def _add(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
+def _add(call: Call, server: InstanceRow, value: Record) -> None:
     """The action addFloatingIp."""
     _check_action()
-    floating = _of_address(connection, value["address"])
-    ports = network_records.interfaces_of(connection, caller.project, server.uuid)
+    floating = _of_address(call.connection, value["address"])
+    ports = network_records.interfaces_of(call.connection, current().project, server.uuid)
     ports = [port for port in ports if port.ip is not None]
     if not ports:
         raise BadRequestError("No fixed IPs associated to instance")
@@ -258,19 +253,19 @@ def _add(connection: Connection, server: InstanceRow, value: Record, caller: Cal
             raise BadRequestError("Specified fixed address not assigned to instance")
     with as_bad_request():
         try:
-            associate(connection, floating.id, ports[0])
+            associate(call.connection, floating.id, ports[0])
         except (ConflictError, NeutronError) as error:
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 
-def _remove(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
+def _remove(call: Call, server: InstanceRow, value: Record) -> None:
     """The action removeFloatingIp."""
     _check_action()
-    floating = _of_address(connection, value["address"])
+    floating = _of_address(call.connection, value["address"])
     if floating.instance_uuid != server.uuid:
         raise ConflictError(f"Floating IP {value['address']} is not associated with instance {server.uuid}.")
     with as_bad_request():
-        associate(connection, floating.id, None)
+        associate(call.connection, floating.id, None)
 
 
 def _check_action() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Snapshot,
     Volume,
@@ -18,6 +19,7 @@ from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
 from ....web.services import reads, takes
 from ....web.times import precise
+from ....work.calls import calling
 from ...volume import listing, routes_volumes, schemas
 from ...volume import views as cinders
 from ...volume.blueprint import cinder_writes, whose
@@ -60,7 +62,7 @@ def create_volume_here(connection: Connection, body: Record) -> Answer:
 
 @compute_legacy.delete("/os-volumes/<volume_id>", "volume:write", OLD, cinder_writes)
 def delete_volume_here(connection: Connection, volume_id: str) -> Answer:
-    routes_volumes.remove(connection, volume_id, force=False)
+    volume_operations.delete(calling(connection), volume_id, project_id=whose())
     return "", 202
 
 
@@ -83,7 +85,7 @@ def create_snapshot_here(connection: Connection, body: Record) -> Answer:
 
 @compute_legacy.delete("/os-snapshots/<snapshot_id>", "volume:write", OLD, cinder_writes)
 def delete_snapshot_here(connection: Connection, snapshot_id: str) -> Answer:
-    routes_volumes.remove_snapshot(connection, snapshot_id, force=False)
+    volume_operations.delete_snapshot(calling(connection), snapshot_id, project_id=whose())
     return "", 202
 
 

@@ -12,14 +12,15 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.create import Labels
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import CreateRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests, hints
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import (
+    CreateRequest,
+    Labels,
+    NetworkRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
     BLANK,
     IMAGE,

@@ -14,19 +14,19 @@ import typing as t
 from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions, server_changes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current, signature
+from ....web.context import current
 from ....web.errors import BadRequestError
 from ....web.ledger import writing_ledger
 from ....web.schemas import NAME, Schema, an_object, of, or_null
-from ....work import servers
-from ....work.servers import begin
+from ....work import waiting
+from ....work.calls import calling
 from ..blueprint import Version, compute, microversion
 
 NOTHING: Schema = {}  # Nova does not look at it
@@ -43,7 +43,7 @@ MAX_LINES = 10**6
 
 Reply = t.Union[Answer, tuple[Body, int, dict[str, str]], Response]
 # The value is {} where an action's is not an object: none that reads it allows that
-Do = t.Callable[[Connection, InstanceRow, Record, Caller], t.Union[Body, Reply, None]]
+Do = t.Callable[[Call, InstanceRow, Record], t.Union[Body, Reply, None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,48 +61,50 @@ class Action:
 def power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
-    def do(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-        begin(connection, name, row)
+    def do(call: Call, row: InstanceRow, value: Record) -> None:
+        servers.begin(call, name, [row.uuid])
 
     return do
 
 
-def _reboot(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _reboot(call: Call, row: InstanceRow, value: Record) -> None:
     kind = {"type": value["type"].upper()}
-    begin(connection, "reboot", row, kind, kind)
+    servers.begin(call, "reboot", [row.uuid], kind, kind)
 
 
-def _lock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _lock(call: Call, row: InstanceRow, value: Record) -> None:
     reason = value.get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
-    server_actions.set_lock(connection, row.uuid, True, reason, **signature())
+    servers.set_lock(call, row.uuid, True, reason)
 
 
-def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    server_actions.set_lock(connection, row.uuid, False, **signature())
+def _unlock(call: Call, row: InstanceRow, value: Record) -> None:
+    servers.set_lock(call, row.uuid, False)
 
 
 def _change_group(joins: bool) -> Do:
-    def do(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-        servers.change_group(connection, row, value["name"], joins=joins)
+    def do(call: Call, row: InstanceRow, value: Record) -> None:
+        servers.change_group(call, row, value["name"], joins=joins)
 
     return do
 
 
-def _reset_state(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None, "rescue_image": None})
-    # whatever was under way: what comes of it is not recorded any more
-    actions.abandon(connection, [row.uuid], "the state was reset")
+def _reset_state(call: Call, row: InstanceRow, value: Record) -> None:
+    servers.reset_state(call, row, value["state"])
 
 
-def _reset_network(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _reset_network(call: Call, row: InstanceRow, value: Record) -> None:
     """Do nothing. Of Nova's drivers only Xen's had work here: a libvirt guest asks by DHCP, or reads its disk."""
 
 
-def _restore(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _restore(call: Call, row: InstanceRow, value: Record) -> None:
     """Raise ConflictError: a deleted server is gone, so none is ever in a state to be restored."""
     raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
+
+
+def _delete(call: Call, row: InstanceRow, value: Record) -> None:
+    servers.delete(call, row)
 
 
 ACTIONS: dict[str, Action] = {
@@ -121,9 +123,7 @@ ACTIONS: dict[str, Action] = {
     "resetNetwork": Action("compute:servers:reset_network", NOTHING, _reset_network),
     "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
     "restore": Action("compute:servers:delete", NOTHING, _restore),
-    "forceDelete": Action(
-        "compute:servers:delete", NOTHING, lambda connection, row, _value, _caller: servers.delete(connection, row)
-    ),
+    "forceDelete": Action("compute:servers:delete", NOTHING, _delete),
 }
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(["createBackup", "trigger_crash_dump"])
@@ -140,7 +140,7 @@ def act(server_id: str) -> Reply:
     if name == CONSOLE:
         policy.check("compute:servers:console_output")
         validation.check(body, of(name, LENGTH))
-        return {"output": servers.console_output(server_id, _lines(value))}, 200
+        return {"output": waiting.console_output(server_id, _lines(value))}, 200
     if name in UNSUPPORTED:
         with writing_ledger() as connection:
             server_listing.instance_row(connection, server_id, caller.reach)
@@ -155,7 +155,7 @@ def act(server_id: str) -> Reply:
     with writing_ledger() as connection:
         row = server_listing.instance_row(connection, server_id, caller.reach)
         policy.check(action.operation)  # what is another's is not there, whoever may do what
-        answer = action.do(connection, row, value, caller)
+        answer = action.do(calling(connection), row, value)
     if answer is None:
         return Response(status=action.status)
     return (answer, action.status) if isinstance(answer, dict) else answer

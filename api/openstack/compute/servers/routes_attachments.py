@@ -7,31 +7,35 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interfaces import InterfaceRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    InvalidVolumeError,
+    NotFoundError,
+    NovaliteError,
+    RootVolumeError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.attachments import InterfaceRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import locked_row
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnet_ids
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
     attachments_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....jobs.queue import enqueue_for_attachment
-from ....web import policy
 from ....web.bodies import Answer, Body, Record, the_one
-from ....web.context import current, signature
+from ....web.context import current
 from ....web.errors import BadRequestError, ForbiddenError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
 from ....web.services import reads, takes, writes
 from ....work import waiting
-from ....work.servers import asker, enqueue
+from ....work.calls import calling
 from ..blueprint import compute, from_version, microversion, part
 from .routes_parts import interface
 from .schemas import BOOLEAN, DEVICE_TAG, TRUE
@@ -43,8 +47,7 @@ from .schemas import BOOLEAN, DEVICE_TAG, TRUE
 def list_interfaces(connection: Connection, server_id: str) -> Answer:
     record = _record(connection, server_id)
     subnets = subnet_ids(connection, [nic["network_uuid"] for nic in record["nics"]])
-    attachments = [interface(nic, record["vm_state"], subnets) for nic in record["nics"]]
-    return {"interfaceAttachments": attachments}, 200
+    return {"interfaceAttachments": [interface(nic, record["vm_state"], subnets) for nic in record["nics"]]}, 200
 
 
 @compute.get("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:read", reads)
@@ -67,42 +70,37 @@ def add_interface(interface_body: Record, server_id: str) -> Answer:
         raise BadRequestError("Must input network_id when request IP address")
     with writing_ledger() as connection:
         row = _locked_row(connection, server_id)
-        interfaces.check(connection, "attach_interface", row, policy.overrides_lock())
+        call = calling(connection)
+        attachments.check_attach_interface(call, row)
         fixed = addresses[0]["ip_address"] if addresses else None
         if interface_body.get("port_id") is not None:
             interface_request = InterfaceRequest(port=interface_body["port_id"].lower())
         elif interface_body.get("net_id") is not None:
-            uuid = interface_body["net_id"].lower()
-            of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
-            choice = {"fixed_ips:ip_address": fixed}
-            network_choices.check(
-                uuid, of_network.owner, row.project_id, choice, policy.allowed("network:ports:choose")
+            interface_request = attachments.interface_in(
+                call, row, uuid=interface_body["net_id"].lower(), fixed_ip=fixed
             )
-            interface_request = InterfaceRequest(of_network, fixed_ip=fixed)
         else:
-            interface_request = _only_network(connection, row.project_id)
+            interface_request = _only_network(call, row)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-            number = interfaces.begin_attach(connection, row, interface_request, **asker())
-        job_id = enqueue(connection, "interface_attach", row)
+            port_id, job_id = attachments.attach_interface(call, row, interface_request)
     # As Nova, which answers when the guest has the NIC: until then, the next request for the server would be refused
     job = waiting.ended(job_id)
     if job is not None and job.state != "succeeded":
         raise ConflictError(f"Failed to attach network adapter device to {server_id}: {job.message or 'ask its host'}")
     with reading_ledger() as connection:
-        return {"interfaceAttachment": _interface(connection, server_id, number)}, 200
+        return {"interfaceAttachment": _interface(connection, server_id, port_id)}, 200
 
 
 @compute.delete("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:write", writes)
 def remove_interface(connection: Connection, server_id: str, port_id: str) -> Answer:
     _interface(connection, server_id, port_id)
-    interfaces.begin_detach(connection, row := _locked_row(connection, server_id), port_id, **asker())
-    enqueue(connection, "interface_detach", row)
+    attachments.detach_interface(calling(connection), _locked_row(connection, server_id), port_id)
     return "", 202
 
 
 def _locked_row(connection: Connection, server_id: str) -> InstanceRow:
     row = server_listing.instance_row(connection, server_id, current().reach)
-    return interfaces.server_row(connection, row.uuid)
+    return locked_row(connection, row.uuid)
 
 
 def _record(connection: Connection, server_id: str) -> Record:
@@ -117,13 +115,13 @@ def _interface(connection: Connection, server_id: str, port_id: str) -> Body:
     return interface(nic, record["vm_state"], subnet_ids(connection, [nic["network_uuid"]]))
 
 
-def _only_network(connection: Connection, project_id: str) -> InterfaceRequest:
-    seen = network_records.networks_seen(connection, project_id)
+def _only_network(call: Call, row: InstanceRow) -> InterfaceRequest:
+    seen = network_records.networks_seen(call.connection, row.project_id)
     if not seen:
         raise BadRequestError("No specific network was requested and none are available.")
     if len(seen) > 1:
         raise BadRequestError("Multiple possible networks found, use a Network ID to be more specific.")
-    return InterfaceRequest(interfaces.network_named(connection, project_id, uuid=seen[0].uuid))
+    return attachments.interface_in(call, row, uuid=seen[0].uuid)
 
 
 # --- volumes (os-volume_attachments) --------------------------------------------------------------------------------
@@ -144,13 +142,15 @@ def _volume(attachment: Attachment, created: bool = False) -> Body:
 
 def _in_novas_words() -> t.ContextManager[None]:
     """Turn errors about the volume into bad requests, and those about the server into conflicts."""
-    return in_words({ConflictError: _conflict, NotFoundError: NotFoundError, NovaliteError: BadRequestError})
-
-
-def _conflict(message: str) -> Exception:
-    if message.startswith("Cannot detach a root device"):
-        return ForbiddenError(message)
-    return BadRequestError(message) if message.startswith("Invalid volume") else ConflictError(message)
+    return in_words(
+        {
+            RootVolumeError: ForbiddenError,
+            InvalidVolumeError: BadRequestError,
+            ConflictError: ConflictError,
+            NotFoundError: NotFoundError,
+            NovaliteError: BadRequestError,
+        }
+    )
 
 
 def _attachment_of(connection: Connection, row: InstanceRow, volume_id: str) -> Attachment:
@@ -174,8 +174,7 @@ def _updating() -> Schema:
 @compute.get("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:read", reads)
 def list_volume_attachments(connection: Connection, server_id: str) -> Answer:
     row = server_listing.instance_row(connection, server_id, current().reach)
-    attachments = attachments_by(connection, instances=[row.uuid])
-    shown = sorted(attachments, key=lambda attachment: attachment.device)
+    shown = sorted(attachments_by(connection, instances=[row.uuid]), key=lambda attachment: attachment.device)
     return {"volumeAttachments": [_volume(attachment) for attachment in part(shown)]}, 200
 
 
@@ -189,17 +188,15 @@ def show_volume_attachment(connection: Connection, server_id: str, volume_id: st
 def attach_volume(connection: Connection, attachment_body: Record, server_id: str) -> Answer:
     row = server_listing.instance_row(connection, server_id, current().reach)
     with _in_novas_words():
-        made = volume_attachments.begin_attach(
-            connection,
+        made = attachments.attach_volume(
+            calling(connection),
             attachment_body["volumeId"].lower(),
             row.uuid,
             project_id=row.project_id,
             device=attachment_body.get("device"),
             tag=attachment_body.get("tag"),
             delete_on_termination=attachment_body.get("delete_on_termination") in TRUE,
-            **asker(),
         )
-    enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
     return {"volumeAttachment": _volume(made, created=True)}, 200
 
 
@@ -216,8 +213,8 @@ def update_volume_attachment(connection: Connection, attachment_body: Record, se
             "attach the other."
         )
     if "delete_on_termination" in attachment_body:
-        volume_attachments.update_attachment(
-            connection, attachment.id, delete_on_termination=attachment_body["delete_on_termination"] in TRUE
+        attachments.update_volume(
+            calling(connection), attachment.id, delete_on_termination=attachment_body["delete_on_termination"] in TRUE
         )
     return "", 202
 
@@ -227,6 +224,5 @@ def detach_volume(connection: Connection, server_id: str, volume_id: str) -> Ans
     row = server_listing.instance_row(connection, server_id, current().reach)
     attachment = _attachment_of(connection, row, volume_id)
     with _in_novas_words():
-        volume_attachments.begin_detach(connection, attachment.volume_id, row.uuid, **asker())
-    enqueue_for_attachment(connection, "volume_detach", attachment, project_id=row.project_id, **signature())
+        attachments.detach_volume(calling(connection), attachment.volume_id, row.uuid, project_id=row.project_id)
     return "", 202

@@ -10,9 +10,9 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.begin import begin_move
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
     migration_records,
@@ -22,15 +22,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web import policy
 from ....web.bodies import Answer, Body, Record, same
-from ....web.context import Caller, current
+from ....web.context import current
 from ....web.errors import BadRequestError, in_words
 from ....web.listing import MAX_LIMIT, body
 from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
 from ....web.services import reads, takes, writes
 from ....web.times import precise
-from ....work.servers import asker, enqueue
 from ..blueprint import NOVA, Version, check_query, compute, from_version, microversion, since
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do
@@ -53,58 +51,47 @@ FORCE_COMPLETE: Schema = {}
 # --- actions --------------------------------------------------------------------------------------------------------
 
 
-def _begin(
-    connection: Connection, action: str, row: InstanceRow, *, flavor: Flavor | None = None, host: str | None = None
-) -> None:
+def _move(call: Call, name: str, row: InstanceRow, *, flavor: Flavor | None = None, host: str | None = None) -> None:
     with refusals_as_bad_requests():
-        begin_move(connection, action, [row.uuid], flavor=flavor, host=host, **asker())
-    enqueue(connection, action, row)
+        servers.move(call, name, [row.uuid], flavor=flavor, host=host)
 
 
-def _resize(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _resize(call: Call, row: InstanceRow, value: Record) -> None:
     with refusals_as_bad_requests():
         flavor = lookups.flavor_by_id(
-            connection, str(value["flavorRef"]), policy.allowed("compute:flavors:private"), row.project_id
+            call.connection, str(value["flavorRef"]), call.permits("compute:flavors:private"), row.project_id
         )
     if "OS-DCF:diskConfig" in value:
-        server_changes.change(connection, row, {"disk_config": value["OS-DCF:diskConfig"]})
-    _begin(connection, "resize", row, flavor=flavor_of(flavor))
+        servers.update(call, row, {"disk_config": value["OS-DCF:diskConfig"]})
+    _move(call, "resize", row, flavor=flavor_of(flavor))
 
 
 def _end(action: str) -> Do:
-    def begin(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-        _begin(connection, action, row)
+    def begin(call: Call, row: InstanceRow, value: Record) -> None:
+        _move(call, action, row)
 
     return begin
 
 
-def _check_host(host: str | None) -> None:
-    if host is not None:
-        policy.check("compute:servers:migrate_to")
-
-
-def _migrate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    host = value.get("host")
-    _check_host(host)
+def _migrate(call: Call, row: InstanceRow, value: Record) -> None:
     if value and microversion() < (2, 56):
         raise BadRequestError("Invalid input for field/attribute migrate. host came with microversion 2.56.")
-    _begin(connection, "migrate", row, host=host)
+    _move(call, "migrate", row, host=value.get("host"))
 
 
-def _live_migrate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    _check_host(value["host"])
+def _live_migrate(call: Call, row: InstanceRow, value: Record) -> None:
     _check_fields("os-migrateLive", value, {"disk_over_commit": (None, (2, 24)), "force": ((2, 30), (2, 67))})
     if microversion() < (2, 25):
         if value["block_migration"] == "auto":
             raise BadRequestError("Invalid input for field/attribute block_migration. auto came with 2.25.")
         if "disk_over_commit" not in value:
             raise BadRequestError("Invalid input for field/attribute os-migrateLive. disk_over_commit is required.")
-    _begin(connection, "live-migration", row, host=value["host"])
+    _move(call, "live-migration", row, host=value["host"])
 
 
-def _evacuate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Body | None:
+def _evacuate(call: Call, row: InstanceRow, value: Record) -> Body | None:
     _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
-    _begin(connection, "evacuate", row, host=value.get("host"))
+    _move(call, "evacuate", row, host=value.get("host"))
     return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None
 
 

@@ -10,8 +10,8 @@ import time
 from flask import Response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_history, server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import SubnetIds
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
@@ -25,6 +25,7 @@ from ....web.listing import href
 from ....web.maps import Change, Map, Tags, Texts, Update
 from ....web.services import reads
 from ....web.times import precise
+from ....work.calls import calling
 from ..blueprint import NOVA, compute, from_version, known, microversion, since
 from . import queries as query_servers
 from . import views as views_servers
@@ -230,14 +231,12 @@ def _change_metadata(connection: Connection, change: Change, before: Texts, serv
     row = _row(connection, server_id)
     change.of(before)  # is there what is to be removed?
     gone = () if change.removed is None else (change.removed,)
-    return server_changes.change_metadata(
-        connection, row, change.items, replace=change.replace, remove=gone, by_admin=policy.overrides_lock()
-    )
+    return servers.change_metadata(calling(connection), row, change.items, replace=change.replace, remove=gone)
 
 
 def _change_tags(connection: Connection, update: Update, server_id: str) -> list[str]:
-    row, by_admin = _row(connection, server_id), policy.overrides_lock()
-    return server_changes.change_tags(connection, row, lambda before: set(update(before)), by_admin=by_admin)
+    row = _row(connection, server_id)
+    return servers.change_tags(calling(connection), row, lambda before: set(update(before)))
 
 
 Map(

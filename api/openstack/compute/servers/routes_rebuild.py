@@ -16,21 +16,21 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing, state_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import root_volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ....web import policy
 from ....web.addresses import base_url
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current
+from ....web.context import current
 from ....web.errors import BadRequestError
 from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes
-from ....work.servers import begin, create_image
 from ..blueprint import Version, compute, microversion, since
 from . import requests as server_requests
 from . import schemas
@@ -90,23 +90,21 @@ def _with_password(value: Record) -> Record:
     return {**request_body, "adminPass": password, "password_hash": hashed, "password_optional": generated}
 
 
-def _rebuild(
-    connection: Connection, row: InstanceRow, value: Record, caller: Caller
-) -> tuple[Body, int, dict[str, str]]:
+def _rebuild(call: Call, row: InstanceRow, value: Record) -> tuple[Body, int, dict[str, str]]:
     if value.get("preserve_ephemeral") in TRUE:
         raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
     with refusals_as_bad_requests():
-        details = rebuilds.ask_rebuild(connection, row.uuid, _rebuild_request(connection, row, value))
-    begin(connection, "rebuild", row, details)
-    server = {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}
+        servers.rebuild(call, row, _rebuild_request(call, row, value))
+    server = {**shown(call.connection, row, views_servers.rebuilt), "adminPass": value["adminPass"]}
     if microversion() >= (2, 57):
-        server["user_data"] = server_listing.user_data_of(connection, row.id)
+        server["user_data"] = server_listing.user_data_of(call.connection, row.id)
     return {"server": server}, 202, {"Location": views_servers.render_context().href("servers", row.uuid)}
 
 
-def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) -> Record:
-    """The body in the words of rebuilds.ask_rebuild()."""
-    root = rebuilds.root_volume(connection, row.uuid)
+def _rebuild_request(call: Call, row: InstanceRow, value: Record) -> Record:
+    """The body in the words of servers.rebuild()."""
+    connection = call.connection
+    root = root_volume(connection, row.uuid)
     if root is not None and microversion() < (2, 93) and (root.image is None or root.image["id"] != value["imageRef"]):
         raise BadRequestError("Unable to rebuild with a different image for a volume-backed server.")
     rebuild_request: Record = {
@@ -121,7 +119,7 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
     if "key_name" in value:
         key = value["key_name"]
         # of the server's user, as in Nova, whoever rebuilds it; of the caller where a playbook made the server
-        user_id = row.user_id or current().user_id
+        user_id = row.user_id or call.user_id
         rebuild_request["key"] = key and lookups.keypair_by_name(connection, key, row.project_id, user_id)
     if "user_data" in value:
         rebuild_request |= {"user_data": value["user_data"] or "", "user_data_encoding": "base64"}
@@ -131,32 +129,31 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
     return rebuild_request
 
 
-def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer:
-    if microversion() < (2, 87) and volume_attachments.from_volumes(connection, [row.uuid]):
+def _rescue(call: Call, row: InstanceRow, value: Record) -> Answer:
+    if microversion() < (2, 87) and volume_attachments.from_volumes(call.connection, [row.uuid]):
         raise BadRequestError(f"Instance {row.uuid} cannot be rescued: Cannot rescue a volume-backed instance")
     with refusals_as_bad_requests():
-        details = rebuilds.ask_rescue(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
-    begin(connection, "rescue", row, details)
+        servers.rescue(call, row, value.get("rescue_image_ref"), value["password_hash"])
     return {"adminPass": value["adminPass"]}, 200
 
 
-def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:
+def _create_image(call: Call, row: InstanceRow, value: Record) -> Answer | Response:
     with refusals_as_bad_requests():
-        details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
-        create_image(connection, row, details)
+        details = image_snapshots.details_of(value["name"], value.get("metadata"), call.user_id)
+        servers.create_image(call, row, details)
     if microversion() >= (2, 45):
         return {"image_id": details["image_id"]}, 202
     location = f"{base_url()}/image/v2/images/{details['image_id']}"
     return Response(status=202, headers={"Location": location})
 
 
-def _change_password(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    state_rules.check(connection, state_rules.RULES["changePassword"], [row], by_admin=policy.overrides_lock())
+def _change_password(call: Call, row: InstanceRow, value: Record) -> None:
+    servers.check_state(call, "changePassword", row)
     # a guest that runs would have to do it itself, and nobody in there listens
     raise ConflictError("QEMU guest agent is not enabled")
 
 
-def _console(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _console(call: Call, row: InstanceRow, value: Record) -> None:
     if microversion() > (2, 5):
         raise NotFound()
     raise _unavailable(row, value["type"])
@@ -180,8 +177,8 @@ def create_remote_console(connection: Connection, console_request: Record, serve
     raise _unavailable(row, console_request["type"])
 
 
-def _shelve(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    begin(connection, "shelve", row, {"user_id": caller.user_id})
+def _shelve(call: Call, row: InstanceRow, value: Record) -> None:
+    servers.begin(call, "shelve", [row.uuid], {"user_id": call.user_id})
 
 
 @functools.lru_cache(maxsize=128)
@@ -194,12 +191,10 @@ def unshelve_schema(version: Version) -> Schema:
     return or_null({**an_object({**zone, "host": NAME}), "minProperties": 1})
 
 
-def _unshelve(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _unshelve(call: Call, row: InstanceRow, value: Record) -> None:
     where = value if microversion() >= (2, 77) else {}
-    if "host" in where:
-        policy.check("compute:servers:unshelve_to_host")
     with refusals_as_bad_requests():
-        begin(connection, "unshelve", row, where)
+        servers.begin(call, "unshelve", [row.uuid], where)
 
 
 ACTIONS.update(

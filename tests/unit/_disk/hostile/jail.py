@@ -37,6 +37,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal impor
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import File, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import INSTANCES, instance_dir
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.host_plan import plan_by_host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.guest_requests import (
     GuestRequest,
@@ -190,7 +191,7 @@ def inject(image: pathlib.Path, guest: HostileGuest) -> dict[str, t.Any]:
         request = Request(instance, (KEY,), guest.user, "web-1", files=files)
         result["written"] = inject_all([request], STATE, "fuse")["instances"][0]["written"]
         result["again"] = inject_all([request], STATE, "fuse")["changed"]
-        result["has_key"] = _key(layout.instance_dir(STATE, instance), KEY)
+        result["has_key"] = _key(instance_dir(STATE, instance), KEY)
     except NovaliteError as error:
         result["refusal"] = str(error)
     finally:
@@ -344,7 +345,7 @@ def main() -> None:
                 case.write(directory / "image")
                 result = measured(functools.partial(register, directory / "image", case))
             result["touched"] = differences(before, host(upper))
-            result["left"] = sorted(os.listdir(os.path.join(STATE, layout.INSTANCES)))
+            result["left"] = sorted(os.listdir(os.path.join(STATE, INSTANCES)))
             result["mounts"] = mounts()
             result["nodes"] = [name for name in devices() if name not in nodes]
             print(json.dumps({"kind": type(case).__name__, "name": case.name, **result}), flush=True)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import release_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
 from tests.support.patience import GENEROUS
 from tests.support.postgresql import Server
 from tests.unit._ledger.addresses.test_addresses import Network, add_network, ips, nic_ids, owners, some
@@ -47,7 +47,7 @@ def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine
 def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_server: Server) -> None:
     """Without statistics the planner takes another index, and sorts: 40 ms for an address of a /16."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import pool_claims
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network as make
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.network import network as make
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
     from ansible_collections.novalite.cloud.plugins.modules.network import DOCUMENTATION
 

@@ -22,8 +22,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
     release_addresses,
     release_host_address,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.network import network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.modules.network import DOCUMENTATION
 from tests.support.clocks import standing_at

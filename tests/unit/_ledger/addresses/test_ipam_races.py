@@ -22,13 +22,14 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.vifs import insert_vifs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_ip import floating_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_state import server_state
+from tests.support.beside import CONTEXT
 from tests.support.patience import GENEROUS
 from tests.support.rows import an_instance
 
@@ -37,9 +38,6 @@ pytestmark = pytest.mark.both_databases
 if t.TYPE_CHECKING:
     from tests.unit._ledger.conftest import Run
 
-# One process that has imported all of this, and holds nothing of pytest's, is the parent of all workers
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload([__name__, "psycopg"])
 FORK = multiprocessing.get_context("fork")
 
 SECONDS = float(os.environ.get("NOVALITE_RACE_SECONDS", "5"))
@@ -150,18 +148,31 @@ def work(url: str, number: int, seed: int) -> None:
 
 
 def supervise(url: str, seconds: float, seed: int, answer: t.Any) -> None:
-    """Keep WORKERS at work, kill one of them at random moments, in the end all; answers how many were killed."""
+    """Keep WORKERS at work, kill one of them at random moments, in the end all; answers how many were killed.
+
+    It goes on until there is something to see: on a busy machine a worker comes to nothing in half a second.
+    """
     rng = random.Random(seed)
     running: dict[int, t.Any] = {}
-    killed, ended = 0, time.monotonic() + seconds
-    while time.monotonic() < ended:
+    engine = open_ledger(url=url)
+    killed, ended, pause = 0, time.monotonic() + seconds, 0.5
+    while time.monotonic() < ended or launched_on(engine) < seconds:
         for number in range(WORKERS):
             if number not in running:
                 running[number] = FORK.Process(target=work, args=(url, number, rng.getrandbits(32)), daemon=True)
                 running[number].start()
-        time.sleep(rng.uniform(0.0, 0.5))
+        time.sleep(rng.uniform(0.0, pause))
+        if time.monotonic() > ended:
+            pause *= 1.1
         killed += kill(running.pop(rng.choice(sorted(running))))
     answer.send(killed + sum([kill(process) for process in running.values()]))
+
+
+def launched_on(engine: sa.Engine) -> int:
+    with reading(engine) as connection:
+        count: int = connection.execute(sa.select(sa.func.count(tables.instance.c.launched_at))).scalar_one()
+    engine.dispose()  # no connection for a fork to inherit
+    return count
 
 
 def kill(process: t.Any) -> int:
@@ -225,7 +236,7 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
     ours, theirs = CONTEXT.Pipe(duplex=False)
     supervisor = CONTEXT.Process(target=supervise, args=(ledger_url, SECONDS, 7, theirs))
     supervisor.start()
-    supervisor.join(SECONDS + 120)
+    supervisor.join(SECONDS + GENEROUS)
     assert supervisor.exitcode == 0
     killed = ours.recv()
     settled(ledger)

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.pools import parse_cidr, parse_ranges, ranges
-from tests.support.rows import a_network, add_instance, add_vif
+from tests.support.rows import DEMO, a_network, add_instance, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:
@@ -284,7 +284,7 @@ def test_of_two_networks_that_overlap_at_the_same_moment_one_is_refused(run: Run
             for number in range(4)
         ]
         errors = [attempt.exception() for attempt in tries]
-    assert [type(error) for error in errors].count(ConflictError) == 3 and errors.count(None) == 1
+    assert sum(isinstance(error, ConflictError) for error in errors) == 3 and errors.count(None) == 1
 
 
 def test_the_cidr_of_an_unused_network_can_change_and_of_a_used_one_cannot(run: Run, ledger: sa.Engine) -> None:
@@ -321,6 +321,21 @@ def test_the_networks_of_a_project_are_limited_and_public_ones_are_not(run: Run)
     run("project", projects=[{"name": "demo", "quotas": {"networks": 3}}])
     with pytest.raises(QuotaError, match=r"networks: 4 wanted, 3 allowed"):
         run("network", networks=nets[4:], project="demo")
+
+
+def test_networks_are_counted_as_the_network_api_counts_them(run: Run, ledger: sa.Engine) -> None:
+    run("project", projects=[{"name": "demo", "quotas": {"networks": 2}}])
+    with transaction(ledger) as connection:
+        connection.execute(sa.insert(tables.floating_pool).values(name="p", cidr="", interface="eth1", made_by=DEMO))
+    [made] = run("network", networks=[NET], project="demo")["networks"]
+    with pytest.raises(QuotaError, match=r"networks: 3 wanted, 2 allowed"):
+        run("network", networks=[{"name": "other", "cidr": "10.21.0.0/24"}], project="demo")
+    # what it has can be changed, however many they are
+    run("project", projects=[{"name": "demo", "quotas": {"networks": 1}}])
+    assert run("network", networks=[{"name": "net", "dns": ["9.9.9.9"]}], project="demo")["changed"]
+    with reading(ledger) as connection:
+        created = connection.execute(sa.select(tables.network.c.created_at)).scalar_one()
+    assert created > 0, f"the Network API shows {made['name']} as of 1970"
 
 
 @given(st.sets(st.integers(number("10.0.0.0"), number("10.0.0.40"))))

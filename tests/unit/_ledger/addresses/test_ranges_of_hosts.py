@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
 from tests.support.rows import add_host
 
 if t.TYPE_CHECKING:

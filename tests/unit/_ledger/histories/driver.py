@@ -24,7 +24,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._host import read_text
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import read_text
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock, engine
 from tests.support.cloud import Cloud, sqlite

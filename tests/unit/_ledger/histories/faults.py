@@ -10,12 +10,12 @@ import dataclasses
 import typing as t
 import unittest.mock
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_mark
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import proofs
+from ansible_collections.novalite.cloud.plugins.module_utils._host import mark
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock, known
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import outcomes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import host_drift, ledger_rebuild
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures, host_marks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import host_drift, ledger_rebuild
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _handshake
 from tests.unit._ledger.histories import mistakes
 
@@ -113,11 +113,9 @@ def _none_was_refused(right: Any) -> Any:
 
 FAULTS = (
     Fault("nothing is compared before a trip", mistakes.two_hosts_swapped, _handshake.Handshake, "begin", _says(None)),
-    Fault("any machine will do", mistakes.a_clone_in_the_place_of_a_host, _host_mark, "_refusal", _any_machine),
-    Fault(
-        "a host's name for a ledger is not read", mistakes.a_clone_beside_its_host, _host_mark, "_refusal", _any_name
-    ),
-    Fault("any mark will do", mistakes.a_ledger_put_back_and_a_launch, _host_mark, "_refusal", _any_mark),
+    Fault("any machine will do", mistakes.a_clone_in_the_place_of_a_host, mark, "_refusal", _any_machine),
+    Fault("a host's name for a ledger is not read", mistakes.a_clone_beside_its_host, mark, "_refusal", _any_name),
+    Fault("any mark will do", mistakes.a_ledger_put_back_and_a_launch, mark, "_refusal", _any_mark),
     Fault(
         "a ledger that meets a newer one goes on",
         mistakes.a_ledger_put_back_and_a_launch,

@@ -13,10 +13,10 @@ import dataclasses
 import os
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_mark
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.layout import DISK
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._host_mark import Seen
+from ansible_collections.novalite.cloud.plugins.module_utils._host import mark
+from ansible_collections.novalite.cloud.plugins.module_utils._host.mark import Seen
 from ansible_collections.novalite.cloud.plugins.module_utils._model.look import Look
 from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
@@ -66,11 +66,11 @@ class Machine:
 
     def meet(self, expected: Plan) -> Seen:
         """Compare it with what a trip expects, as the host's end of a trip does."""
-        return _host_mark.meet(_host_mark.Expected.of(expected), self._state_dir, root=self.root)
+        return mark.meet(mark.Expected.of(expected), self._state_dir, root=self.root)
 
     def machine(self) -> Plan:
         """Module `host_mark`, state `read`."""
-        return {"identity": _host_mark.identity_of(self.root), "marks": _host_mark.marks_here(self._state_dir)}
+        return {"identity": mark.identity_of(self.root), "marks": mark.marks_here(self._state_dir)}
 
     @property
     def _state_dir(self) -> str:
@@ -83,7 +83,7 @@ class Machine:
             for each in self.domains.values()
         ]
         size = {"vcpus": 8, "memory_mb": 16384, "disk_gb": 100}
-        identity = _host_mark.identity_of(self.root)
+        identity = mark.identity_of(self.root)
         return {"name": name, "up": True, "domains": domains, "identity": identity, **size}
 
     def scan(self, now: float) -> Look:

@@ -14,8 +14,8 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._drift.proofs import sights_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._host import STATE_DIR
-from ansible_collections.novalite.cloud.plugins.module_utils._host_mark import Seen
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
+from ansible_collections.novalite.cloud.plugins.module_utils._host.mark import Seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_marks import open_marks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.undo import made_by

@@ -10,7 +10,7 @@ import json
 import pathlib
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host_mark
+from ansible_collections.novalite.cloud.plugins.module_utils._host import mark
 from ansible_collections.novalite.cloud.plugins.module_utils._network.dhcp_hosts import Host
 
 Plan = dict[str, t.Any]
@@ -70,7 +70,7 @@ class Server:
 
 def install(root: pathlib.Path, machine_id: str, product_uuid: str) -> None:
     """Make the files by which a machine is known."""
-    for (path, _form), value in zip(_host_mark.SOURCES.values(), (machine_id, product_uuid)):
+    for (path, _form), value in zip(mark.SOURCES.values(), (machine_id, product_uuid)):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(f"{value}\n")
 

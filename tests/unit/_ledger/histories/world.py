@@ -20,7 +20,7 @@ import shutil
 import sqlite3
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._host_mark import identity_of
+from ansible_collections.novalite.cloud.plugins.module_utils._host.mark import identity_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import FILE_NAME
 from tests.unit._ledger.histories.machines import Machine
 from tests.unit._ledger.histories.things import Domain, Plan, install

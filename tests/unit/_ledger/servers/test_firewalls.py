@@ -13,13 +13,13 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.firewall_plan import firewall_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.reachability import reachability
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group_info import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.firewall_plan import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.reachability import reachability
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group_info import (
     security_group_info,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_security_groups import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_security_groups import (
     server_security_groups,
 )
 from tests.unit._ledger.servers.test_group_members import addresses, launch

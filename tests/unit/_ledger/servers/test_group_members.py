@@ -13,12 +13,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 im
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import LINK_LOCAL, eui64
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.reachability import reachability
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     ensure_default_group,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.reachability import reachability
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from tests.support.rows import DEMO
 
 FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "/q", "disk_cache": "none"}

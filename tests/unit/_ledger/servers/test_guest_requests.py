@@ -16,13 +16,13 @@ import pytest
 import sqlalchemy as sa
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.novalite.cloud.plugins.action.ledger_step import ActionModule as StepAction
 from ansible_collections.novalite.cloud.plugins.action.server import ActionModule as ServerAction
-from ansible_collections.novalite.cloud.plugins.action.server_plan import ActionModule as PlanAction
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import prepare_server
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import prepare_server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 CANARY = "canary-PA55"
@@ -105,8 +105,12 @@ def test_tasks_hide_secrets_and_leave_names_alone(cloud: t.Any) -> None:
     assert instance["name"] == "web" and CANARY not in json.dumps(result) and "_ansible_no_log" not in result
     cloud.place(instance["uuid"])
     plan = task(
-        PlanAction,
-        {"instances": cloud.info(name="web"), "compute_hosts": [{"name": "hv1", **FACTS}], "ledger_url": cloud.url},
+        StepAction,
+        {
+            "step": "server_plan",
+            "args": {"instances": cloud.info(name="web"), "compute_hosts": [{"name": "hv1", **FACTS}]},
+            "ledger_url": cloud.url,
+        },
     )
     assert plan["_ansible_no_log"] is True and "secret" not in plan
     with pytest.raises(AnsibleActionFail) as caught:

@@ -61,5 +61,5 @@ def test_a_server_gets_the_key_that_its_user_means(
         owners = {row["user_id"] for row in Filter(10**10).of_instance(uuid, sliced)["keypair"]}
         assert owners == {"", *([user] if user else [])}
         row = instance_row(connection, uuid)
-        looked_up = reimage._looked_up(connection, row, {"key": "test"})
+        looked_up = reimage.looked_up(connection, row, {"key": "test"})
         assert looked_up["key"]["public_key"] == KEYS[user or ""]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import typing as t
 
@@ -14,14 +15,12 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._graph import launch_steps
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_plan import launch_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_record import launch_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import launch_calls
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.launch_plan import launch_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.launch_record import launch_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of_step
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import without_reasons
-from ansible_collections.novalite.cloud.plugins.modules import launch_plan as plan_module
-from ansible_collections.novalite.cloud.plugins.modules import launch_record as record_module
 from tests.unit._ledger.servers.conftest import Cloud
 
 FACTS = {
@@ -31,14 +30,14 @@ FACTS = {
 HOSTS = [{"name": "hv1", "address": "192.0.2.1", **FACTS}, {"name": "hv2", "address": "192.0.2.2", **FACTS}]
 
 
-def called(cloud: Cloud, operation: t.Any, module: t.Any, **params: t.Any) -> dict[str, t.Any]:
-    defaults = {name: option.get("default") for name, option in spec_of(module.DOCUMENTATION).items()}
+def called(cloud: Cloud, operation: t.Any, **params: t.Any) -> dict[str, t.Any]:
+    defaults = {name: option.get("default") for name, option in spec_of_step(sys.modules[operation.__module__]).items()}
     with transaction(cloud.engine) as connection:
         return t.cast("dict[str, t.Any]", operation(connection, {**defaults, "compute_hosts": HOSTS, **params}))
 
 
 def planned(cloud: Cloud, instances: list[dict[str, t.Any]], **params: t.Any) -> dict[str, t.Any]:
-    return called(cloud, launch_plan, plan_module, instances=instances, **params)
+    return called(cloud, launch_plan, instances=instances, **params)
 
 
 def asked(cloud: Cloud, count: int = 1, flavor: str = "m1.tiny") -> list[dict[str, t.Any]]:
@@ -138,13 +137,7 @@ def test_what_a_host_failed_to_build_is_planned_for_the_next(cloud: Cloud, alone
     (first,) = launch["instances"]
     outcome = {"uuids": [first["uuid"]], "host": first["host"], "state": "retry", "reason": "the disk is full"}
     again = called(
-        cloud,
-        launch_record,
-        record_module,
-        launch=launch["launch"],
-        plans=launch["hosts"],
-        outcomes=[outcome],
-        alone=alone,
+        cloud, launch_record, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome], alone=alone
     )
     (second,) = again["instances"]
     if alone:
@@ -160,7 +153,7 @@ def test_the_reason_of_the_last_host_is_kept_where_no_other_fits(cloud: Cloud) -
     cloud.change_host("hv2" if server["host"] == "hv1" else "hv1", enabled=False)
     outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "retry", "reason": "this machine is hv7"}
     params = {"launch": launch["launch"], "plans": launch["hosts"], "outcomes": [outcome]}
-    ended = called(cloud, launch_record, record_module, **params)
+    ended = called(cloud, launch_record, **params)
     (failure,) = ended["launch"]["failures"]
     assert failure.startswith("No valid host") and failure.endswith(". The last one tried: this machine is hv7")
     (kept,) = cloud.info()
@@ -180,7 +173,7 @@ def test_the_cause_is_kept_however_long_the_story_is(cloud: Cloud, cause: str, l
     reason = f"Bring the images into the cache: Action failed: {'x' * length} {cause}"
     outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "retry", "reason": reason}
     params = {"launch": launch["launch"], "plans": launch["hosts"], "outcomes": [outcome]}
-    ended = called(cloud, launch_record, record_module, **params)
+    ended = called(cloud, launch_record, **params)
     (failure,) = ended["launch"]["failures"]
     (kept,) = cloud.info()
     messages = [failure, kept["fault"]["message"], without_reasons(failure)]
@@ -209,7 +202,7 @@ def test_what_was_built_and_what_was_not_is_carried_to_the_end(cloud: Cloud) -> 
     (server,) = launch["instances"]
     so_far = {"built": [{"name": "before"}], "failures": ["no room"], "silent": [{"name": "before"}]}
     outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "silent": [{"name": "web"}]}
-    ended = called(cloud, launch_record, record_module, launch=so_far, plans=launch["hosts"], outcomes=[outcome])
+    ended = called(cloud, launch_record, launch=so_far, plans=launch["hosts"], outcomes=[outcome])
     assert [instance["name"] for instance in ended["launch"]["built"]] == ["before", "web"]
     assert ended["launch"]["failures"] == ["no room"]
     assert [guest["name"] for guest in ended["launch"]["silent"]] == ["before", "web"]
@@ -222,7 +215,7 @@ def test_a_guest_that_a_host_names_twice_is_reported_once(cloud: Cloud) -> None:
     silent = [{"name": "web", "message": "no answer"}]
     outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "silent": silent}
     for _attempt in range(2):
-        launch = called(cloud, launch_record, record_module, launch=launch["launch"], outcomes=[outcome])
+        launch = called(cloud, launch_record, launch=launch["launch"], outcomes=[outcome])
     assert launch["launch"]["silent"] == silent
 
 
@@ -231,7 +224,7 @@ def test_what_hosts_said_of_themselves_while_they_built_is_recorded(cloud: Cloud
     (server,) = launch["instances"]
     facts = {**next(host for host in HOSTS if host["name"] == server["host"]), "memory_mb": 8192}
     outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "facts": facts}
-    called(cloud, launch_record, record_module, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome])
+    called(cloud, launch_record, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome])
     host = tables.compute_host
     assert cloud.rows(sa.select(host.c.memory_mb).where(host.c.name == server["host"])) == [(8192,)]
 
@@ -246,7 +239,7 @@ def test_a_launch_keeps_its_calls_with_their_times(cloud: Cloud) -> None:
     ]
     trip = {"at": 1000.0, "seconds": 2.0, "steps": [*steps, {"module": "bridge", "seconds": "long"}]}
     outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "trip": trip}
-    called(cloud, launch_record, record_module, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome])
+    called(cloud, launch_record, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome])
     with transaction(cloud.engine) as connection:
         document = launch_calls.of_instance(connection, server["uuid"])
     assert document is not None
@@ -265,12 +258,10 @@ def test_both_attempts_are_kept_and_what_is_kept_is_bounded(cloud: Cloud) -> Non
     steps = [{"module": "disk", "seconds": 0.1, "failed": True}] * 1000
     trip = {"at": time.time(), "seconds": 1.0, "steps": steps[:2]}
     outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "retry", "reason": "full", "trip": trip}
-    again = called(
-        cloud, launch_record, record_module, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome]
-    )
+    again = called(cloud, launch_record, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome])
     (second,) = again["instances"]
     outcome = {**outcome, "host": second["host"], "state": "active", "trip": {**trip, "steps": steps}}
-    called(cloud, launch_record, record_module, launch=again["launch"], plans=again["hosts"], outcomes=[outcome])
+    called(cloud, launch_record, launch=again["launch"], plans=again["hosts"], outcomes=[outcome])
     with transaction(cloud.engine) as connection:
         document = launch_calls.of_instance(connection, server["uuid"])
     assert document is not None

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import typing as t
 
 import pytest
@@ -16,7 +15,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import vifs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import server
+from tests.support.beside import CONTEXT
 from tests.support.patience import GENEROUS
 from tests.unit._ledger.servers.test_servers import ask
 
@@ -48,9 +48,8 @@ def _launch(url: str, worker: int, results: t.Any) -> None:
 
 @pytest.mark.both_databases
 def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> None:
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    workers = [context.Process(target=_launch, args=(cloud.url, n, results)) for n in range(4)]
+    results = CONTEXT.Queue()
+    workers = [CONTEXT.Process(target=_launch, args=(cloud.url, n, results)) for n in range(4)]
     for worker in workers:
         worker.start()
     answers = [results.get(timeout=GENEROUS) for _worker in workers]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import typing as t
 import uuid
 
@@ -18,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from tests.support.beside import CONTEXT
 from tests.support.patience import GENEROUS
 
 REQUESTS = 8  # of each process
@@ -48,9 +48,8 @@ def test_a_quota_holds_against_requests_to_several_processes(cloud: t.Any) -> No
         )
         token = issue_token(connection, USER, project).text
         image = connection.execute(sa.select(tables.image.c.id).where(tables.image.c.name == "ami-tiny")).scalar_one()
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    workers = [context.Process(target=_post, args=(cloud.url, token, image, results)) for _worker in range(3)]
+    results = CONTEXT.Queue()
+    workers = [CONTEXT.Process(target=_post, args=(cloud.url, token, image, results)) for _worker in range(3)]
     for worker in workers:
         worker.start()
     answers = [status for _worker in workers for status in results.get(timeout=GENEROUS)]

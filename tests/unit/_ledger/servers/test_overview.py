@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.cloud_info import cloud_info
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.cloud_info import cloud_info
 
 
 def look(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:

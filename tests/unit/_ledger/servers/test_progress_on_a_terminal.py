@@ -57,7 +57,12 @@ PLAYBOOK: list[dict[str, t.Any]] = [
     {
         "name": "Record",
         "hosts": "localhost",
-        "tasks": [{"name": "Record how it went", "novalite.cloud.server_state": {"outcomes": [OUTCOME]}}],
+        "tasks": [
+            {
+                "name": "Record how it went",
+                "novalite.cloud.ledger_step": {"step": "server_state", "args": {"outcomes": [OUTCOME]}},
+            }
+        ],
     },
 ]
 

@@ -19,9 +19,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_group import server_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import server_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import Group
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import (
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import (
     GIB,
     MAX_SERVERS,
     QUOTA_RESOURCES,

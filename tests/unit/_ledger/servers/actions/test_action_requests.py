@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module `server_action`: who is acted on, what hosts are given, what is recorded."""
+"""The step `server_action`: who is acted on, what hosts are given, what is recorded."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as tables_
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.power_sync import power_sync
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.power_sync import power_sync
 
 
 @pytest.fixture(autouse=True)

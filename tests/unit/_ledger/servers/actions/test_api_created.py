@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import server
 
 WEB = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny", "key": "test"}
 

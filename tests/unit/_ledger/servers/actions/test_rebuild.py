@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _records
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host import records as records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.slices import Slicer, without_paths
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_record import host_record
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_rebuild import ledger_rebuild
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.host_record import host_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_rebuild import ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_adopt import server_adopt
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.support.cloud import Cloud
 from tests.support.leaving import WatchedCloud
@@ -308,8 +308,8 @@ def adopted(full: Cloud, tmp_path: Path) -> tuple[Cloud, Host, Path]:
     with transaction(full.engine) as connection:
         server_adopt(connection, {**asked, "state": "adopted", "project": "demo", "host": "hv1", "domain": guest})
         host_records = host_record(connection, {"host": "hv1"})
-    _records.write_records(str(tmp_path), {}, host_records["host_record"], host_records["adopted"])
-    host = {"name": "hv1", **_records.read_records(str(tmp_path))}
+    records.write_records(str(tmp_path), {}, host_records["host_record"], host_records["adopted"])
+    host = {"name": "hv1", **records.read_records(str(tmp_path))}
     domain = {"uuid": guest["uuid"], "name": "db", "state": "shutoff"}
     host["found"] = {"domains": [domain], "chains": [], "filters": [], "volumes": []}
     return full, host, tmp_path
@@ -334,9 +334,9 @@ def test_a_record_of_a_guest_that_was_given_back_counts_for_nothing(adopted: tup
     result = rebuild(cloud, [host])
     assert result["servers"] == [] and cloud.info(all_projects=True) == []
     assert f"the adopted db ({db['uuid']}) on hv1: its domain is gone, or carries no mark" in result["lost"]
-    assert _records.forget_adopted(str(directory), db["uuid"])
-    assert not _records.forget_adopted(str(directory), db["uuid"])
-    assert _records.read_records(str(directory))["records"] == {}
+    assert records.forget_adopted(str(directory), db["uuid"])
+    assert not records.forget_adopted(str(directory), db["uuid"])
+    assert records.read_records(str(directory))["records"] == {}
 
 
 def test_no_secret_leaves_the_ledger(full: Cloud) -> None:

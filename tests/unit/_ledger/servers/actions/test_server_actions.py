@@ -229,14 +229,14 @@ def test_of_two_begins_at_once_one_wins(cloud: t.Any) -> None:
 
 def test_a_begin_that_read_too_early_changes_nothing(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a ledger without row locks: another begins between the look and the write."""
-    uuid, look = instance(cloud), server_actions._rows
+    uuid, look = instance(cloud), server_actions.locked_rows
 
     def look_and_lose(connection: sa.Connection, uuids: t.Iterable[str]) -> t.Any:
         rows = look(connection, uuids)
         connection.execute(sa.update(tables.instance).values(task_state="pausing"))
         return rows
 
-    monkeypatch.setattr(server_actions, "_rows", look_and_lose)
+    monkeypatch.setattr(server_actions, "locked_rows", look_and_lose)
     with pytest.raises(ConflictError, match="was changed just now"):
         begin(cloud, "stop", uuid)
     assert state(cloud, uuid) == ("active", None, 1)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _records
+from ansible_collections.novalite.cloud.plugins.module_utils._host import records as records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_record import host_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.host_record import host_record
 from tests.support.cloud import Cloud
 from tests.unit._ledger.servers.actions.test_rebuild import Host, empty, rebuild, without_files
 
@@ -40,14 +40,14 @@ def shelved_records(cloud: Cloud, directory: Path) -> list[Host]:
         (directory / name).mkdir(exist_ok=True)
         keep(cloud, directory, name)
         look: dict[str, list[str]] = {"domains": [], "chains": [], "filters": [], "volumes": []}
-        hosts.append({"name": name, "found": look, **_records.read_records(str(directory / name))})
+        hosts.append({"name": name, "found": look, **records.read_records(str(directory / name))})
     return hosts
 
 
 def keep(cloud: Cloud, directory: Path, name: str) -> None:
     with reading(cloud.engine) as connection:
         host_records = host_record(connection, {"host": name})
-    _records.write_records(
+    records.write_records(
         str(directory / name), {}, host_records["host_record"], host_records["adopted"], host_records["shelved"]
     )
 

@@ -32,6 +32,8 @@ import typing as t
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback import CallbackBase
 
+from ..plugin_utils._task_names import operation_name
+
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.task_result import CallbackTaskResult
     from ansible.inventory.host import Host
@@ -66,7 +68,7 @@ class CallbackModule(CallbackBase):
         self.story = Story(time.monotonic())
 
     def v2_runner_on_start(self, host: Host, task: Task) -> None:
-        if _short(task) in _TOLD:
+        if operation_name(task) in _TOLD:
             self.since[host.get_name(), str(task._uuid)] = time.monotonic()
 
     def v2_runner_on_ok(self, result: CallbackTaskResult) -> None:
@@ -77,19 +79,15 @@ class CallbackModule(CallbackBase):
 
     def _tell(self, result: CallbackTaskResult) -> None:
         name, task = result.host.get_name(), result.task
-        if self.story is None or _short(task) not in _TOLD:
+        if self.story is None or operation_name(task) not in _TOLD:
             return
         now = time.monotonic()
         seconds = now - self.since.pop((name, str(task._uuid)), now)
         try:
-            lines = self.story.task_lines(_short(task), name, result.result, seconds, now)
+            lines = self.story.task_lines(operation_name(task), name, result.result, seconds, now)
         except Exception as error:  # a mistake of ours costs the story, never the run
             self._display.warning(f"novalite.cloud.explain gives up: {type(error).__name__}: {error}")
             self.disabled = True
             return
         for line in lines:
             self._display.display(line)
-
-
-def _short(task: Task) -> str:
-    return str(task.action).rpartition(".")[2]

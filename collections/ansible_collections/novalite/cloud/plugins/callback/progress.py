@@ -49,6 +49,7 @@ from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.utils.color import stringc
 
 from ..plugin_utils._progress import Progress
+from ..plugin_utils._task_names import operation_name
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.stats import AggregateStats
@@ -217,7 +218,7 @@ class CallbackModule(Default):
         self._task_type_cache[task._uuid] = kind
         self._last_task_name = task.get_name().strip()
         self.held.close()
-        if self.screen is not None and _short(task) in ("pause", "vars_prompt"):
+        if self.screen is not None and operation_name(task) in ("pause", "vars_prompt"):
             self.held.enter_context(self.screen.aside())  # somebody is asked something
 
     def v2_runner_on_start(self, host: Host, task: Task) -> None:
@@ -233,12 +234,12 @@ class CallbackModule(Default):
             now, host, task = time.monotonic(), result.host.get_name(), result.task
             names = progress.names(host)
             seconds = progress.ended(host, _name(task), now, failed=outcome == "failed")
-            if _short(task) == "host_steps":
+            if operation_name(task) == "host_steps":
                 parts = [(str(step["name"]), float(step["seconds"])) for step in result.result.get("steps") or ()]
                 progress.parted(host, _name(task), parts, now)
             if outcome in ("ok", "changed"):
-                progress.learned(str(task.action), result.result, now)
-            if outcome != "skipped" and _short(task) not in _QUIET:
+                progress.learned(operation_name(task), result.result, now)
+            if outcome != "skipped" and operation_name(task) not in _QUIET:
                 whom = f" ({names})" if names else ""
                 self._line(f"{host}: {_name(task)}{whom}, {seconds:.2f} s, {outcome}")
             if self.screen is not None:
@@ -326,7 +327,3 @@ class CallbackModule(Default):
 
 def _name(task: Task) -> str:
     return str(task.get_name()).rpartition(" : ")[2].strip()
-
-
-def _short(task: Task) -> str:
-    return str(task.action).rpartition(".")[2]

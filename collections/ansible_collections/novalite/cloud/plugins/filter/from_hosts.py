@@ -34,10 +34,12 @@ seealso:
 
 EXAMPLES = r"""
 - name: Record how it went
-  novalite.cloud.server_action:
-    action: stop
-    plans: "{{ novalite_begun.hosts }}"
-    outcomes: "{{ novalite_begun.hosts | novalite.cloud.from_hosts(hostvars, 'power_outcome') }}"
+  novalite.cloud.ledger_step:
+    step: server_action
+    args:
+      action: stop
+      plans: "{{ novalite_begun.hosts }}"
+      outcomes: "{{ novalite_begun.hosts | novalite.cloud.from_hosts(hostvars, 'power_outcome') }}"
 """
 
 RETURN = r"""

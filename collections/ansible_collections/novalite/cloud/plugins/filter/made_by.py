@@ -14,7 +14,7 @@ description:
 positional: _input, steps
 options:
   _input:
-    description: The plan of a build on one host, as M(novalite.cloud.server_plan) returns it.
+    description: The plan of a build on one host, as the step V(server_plan) returns it.
     type: dict
     required: true
   steps:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ._model.plain_text import is_plain
+
 
 class NovaliteError(Exception):
     """Error in one clear line for a person: it names the offending value and says what to do. The value may be hostile:
@@ -12,7 +14,7 @@ class NovaliteError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(
-            "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in message)
+            "".join(char if is_plain(char) else char.encode("unicode_escape").decode() for char in message)
         )
 
 
@@ -35,6 +37,14 @@ class StateError(ConflictError):
 
 class ProtectedError(StateError):
     """A server is protected from the operation, by an attribute of EC2's."""
+
+
+class InvalidVolumeError(ConflictError):
+    """A volume's state, place or use does not allow what was asked for."""
+
+
+class RootVolumeError(ConflictError):
+    """A server cannot be without the volume that it starts from."""
 
 
 class BusyError(ConflictError):
@@ -61,6 +71,10 @@ class BehindError(NovaliteError):
 
 class ForbiddenError(NovaliteError):
     """The one who asks is known, and may not."""
+
+
+class UnauthorizedError(NovaliteError):
+    """The caller is unknown, or known for nothing that this needs."""
 
 
 class QuotaError(NovaliteError):

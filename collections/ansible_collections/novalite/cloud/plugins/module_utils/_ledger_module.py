@@ -17,6 +17,7 @@ import os
 import random
 import sys
 import time
+import types
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -31,6 +32,9 @@ Operation = t.Callable[[t.Any, Params], JsonObject]  # of SQLAlchemy's connectio
 
 # How often a transaction is tried that the database takes back in favour of another one's (deadlocks on PostgreSQL)
 ATTEMPTS = 5
+
+# The operations that are one table, operations/records.py
+RECORDS = ("aggregate", "flavor", "floating_ip", "floating_pool", "keypair", "project", "server_group")
 
 # What an option's documentation says that an argument spec says, too
 DOCUMENTED_WORDS = ("type", "elements", "required", "choices", "default", "aliases")
@@ -58,6 +62,15 @@ def _of_fragment(slug: str) -> JsonObject:
     return t.cast(JsonObject, yaml_load(getattr(file.ModuleDocFragment, part.upper())).get("options", {}))
 
 
+def spec_of_step(step: types.ModuleType) -> JsonObject:
+    """Make the argument spec of a step: the ledger's options, those of documentation's FRAGMENTS that the step names,
+    such as `ledger.project`, and its own ARGUMENT_SPEC."""
+    options: JsonObject = {}
+    for name in ("ledger", *getattr(step, "FRAGMENTS", ())):
+        options.update(_of_fragment(f"novalite.cloud.{name}"))
+    return {**_spec(options, {"ledger_url": True}, ""), **step.ARGUMENT_SPEC}
+
+
 def _spec(options: JsonMapping, no_log: t.Mapping[str, bool], path: str) -> JsonObject:
     spec: JsonObject = {}
     for name, option in options.items():
@@ -72,7 +85,7 @@ def _spec(options: JsonMapping, no_log: t.Mapping[str, bool], path: str) -> Json
 def operation_of(name: str) -> Operation:
     """The function that does the work of the module `name`. Raises ImportError without SQLAlchemy: it is imported only
     when it is used, for tools that have none import this file."""
-    room = importlib.import_module(f"{__package__}._ledger.operations.{name}")
+    room = importlib.import_module(f"{__package__}._ledger.tasks.{'records' if name in RECORDS else name}")
     return t.cast(Operation, getattr(room, name))
 
 
@@ -152,12 +165,17 @@ def check_changeable(home: str | None, url: str | None) -> None:
         raise refusal
 
 
-def run_module(documentation: str, no_log: t.Mapping[str, bool] | None = None, **rules: Json) -> None:
-    """`main()` of the controller module with this DOCUMENTATION. `no_log` is spec_of()'s; `rules` are AnsibleModule's:
-    required_if, mutually_exclusive, ..."""
+def module_of(documentation: str, no_log: t.Mapping[str, bool] | None = None, **rules: Json) -> AnsibleModule:
+    """The AnsibleModule of the controller module with this DOCUMENTATION. `no_log` is spec_of()'s; `rules` are
+    AnsibleModule's: required_if, mutually_exclusive, ..."""
     if not HAS_YAML:
         AnsibleModule({}).fail_json(msg=missing_required_lib("PyYAML"))
-    module = AnsibleModule(argument_spec=spec_of(documentation, no_log), supports_check_mode=True, **rules)
+    return AnsibleModule(argument_spec=spec_of(documentation, no_log), supports_check_mode=True, **rules)
+
+
+def run_module(documentation: str, no_log: t.Mapping[str, bool] | None = None, **rules: Json) -> None:
+    """`main()` of the controller module with this DOCUMENTATION: see module_of()."""
+    module = module_of(documentation, no_log, **rules)
     try:
         operation = operation_of(yaml_load(documentation)["module"])
     except ImportError as error:

@@ -39,6 +39,7 @@ _PACKED: tuple[tuple[int, bytes, str], ...] = (
     (0, b"PK\x05\x06", _ARCHIVE.format("an empty ZIP", "unzip")),
     (0, b"7z\xbc\xaf\x27\x1c", _ARCHIVE.format("a 7z", "7z x")),
     (0, b"Rar!\x1a\x07", _ARCHIVE.format("a RAR", "unrar x")),
+    (0, b"!<arch>\ndebian-binary", _ARCHIVE.format("a Debian package, an ar", "dpkg-deb -x")),
     (0, b"!<arch>\n", _ARCHIVE.format("an ar", "ar x")),
     (0, b"070701", _ARCHIVE.format("a cpio", "cpio -i")),
     (0, b"070702", _ARCHIVE.format("a cpio", "cpio -i")),
@@ -46,7 +47,28 @@ _PACKED: tuple[tuple[int, bytes, str], ...] = (
     (0, b"MSWIM\0\0\0", _ARCHIVE.format("a WIM", "wimapply")),
     (0, b"\xed\xab\xee\xdb", _ARCHIVE.format("an RPM", "rpm2cpio")),
     (0, b"MSCF\0\0\0\0", _ARCHIVE.format("a cabinet", "cabextract")),
+    (0, b"xar!", _ARCHIVE.format("a xar (macOS package)", "xar -xf")),
+    (2, b"-lh5-", _ARCHIVE.format("an LHA", "lha x")),
+    (7, b"**ACE**", _ARCHIVE.format("an ACE", "unace x")),
+    (0, b"VMA\0", _ARCHIVE.format("a VMA (Proxmox backup)", "vma extract")),
+    (0, b"partclone-image", _ARCHIVE.format("a Partclone", "partclone.restore")),
+    (0, b"PaRtImAgE-VoLuMe", _ARCHIVE.format("a Partimage", "partimage restore")),
+    (0, b"\x3a\xff\x26\xed", _COMPRESSED.format("an Android sparse", "simg2img")),
+    (0, b"sprs", _COMPRESSED.format("an Apple sparse image", "hdiutil convert")),
+    (0, b"AFF10\r\n\0", _COMPRESSED.format("an AFF (forensic image)", "affconvert -r")),
+    (0, b"EVF\t\r\n\xff\0", _COMPRESSED.format("an EWF (forensic image)", "ewfexport")),
+    (0, b"EVF2\r\n\x81\0", _COMPRESSED.format("an EWF (forensic image)", "ewfexport")),
     (257, b"ustar", _TAR),
+)
+# Nor are these disks; but where somebody means to have any content, they are content
+_OTHERS: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\x7fELF", "a program (ELF)"),
+    (0, b"%PDF-", "a PDF document"),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an MSI package or a document of an office"),
+    (0, b"SQLite format 3\0", "an SQLite database"),
+    (0, b"\x89PNG\r\n\x1a\n", "a picture (PNG)"),
+    (0, b"\xff\xd8\xff", "a picture (JPEG)"),
+    (0, b"GIF8", "a picture (GIF)"),
 )
 _PAGES = ("<!doctype", "<html", "<head", "<body", "<?xml", "<!--")
 _PAGE = "a web page or XML: what was downloaded is not the image; fetch it by the link of the file itself"
@@ -103,8 +125,11 @@ def is_packed(head: bytes) -> str | None:
     return _PAGE if (_text_of(head[:1024], "replace") or "").lstrip().lower().startswith(_PAGES) else None
 
 
-def is_text(head: bytes) -> str | None:
-    """The same of one that is nothing but text."""
+def is_no_disk(head: bytes) -> str | None:
+    """The same of one that is nothing but text, or of another kind that has a name."""
+    for offset, magic, what in _OTHERS:
+        if head[offset : offset + len(magic)] == magic:
+            return what
     text = _text_of(head[:512])
     return _TEXT if text and is_plain(text, allowed="\t\n\r\f\x1b") else None
 

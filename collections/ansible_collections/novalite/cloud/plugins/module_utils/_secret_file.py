@@ -11,7 +11,7 @@ import secrets
 import tempfile
 
 from ._errors import NovaliteError
-from ._host import STATE_DIR
+from ._host.files import STATE_DIR
 
 METADATA = "metadata.secret"  # what the proxies' keys are derived from
 CREDENTIALS = "credentials.secret"  # what EC2's secrets in the ledger are encrypted with

@@ -147,8 +147,8 @@ kept:
   sample: {br100: [vnet3]}
 """
 
-from ..module_utils._host_module import HostCall, Result, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI
+from ..module_utils._host.libvirt_connection import DEFAULT_URI
+from ..module_utils._host.module import HostCall, Result, run_host_module
 from ..module_utils._network import bridge, bridging, ownership
 
 ARGUMENT_SPEC = {

@@ -23,7 +23,7 @@ options:
   project:
     description: Name of the instance's project.
 seealso:
-  - module: novalite.cloud.launch_record
+  - module: novalite.cloud.ledger_step
   - module: novalite.cloud.cloud_info
 """
 

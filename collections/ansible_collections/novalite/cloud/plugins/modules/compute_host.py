@@ -80,7 +80,7 @@ options:
     default: []
   room:
     description:
-      - What the ledger counts on, as M(novalite.cloud.launch_plan) gives it. The task fails where the host's libvirt
+      - What the ledger counts on, as the step V(launch_plan) gives it. The task fails where the host's libvirt
         daemon does not answer, and where guests of others have taken the room meanwhile.
     type: dict
     suboptions:
@@ -310,10 +310,10 @@ policy:
 import platform
 
 from ..module_utils._domain.usage import Room, shortage
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_facts import gather
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI
+from ..module_utils._drift.host_facts import gather
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.libvirt_connection import DEFAULT_URI
+from ..module_utils._host.module import HostCall, HostModuleError, Result, run_host_module
 
 _SHARE = {
     "type": "dict",

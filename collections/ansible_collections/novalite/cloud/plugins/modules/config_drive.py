@@ -49,7 +49,7 @@ requirements:
   - genisoimage, mkisofs or xorrisofs
 seealso:
   - module: novalite.cloud.nbd_inject
-  - module: novalite.cloud.server_plan
+  - module: novalite.cloud.ledger_step
 """
 
 EXAMPLES = r"""
@@ -90,8 +90,8 @@ import binascii
 
 from ..module_utils._disk.config_drive import ConfigDrive, write_config_drives
 from ..module_utils._errors import NovaliteError
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.module import HostCall, Result, run_host_module
 from ..module_utils._json import JsonObject
 
 ARGUMENT_SPEC = {

@@ -53,8 +53,8 @@ import uuid
 
 from ..module_utils._domain.lifecycle_console import MAX_BYTES, tail
 from ..module_utils._errors import NovaliteError
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.module import HostCall, Result, run_host_module
 
 LIMIT = 1 << 20  # what one task should carry home
 ARGUMENT_SPEC = {

@@ -229,8 +229,8 @@ diff:
   type: dict
 """
 
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.module import HostCall, Result, run_host_module
 from ..module_utils._network import dhcp, dnsmasq, ownership
 
 HOST_SPEC = {

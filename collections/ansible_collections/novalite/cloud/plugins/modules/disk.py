@@ -166,9 +166,9 @@ emptied:
 
 from ..module_utils._disk.overlay import Disk, create_disks, replace_disks
 from ..module_utils._disk.removal import empty_bin, remove_disks
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, Result, run_host_module
-from ..module_utils._records import write_records
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.module import HostCall, Result, run_host_module
+from ..module_utils._host.records import write_records
 
 ARGUMENT_SPEC = {
     "disks": {

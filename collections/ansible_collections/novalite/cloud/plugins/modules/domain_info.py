@@ -83,8 +83,8 @@ domains:
 
 from ..module_utils._domain import lifecycle, lifecycle_power
 from ..module_utils._domain.outcome import DOMAIN_OPTIONS
-from ..module_utils._host_module import HostCall, Result, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI, connect
+from ..module_utils._host.libvirt_connection import DEFAULT_URI, connect
+from ..module_utils._host.module import HostCall, Result, run_host_module
 
 ARGUMENT_SPEC = {
     "domains": {"type": "list", "elements": "dict", "required": True, "options": DOMAIN_OPTIONS},

@@ -73,7 +73,7 @@ options:
     default: false
 seealso:
   - module: novalite.cloud.domain
-  - module: novalite.cloud.server_action
+  - module: novalite.cloud.ledger_step
 """
 
 EXAMPLES = r"""
@@ -125,8 +125,8 @@ domains:
 from ..module_utils._domain import lifecycle_power
 from ..module_utils._domain.outcome import DOMAIN_OPTIONS
 from ..module_utils._errors import NovaliteError
-from ..module_utils._host_module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI, connect
+from ..module_utils._host.libvirt_connection import DEFAULT_URI, connect
+from ..module_utils._host.module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
 
 ARGUMENT_SPEC = {
     "domains": {

@@ -333,8 +333,8 @@ repaired:
 """
 
 from ..module_utils._firewall import apply, arguments, look, passage, policy, sets, tables
-from ..module_utils._host_module import HostCall, Result, compared, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI
+from ..module_utils._host.libvirt_connection import DEFAULT_URI
+from ..module_utils._host.module import HostCall, Result, compared, run_host_module
 from ..module_utils._network import ownership
 
 ARGUMENT_SPEC = {

@@ -69,9 +69,9 @@ seen:
 
 import dataclasses
 
-from ..module_utils import _host_mark
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._host import mark
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.module import HostCall, Result, run_host_module
 
 ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["read", "present", "absent"], "default": "read"},
@@ -88,13 +88,13 @@ ARGUMENT_SPEC = {
 def run(call: HostCall) -> Result:
     state, state_dir = call.params["state"], call.params["state_dir"]
     if state == "read":
-        return {"changed": False, "identity": _host_mark.identity_of(), "marks": _host_mark.marks_here(state_dir)}
+        return {"changed": False, "identity": mark.identity_of(), "marks": mark.marks_here(state_dir)}
     if call.params["expected"] is None:  # no ledger: nothing to compare with
         return {"changed": False}
-    expected = _host_mark.Expected.of(call.params["expected"])
+    expected = mark.Expected.of(call.params["expected"])
     if state == "absent":
-        return {"changed": _host_mark.forget(expected.ledger, state_dir, call.check_mode)}
-    return {"changed": False, "seen": dataclasses.asdict(_host_mark.meet(expected, state_dir, call.check_mode))}
+        return {"changed": mark.forget(expected.ledger, state_dir, call.check_mode)}
+    return {"changed": False, "seen": dataclasses.asdict(mark.meet(expected, state_dir, call.check_mode))}
 
 
 def main() -> None:

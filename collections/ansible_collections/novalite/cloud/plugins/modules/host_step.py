@@ -78,7 +78,7 @@ diff:
   type: dict
 """
 
-from ..module_utils._host_module import run_host_step
+from ..module_utils._host.module import run_host_step
 from ..module_utils._steps import (
     disk_move,
     disk_snapshot,

@@ -99,13 +99,13 @@ steps:
 trip:
   description:
     - When it began (seconds since the epoch, by the controller's clock), how long it took, and each step's module and
-      seconds. M(novalite.cloud.launch_record) keeps it.
+      seconds. The step V(launch_record) keeps it.
   returned: always
   type: dict
   sample: {"at": 1795593936.9, "seconds": 2.41, "steps": [{"module": "bridge", "seconds": 0.07}]}
 outcome:
   description:
-    - O(outcome) with what M(novalite.cloud.launch_record) keeps of the steps. RV(trip), C(facts) of the host, if
+    - O(outcome) with what the step V(launch_record) keeps of the steps. RV(trip), C(facts) of the host, if
       M(novalite.cloud.compute_host) was among them, and the C(silent) guests of M(novalite.cloud.server_wait).
   returned: when O(outcome) is given and no step failed
   type: dict

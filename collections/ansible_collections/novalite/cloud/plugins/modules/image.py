@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.state
+  - novalite.cloud.nouns.image
 options:
   images:
     description:
@@ -27,55 +28,6 @@ options:
     type: list
     elements: dict
     required: true
-    suboptions:
-      name:
-        description: Name of the image.
-        type: str
-        required: true
-      source:
-        description:
-          - Absolute path of the disk on the controller, also as C(file:///path), or its HTTP or HTTPS URL. Required for
-            a new image.
-          - A local file that has the size and time of the last run is not read again.
-        type: str
-      disk_format:
-        description: What the disk is. Required for a new image.
-        type: str
-        choices: [raw, qcow2]
-      checksum:
-        description: C(sha256:) and 64 hexadecimal digits. Required for a URL, computed for a local file.
-        type: str
-      any_content:
-        description:
-          - Takes a raw disk in a local file whatever it holds. Otherwise it must have a partition table, a boot
-            signature or a file system, since most files without one are no disks.
-          - Compressed files, archives and web pages are refused all the same.
-        type: bool
-        default: false
-      kernel:
-        description:
-          - Kernel that the hypervisor starts, instead of the disk's boot loader.
-          - A path or URL, or a dictionary of C(source) and C(checksum). A URL needs the checksum. An empty text takes
-            the kernel away.
-        type: raw
-      ramdisk:
-        description: Initial RAM disk for the kernel, given like O(images[].kernel).
-        type: raw
-      cmdline:
-        description: Command line for the kernel, such as V(root=/dev/vda console=ttyS0).
-        type: str
-      min_disk_gb:
-        description: Least root disk, in GiB, of flavors that the image can be used with.
-        type: int
-      min_ram_mb:
-        description: Least memory, in MiB, of flavors that the image can be used with.
-        type: int
-      properties:
-        description:
-          - Further properties in Glance's terms. Replaces all properties of the image but C(os_host_mount).
-          - C(os_host_mount) says whether hosts may mount the image's file system, to inject into its disks; an image
-            with O(images[].source) gets V(yes) unless told V(no), since it is you who chose it.
-        type: dict
   project:
     description:
       - Name of the project that the images belong to, and that alone sees them.
@@ -104,25 +56,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 images:
-  description: The images that were named, as they are now. Empty with O(state=absent).
+  description:
+    - The images that were named, as they are now. Empty with O(state=absent).
+    - Each has what O(images) can say of one, under the same names, but O(images[].any_content).
   returned: success
   type: list
   elements: dict
   contains:
     id:
       description: UUID of the image.
-      type: str
-    name:
-      description: Name of the image.
-      type: str
-    disk_format:
-      description: What the disk is.
-      type: str
-    source:
-      description: Where the disk is.
-      type: str
-    checksum:
-      description: Its SHA-256.
       type: str
     size:
       description: Size of the file in bytes. 0 for a URL.
@@ -135,18 +77,6 @@ images:
       type: dict
     ramdisk:
       description: C(source), C(checksum) and C(size) of the RAM disk, or null.
-      type: dict
-    cmdline:
-      description: Command line for the kernel.
-      type: str
-    min_disk_gb:
-      description: Least root disk in GiB.
-      type: int
-    min_ram_mb:
-      description: Least memory in MiB.
-      type: int
-    properties:
-      description: Further properties.
       type: dict
 files:
   description: The files of these images, each once, as M(novalite.cloud.image_cache) takes them.

@@ -206,8 +206,8 @@ kept:
 from ..module_utils._disk.cache import Image, Rules, ensure_images
 from ..module_utils._disk.evict import GRACE, evict
 from ..module_utils._errors import ImageRefusedError, NovaliteError
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.module import HostCall, HostModuleError, Result, run_host_module
 
 GIB = 1 << 30
 ARGUMENT_SPEC = {

@@ -26,7 +26,7 @@ options:
       - V(export) writes the ledger as text to O(file). A file that holds it already is left alone.
       - V(restore) replaces the ledger by what a backup or an export wrote, whichever database it came from, and
         migrates it to the newest revision. All of it happens in one transaction. A ledger that has hosts is behind
-        them from then on, and refuses changes until M(novalite.cloud.ledger_rebuild) has asked them.
+        them from then on, and refuses changes until the step V(ledger_rebuild) has asked them.
       - V(migrate) brings the ledger to O(revision), forth or back. A dated copy is kept. The next use of the ledger
         migrates it to the newest revision that the installed novalite knows, so go back right before the older
         novalite is installed.
@@ -60,8 +60,7 @@ options:
 notes:
   - A dated copy is also made before the ledger is migrated by any other module. The ten newest of these are kept.
 seealso:
-  - module: novalite.cloud.ledger_heal
-  - module: novalite.cloud.ledger_rebuild
+  - module: novalite.cloud.ledger_step
 """
 
 EXAMPLES = r"""

@@ -104,9 +104,9 @@ kept:
 """
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, Result, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.libvirt_connection import DEFAULT_URI
+from ..module_utils._host.module import HostCall, Result, run_host_module
 from ..module_utils._network import haproxy, metadata_proxy, ownership
 
 NETWORK_SPEC = {

@@ -208,8 +208,8 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._guest.guest_network import nics_of
 from ..module_utils._guest.inject import File, Request
 from ..module_utils._guest.session import inject_all
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.module import HostCall, Result, run_host_module
 from ..module_utils._json import JsonObject
 
 ADDRESS = {

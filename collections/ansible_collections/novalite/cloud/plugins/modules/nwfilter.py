@@ -106,8 +106,8 @@ diff:
   type: dict
 """
 
-from ..module_utils._host_module import HostCall, Result, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI
+from ..module_utils._host.libvirt_connection import DEFAULT_URI
+from ..module_utils._host.module import HostCall, Result, run_host_module
 from ..module_utils._network import nwfilter, ownership
 
 ARGUMENT_SPEC = {

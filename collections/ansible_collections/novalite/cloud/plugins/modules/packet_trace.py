@@ -113,7 +113,7 @@ walks:
 """
 
 from ..module_utils._firewall import follow
-from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._host.module import HostCall, Result, run_host_module
 
 _TEXT = {"type": "str", "default": ""}
 ARGUMENT_SPEC = {

@@ -16,30 +16,13 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.state
+  - novalite.cloud.nouns.project
 options:
   projects:
     description: The projects, by name.
     type: list
     elements: dict
     required: true
-    suboptions:
-      name:
-        description: Name of the project, of at most 64 characters.
-        type: str
-        required: true
-      quotas:
-        description:
-          - Limits by resource. V(-1) is unlimited. What is not named stays as it is.
-          - The word V(unlimited) stands for V(-1) of everything that a project has some of, for a cloud that is its
-            operator's alone. What one request may bring (metadata, injected files) and V(jobs) stay bounded.
-          - The resources, and what a project has that never said otherwise, are V(instances) 10, V(cores) 20,
-            V(ram) 51200 MiB, V(fixed_ips) -1, V(floating_ips) 10, V(key_pairs) 100, V(security_groups) 10,
-            V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
-            V(image_size_total) 102400 MiB of images that it uploads, V(server_groups) 10,
-            V(server_group_members) 10 for each group, V(metadata_items) 128 and V(injected_files) 5 for each instance,
-            V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
-            V(jobs) 500 that wait or run.
-        type: raw
 seealso:
   - module: novalite.cloud.server
 """

@@ -133,8 +133,8 @@ kept:
   sample: {br100: [tap0a1b2c3d-4e]}
 """
 
-from ..module_utils._host_module import HostCall, Result, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI
+from ..module_utils._host.libvirt_connection import DEFAULT_URI
+from ..module_utils._host.module import HostCall, Result, run_host_module
 from ..module_utils._network import ownership, router, routing
 
 FLOATING_SPEC = {

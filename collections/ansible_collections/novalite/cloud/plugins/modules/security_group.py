@@ -18,66 +18,13 @@ extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.project
   - novalite.cloud.ledger.state
+  - novalite.cloud.nouns.security_group
 options:
   security_groups:
     description: The groups, by name.
     type: list
     elements: dict
     required: true
-    suboptions:
-      name:
-        description: Name of the group.
-        type: str
-        required: true
-      description:
-        description: What the group is for.
-        type: str
-      rules:
-        description:
-          - All rules of the group, in any order. Those that are not listed are removed.
-          - Left out, the rules stay as they are.
-        type: list
-        elements: dict
-        suboptions:
-          direction:
-            description:
-              - V(ingress) is what others may send to the instances of the group, V(egress) what these may send.
-              - The answers to what is allowed are allowed, too.
-            type: str
-            choices: [ingress, egress]
-            default: ingress
-          protocol:
-            description:
-              - V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(gre), V(esp), V(ah), V(any), another name that Neutron
-                has for a protocol, such as V(vrrp), or the number of a protocol, V(1) to V(255).
-            type: str
-            required: true
-          port_min:
-            description: First port, for V(tcp), V(udp) and V(sctp). Without ports all are allowed.
-            type: int
-          port_max:
-            description: Last port. The same as O(security_groups[].rules[].port_min) when it is left out.
-            type: int
-          icmp_type:
-            description: ICMP type, for V(icmp) and V(icmpv6). All are allowed without it.
-            type: int
-          icmp_code:
-            description: ICMP code.
-            type: int
-          cidr:
-            description:
-              - Range of addresses, IPv4 or IPv6, that may connect or, for V(egress), that may be connected to.
-              - Everyone, of O(security_groups[].rules[].ethertype), without it and
-                O(security_groups[].rules[].remote_group).
-            type: str
-          ethertype:
-            description: Needed without O(security_groups[].rules[].cidr) only. IPv4 then, unless it says otherwise.
-            type: str
-            choices: [IPv4, IPv6]
-          remote_group:
-            description:
-              - Name of a group of the same project, whose instances are the other end. It may be the group itself.
-            type: str
   plan:
     description: Whether to return RV(hosts), what the hosts must be told.
     type: bool

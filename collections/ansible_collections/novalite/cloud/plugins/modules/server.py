@@ -19,7 +19,7 @@ description:
     MAC addresses.
 extends_documentation_fragment:
   - novalite.cloud.ledger
-  - novalite.cloud.server_options
+  - novalite.cloud.nouns.server
   - novalite.cloud.ledger.state
   - novalite.cloud.ledger.project
 options:
@@ -65,7 +65,7 @@ seealso:
   - module: novalite.cloud.scheduler
   - module: novalite.cloud.fixed_ip
   - module: novalite.cloud.server_info
-  - module: novalite.cloud.server_state
+  - module: novalite.cloud.ledger_step
 """
 
 EXAMPLES = r"""
@@ -235,9 +235,10 @@ request_id:
 """
 
 from ..module_utils._ledger_module import run_module
-from ..module_utils._rules import server_options
+from ..module_utils._rules.options import no_log
+from ..module_utils._rules.server_options import SERVER
 
-NO_LOG = server_options.no_log(server_options.SERVER, "servers.")
+NO_LOG = no_log(SERVER, "servers.")
 SPEC_RULES: dict = {"mutually_exclusive": [("servers", "uuids")], "required_one_of": [("servers", "uuids")]}
 
 

@@ -62,7 +62,7 @@ servers:
     - The instances, oldest first, as M(novalite.cloud.server) returns them. With O(actions=true), each has C(actions)
       besides, newest first, with C(action), C(request_id), C(started_at), C(finished_at), C(message), C(details)
       (the scheduler's reasons, for example) and C(events).
-    - C(adopted) is null for those that novalite made. For others (see M(novalite.cloud.server_adopt)) it has
+    - C(adopted) is null for those that novalite made. For others (see the step V(server_adopt)) it has
       C(domain), the name in libvirt, and C(disks), each with C(dev), C(bus), C(source), C(format) and C(size) in bytes,
       as the XML declares them.
   returned: success

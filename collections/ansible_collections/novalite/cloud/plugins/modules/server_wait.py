@@ -90,8 +90,8 @@ silent:
 import dataclasses
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
-from ..module_utils._libvirt import DEFAULT_URI, connect
+from ..module_utils._host.libvirt_connection import DEFAULT_URI, connect
+from ..module_utils._host.module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._ssh import wait
 
 ARGUMENT_SPEC = {

@@ -10,8 +10,10 @@ module: ssh_config
 short_description: Keeps an ssh_config through which every instance is reached
 version_added: 0.1.0
 description:
-  - Writes an ssh_config on the controller with a block for each active instance, reached through its compute host, so
-    that C(ssh -F FILE NAME) logs in.
+  - Writes an ssh_config on the controller by which each active instance is reached through its compute host, so that
+    C(ssh -F FILE NAME) logs in.
+  - It includes a file for each instance, in a directory beside it (C(ssh_config.d) for C(ssh_config)). What is written
+    for one instance does not grow with the cloud.
   - A guest's host key is remembered by the UUID of the instance, so that an address that is used again raises no alarm
     and hides none.
 extends_documentation_fragment: [novalite.cloud.ledger]
@@ -33,6 +35,13 @@ options:
       - The inventory group of the compute hosts. The jump goes through them as Ansible itself reaches them.
       - Left out, it is what the variable C(novalite_compute_group) says, or else C(compute).
     type: str
+  uuids:
+    description:
+      - The instances whose ways in may be others than before, or which are gone. The files of those who share a name or
+        an address with them are looked at, too.
+      - Left out, the files of all instances are written, as they are where the ways to compute hosts have changed.
+    type: list
+    elements: str
   identity_file:
     description:
       - Private key to offer to the guests. Left out, it is what the variable C(novalite_identity_file) says.
@@ -53,6 +62,10 @@ options:
 EXAMPLES = r"""
 - name: Write the ways in
   novalite.cloud.ssh_config:
+
+- name: Write the way in to one instance
+  novalite.cloud.ssh_config:
+    uuids: [6f2e0c0e-51c0-4d9e-8a3d-6a2f6f1f8a11]
 
 - name: Write them elsewhere
   novalite.cloud.ssh_config:

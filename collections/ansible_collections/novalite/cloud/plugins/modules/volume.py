@@ -11,7 +11,7 @@ short_description: Manage volumes and their types in the ledger
 version_added: 0.1.0
 description:
   - Says which volumes a project has, how large they are and what they are made of. The hosts do the rest, see
-    C(playbooks/volumes.yml), with what M(novalite.cloud.volume_action) says of the volumes in RV(begun).
+    C(playbooks/volumes.yml), with what the step V(volume_action) says of the volumes in RV(begun).
   - An empty volume is on no host until a server gets it. Then it is made on the server's host.
   - A volume is made larger, and never smaller. Where it is, and its type, cannot be changed.
   - The quotas C(volumes), C(gigabytes) and C(per_volume_gigabytes) bound them.
@@ -19,49 +19,12 @@ extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.project
   - novalite.cloud.ledger.state
+  - novalite.cloud.nouns.volume
 options:
   volumes:
     description: The volumes, by name. Without, all of the project's are returned.
     type: list
     elements: dict
-    suboptions:
-      name:
-        description: Name of the volume, unique in its project.
-        type: str
-        required: true
-      size:
-        description: Its size in GiB. May be left out where it is made of something, for that one's size.
-        type: int
-      type:
-        description: Name of its type. V(file), a file on the compute host, for a new volume that does not say.
-        type: str
-      image:
-        description: Name of the image that it is made of. A server can start from it.
-        type: str
-      snapshot:
-        description: Name of the snapshot that it is made of.
-        type: str
-      source_volume:
-        description: Name of the volume that it is a copy of.
-        type: str
-      host:
-        description: The compute host that shall have it. By default the one of its first server, or the emptiest.
-        type: str
-      availability_zone:
-        description: The zone of that host.
-        type: str
-      description:
-        description: Free text.
-        type: str
-      metadata:
-        description: Keys and values for users.
-        type: dict
-      bootable:
-        description: Whether a server can start from it.
-        type: bool
-      readonly:
-        description: Whether servers can only read it.
-        type: bool
   types:
     description: Volume types that there shall be. One that is there stays as it is.
     type: list
@@ -91,7 +54,7 @@ options:
     type: list
     elements: str
 seealso:
-  - module: novalite.cloud.volume_action
+  - module: novalite.cloud.ledger_step
 """
 
 EXAMPLES = r"""

@@ -42,7 +42,7 @@ class Story:
         self.names: dict[str, str] = {}
 
     def task_lines(self, operation: str, host: str, result: JsonMapping, seconds: float, now: float) -> Lines:
-        """The lines for what a task of module `operation` returned on `host`."""
+        """The lines for what a task of `operation` returned on `host`."""
         if operation == "host_steps":
             return self.built(host, result) if "steps" in result else self.hidden(host, seconds)
         if operation == "server":
@@ -76,14 +76,14 @@ class Story:
         return [*lines, f"     {json.dumps(message)}{_more(len(uuids))}"]
 
     def planned(self, result: JsonMapping, seconds: float) -> Lines:
-        """Steps 5 to 10, and 13, from what module `launch_plan` or `launch_record` returned."""
+        """Steps 5 to 10, and 13, from what step `launch_plan` or `launch_record` returned."""
         self.plans = result.get("hosts") or {}
         instances = [instance for instance in result.get("instances") or [] if instance["host"] and _is_new(instance)]
         took = {call["operation"]: call["seconds"] for call in (result.get("launch") or {}).get("calls") or ()}
         explained = {explanation["uuid"]: explanation for explanation in result.get("explanations") or ()}
         lines: Lines = []
         if explained:
-            lines += _step_head("scheduler", 5, "module launch_plan", took.get("scheduler", seconds))
+            lines += _step_head("scheduler", 5, "step launch_plan", took.get("scheduler", seconds))
             lines += _each(list(explained.values()), _verdict)
         for unplaced in result.get("unplaced") or ():
             lines.append(f"     {unplaced['message']}")
@@ -97,13 +97,13 @@ class Story:
         lines += _each(
             instances, lambda instance: f"Casting to compute {instance['host']} for run_instance of {instance['uuid']}"
         )
-        lines += _step_head("fixed_ip", 8, "module launch_plan")
+        lines += _step_head("fixed_ip", 8, "step launch_plan")
         lines += _each(instances, lambda instance: f"{instance['name']}: task_state {instance['task_state']}")
-        lines += _step_head("fixed_ip", 9, "module launch_plan", took.get("fixed_ip"))
+        lines += _step_head("fixed_ip", 9, "step launch_plan", took.get("fixed_ip"))
         lines += _each(instances, _interfaces)
         lines += _step_head("fixed_ip", 10, "guarded writes to the pools")
         lines += _each(instances, _pools)
-        lines += _step_head("server_plan", 13, "module launch_plan, on the controller", took.get("server_plan"))
+        lines += _step_head("server_plan", 13, "step launch_plan, on the controller", took.get("server_plan"))
         return lines + self._xml(instances)
 
     def _xml(self, instances: c.Sequence[JsonMapping]) -> Lines:
@@ -149,9 +149,9 @@ class Story:
         ]
 
     def recorded(self, result: JsonMapping, seconds: float, now: float) -> Lines:
-        """Step 21, from what module `launch_record` returned, and what it planned anew."""
+        """Step 21, from what step `launch_record` returned, and what it planned anew."""
         instances = result.get("instances") or []
-        lines = _step_head("launch_record", 21, "module launch_record", seconds) if instances else []
+        lines = _step_head("launch_record", 21, "step launch_record", seconds) if instances else []
         lines += _each(instances, _state)
         lines += self.planned(result, seconds)
         if not self.plans and instances:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The controller's side of what a trip compares before its first step: is this the machine that the ledger means, and
-the ledger that the machine knows? module_utils/_host_mark.py is the host's side."""
+the ledger that the machine knows? module_utils/_host/mark.py is the host's side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dataclasses
 import typing as t
 
 from ..module_utils._errors import ConflictError, NovaliteError
-from ..module_utils._host_mark import UNKNOWN_MARK, Expected, Seen
+from ..module_utils._host.mark import UNKNOWN_MARK, Expected, Seen
 from ..module_utils._json import JsonObject
 from ..module_utils._ledger.placement.host_marks import MOST, HostMarks, Known, SameMachineError
 from ..module_utils._rules.machines import Meeting, refusal

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ..module_utils._host import STATE_DIR
+from ..module_utils._host.files import STATE_DIR
 from ..module_utils._json import Json, JsonMapping, JsonObject
 
 CONTROLLER = "localhost"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Code that hosts run on trips (_trip.py): which modules and steps it has, its archive, and what takes that there."""
+"""Code that hosts run on trips (_host/trip.py): the modules and steps in it, its archive, and what takes that there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import io
 import pathlib
 import zipfile
 
-from ..module_utils._trip import MARK
+from ..module_utils._host.trip import MARK
 
 PLUGINS = pathlib.Path(__file__).parents[1]
 NAME = __package__.rpartition(".")[0]  # of the plugins' package
@@ -62,12 +62,12 @@ else:
  if not p:print('MARKnone');sys.exit()
  sys.path.insert(0,p[0])
 try:
- from NAME.module_utils import _trip
+ from NAME.module_utils._host import trip
  if t and k=='1':
-  from NAME.module_utils import _trip_code
-  try:_trip_code.keep(d,h,z)
+  from NAME.module_utils._host import trip_code
+  try:trip_code.keep(d,h,z)
   except OSError:pass
- _trip.answer(q)
+ trip.answer(q)
 finally:
  if t:os.unlink(t)
 """.replace("MARK", MARK)

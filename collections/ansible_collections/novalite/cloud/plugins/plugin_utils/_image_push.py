@@ -11,10 +11,10 @@ import typing as t
 
 from ansible.utils.display import Display
 
-from ..module_utils import _deadlines
 from ..module_utils._disk.cache import Image, Rules
 from ..module_utils._disk.controller_files import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
+from ..module_utils._host import deadlines
 from ..module_utils._json import JsonMapping, JsonObject
 from . import _home, _patience
 from ._trip import TripAction
@@ -84,7 +84,7 @@ class ImageAction(TripAction):
             for checksum, path in staged.items():
                 if directory:
                     path = self._connection._shell.join_path(directory, os.path.basename(path))
-                with _patience.limited(self._connection, _deadlines.of_file(os.path.getsize(paths[checksum]))):
+                with _patience.limited(self._connection, deadlines.of_file(os.path.getsize(paths[checksum]))):
                     self._transfer_file(paths[checksum], path)
                 pushed.append({**images[checksum], "staged": path})
             second = self.run_on_host(MODULE, {**self._args, "images": pushed}, task_vars)

@@ -17,7 +17,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
-from ..module_utils._ledger_module import Judge, operation_of, plain, run_operation, spec_of
+from ..module_utils._ledger_module import Judge, operation_of, plain, run_operation, spec_of, spec_of_step
 from ..module_utils._model import yaml_types
 from . import _decision_log, _home, _reach
 
@@ -28,7 +28,7 @@ class LedgerAction(ActionBase):
     A module process costs 0.2 s, and importing SQLAlchemy in it 0.3 s more. Ansible's strategy loads an action plug-in
     in the parent of all workers, so here the import is paid once a playbook. `plugins/action/<name>.py` is a link to
     ledger.py there, or a subclass of its own, whose `module` holds DOCUMENTATION, and NO_LOG and SPEC_RULES if it needs
-    them.
+    them. Of a step (_ledger_step_actions.py) it is the file of the operation, with an ARGUMENT_SPEC instead.
 
     The operation is found by the module's name.
     """
@@ -44,8 +44,10 @@ class LedgerAction(ActionBase):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if hasattr(cls, "module"):  # not in a base
-            spec = getattr(cls.module, "ARGUMENT_SPEC", None)  # of those that run on hosts, where no YAML is read
-            cls.spec = spec or spec_of(cls.module.DOCUMENTATION, getattr(cls.module, "NO_LOG", None))
+            if hasattr(cls.module, "ARGUMENT_SPEC"):  # of steps, and of what runs on hosts, without YAML
+                cls.spec = spec_of_step(cls.module)
+            else:
+                cls.spec = spec_of(cls.module.DOCUMENTATION, getattr(cls.module, "NO_LOG", None))
             try:
                 operation_of(cls.name())
             except ImportError as error:

@@ -19,7 +19,8 @@ import typing as t
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.connection import ConnectionBase
 
-from ..module_utils import _deadlines, _keepalive
+from ..module_utils import _keepalive
+from ..module_utils._host import deadlines
 
 
 def keep_alive(connection: ConnectionBase) -> None:
@@ -46,9 +47,9 @@ def limited(connection: ConnectionBase, seconds: float) -> t.Iterator[None]:
         return
     before = _children()
     try:
-        with _deadlines.limited(seconds, f"no answer within {seconds:.0f} s"):
+        with deadlines.limited(seconds, f"no answer within {seconds:.0f} s"):
             yield
-    except _deadlines.OverdueError as error:
+    except deadlines.OverdueError as error:
         if connection.transport == "ssh":
             for pid in _children() - before:
                 with contextlib.suppress(ProcessLookupError):

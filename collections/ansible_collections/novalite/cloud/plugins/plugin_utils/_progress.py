@@ -90,9 +90,9 @@ class Progress:
             part.hosts[host] = part.hosts.get(host, 0.0) + seconds
             began += seconds
 
-    def learned(self, action: str, result: JsonMapping, now: float) -> None:
-        """Learn from a task's result which instances there are, where they are, and what became of them."""
-        name = action.rpartition(".")[2]
+    def learned(self, name: str, result: JsonMapping, now: float) -> None:
+        """Learn from the result of the operation `name` which instances there are, where they are, and what became of
+        them."""
         if name not in _TELL:
             return
         for key in _LISTS:

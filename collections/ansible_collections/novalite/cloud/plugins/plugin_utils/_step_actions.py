@@ -15,10 +15,10 @@ import typing as t
 
 from ansible.errors import AnsibleError
 
-from ..module_utils import _deadlines
 from ..module_utils._disk.controller_files import received
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import deadlines
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._steps import host_drift, host_record, orphans
 from . import _home, _patience
@@ -83,7 +83,7 @@ class DiskSnapshot(TripAction):
             copy["error"] = f"{copy['uuid']}: the copy of its disk cannot be fetched: {error}"
 
     def _fetched(self, copy: JsonObject, path: str) -> None:
-        with _patience.limited(self._connection, _deadlines.of_file(copy["size"])):
+        with _patience.limited(self._connection, deadlines.of_file(copy["size"])):
             self._connection.fetch_file(copy["path"], path)
 
 

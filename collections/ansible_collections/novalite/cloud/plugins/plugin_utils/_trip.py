@@ -6,8 +6,8 @@
 
 As Ansible makes it, each module is a program of its own that is put together, sent, unpacked, compiled and imported
 anew, which takes half a second, whatever it does. A trip sends arguments; the code is on the host from the first one
-on (module_utils/_trip.py). Where a connection cannot be written to (pipelining is off), where a task is delegated or
-asynchronous, or where the host cannot take the code, the steps are run as modules by Ansible's own way.
+on (module_utils/_host/trip.py). Where a connection cannot be written to (pipelining is off), where a task is delegated
+or asynchronous, or where the host cannot take the code, the steps are run as modules by Ansible's own way.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils import _deadlines
 from ..module_utils._errors import NovaliteError
-from ..module_utils._host import STATE_DIR
-from ..module_utils._host_mark import Seen
+from ..module_utils._host import deadlines
+from ..module_utils._host.files import STATE_DIR
+from ..module_utils._host.mark import Seen
+from ..module_utils._host.trip import BEGUN, MARK
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
 from ..module_utils._model import yaml_types
-from ..module_utils._trip import BEGUN, MARK
 from . import _home, _patience
 from ._handshake import Errand, Handshake, HostRefusedError
 from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
@@ -87,7 +87,7 @@ class TripAction(ActionBase):
         task_vars = task_vars or {}
         state_dir = self.state_dir(task_vars)
         checked = [_checked(step, state_dir) for step in steps]
-        self._seconds = _deadlines.of_trip(checked)
+        self._seconds = deadlines.of_trip(checked)
         _patience.keep_alive(self._connection)
         marks = self._marks(task_vars)
         try:
@@ -192,7 +192,7 @@ class TripAction(ActionBase):
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
         # The alarm of a step interrupts nothing outside of Python: a process that hangs there is killed, undo and all.
         argv = [
-            *("timeout", "-s", "KILL", str(max(0, math.ceil(self._seconds - _deadlines.ANSWER)))),
+            *("timeout", "-s", "KILL", str(max(0, math.ceil(self._seconds - deadlines.ANSWER)))),
             PYTHON if not named or named.startswith("auto") else named,
             "-I",
             "-c",

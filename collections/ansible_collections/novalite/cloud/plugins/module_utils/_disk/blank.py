@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 
-from .._command import run
 from .._errors import NovaliteError
-from .._host import locked, make_private, remove_file, sync
+from .._host.command import run
+from .._host.files import make_private, remove_file, sync
+from .._host.locks import locked
 from . import layout
 
 EPHEMERAL = "ephemeral"

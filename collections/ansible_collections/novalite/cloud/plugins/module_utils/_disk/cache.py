@@ -17,10 +17,12 @@ import signal
 import tempfile
 import typing as t
 
-from .._command import CommandError
-from .._confined import Limits, run_confined
 from .._errors import ImageRefusedError, NovaliteError
-from .._host import in_threads, locked, make_private, remove_file, remove_stale, sync
+from .._host.command import CommandError
+from .._host.confined import Limits, run_confined
+from .._host.files import make_private, remove_file, remove_stale, sync
+from .._host.locks import locked
+from .._host.waiting import in_threads
 from .._json import JsonObject
 from .._likeness import Content
 from . import layout

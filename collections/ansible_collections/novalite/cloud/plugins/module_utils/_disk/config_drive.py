@@ -11,9 +11,11 @@ import os
 import shutil
 import typing as t
 
-from .._command import run
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked, make_private, remove_file, sync, write_atomically
+from .._host.command import run
+from .._host.files import instance_dir, make_private, remove_file, sync, write_atomically
+from .._host.locks import locked
+from .._host.waiting import in_threads
 from .._json import JsonObject
 from .._model.plain_text import is_plain
 from . import layout
@@ -89,7 +91,7 @@ def write_config_drives(drives: t.Sequence[ConfigDrive], state_dir: str, check_m
             {
                 "uuid": drive.uuid,
                 "changed": drive.uuid in changed,
-                "path": os.path.join(layout.instance_dir(state_dir, drive.uuid), drive.name),
+                "path": os.path.join(instance_dir(state_dir, drive.uuid), drive.name),
             }
             for drive in drives
         ],
@@ -108,7 +110,7 @@ def write_config_drives(drives: t.Sequence[ConfigDrive], state_dir: str, check_m
 
 def _recorded(drive: ConfigDrive, state_dir: str) -> str | None:
     """The hash of what the drive holds, or None when there is none. The record is written after the drive."""
-    directory = layout.instance_dir(state_dir, drive.uuid)
+    directory = instance_dir(state_dir, drive.uuid)
     if not os.path.exists(os.path.join(directory, drive.name)):
         return None
     try:
@@ -119,7 +121,7 @@ def _recorded(drive: ConfigDrive, state_dir: str) -> str | None:
 
 
 def _write(drive: ConfigDrive, state_dir: str) -> None:
-    directory = layout.instance_dir(state_dir, drive.uuid)
+    directory = instance_dir(state_dir, drive.uuid)
     if not os.path.isdir(directory):
         raise NotFoundError(f"{directory} does not exist; create the instance's disk first (module disk)")
     tree, part = os.path.join(directory, TREE), os.path.join(directory, f"{drive.name}.part")

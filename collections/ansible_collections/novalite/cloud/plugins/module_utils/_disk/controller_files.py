@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import typing as t
 
-from .._confined import ANY_SIZE, Limits, run_confined
 from .._errors import NovaliteError
-from .._host import locked_file, make_private, remove_file, sync
+from .._host.confined import ANY_SIZE, Limits, run_confined
+from .._host.files import make_private, remove_file, sync
+from .._host.locks import locked_file
 from .._json import JsonObject
 from . import layout
 from .cache import Image, Rules, checksum_of, fetch_verified

@@ -14,9 +14,10 @@ import subprocess
 import time
 import typing as t
 
-from .._confined import ANY_SIZE, Limits, bounded
 from .._errors import NovaliteError
-from .._host import closing, wait_until
+from .._host.confined import ANY_SIZE, Limits, bounded
+from .._host.files import closing
+from .._host.waiting import wait_until
 
 STOP_TIMEOUT = 30.0  # seconds
 TERMINATE_EVERY = 0.3

@@ -23,7 +23,7 @@ import urllib.parse
 import urllib.request
 
 from .._errors import ImageRefusedError, NovaliteError
-from .._host import remove_file, write_atomically
+from .._host.files import remove_file, write_atomically
 from .download_request import Report, Source, Transfer, remove_part
 
 CHUNK = 1 << 20

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._host import remove_file
+from .._host.files import remove_file
 
 Report = t.Callable[[str], None]
 

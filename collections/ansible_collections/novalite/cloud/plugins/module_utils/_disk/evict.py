@@ -15,7 +15,8 @@ import time
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
-from .._host import locked, remove_file
+from .._host.files import INSTANCES, remove_file
+from .._host.locks import locked
 from .._json import JsonObject
 from . import layout, removed
 from .cache import STAGING_PREFIX
@@ -71,7 +72,7 @@ def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -
 
 def _used(state_dir: str) -> set[str]:
     """The keys of the files in the cache that the disks of all instances here stand on."""
-    instances = os.path.join(state_dir, layout.INSTANCES)
+    instances = os.path.join(state_dir, INSTANCES)
     names: set[str] = set()
     here = [os.path.join(instances, entry) for entry in os.listdir(instances)] if os.path.isdir(instances) else []
     for directory in sorted([*here, *removed.instances(state_dir)]):

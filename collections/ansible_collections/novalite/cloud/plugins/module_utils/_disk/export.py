@@ -19,9 +19,10 @@ import stat
 import struct
 import typing as t
 
-from .._command import run
 from .._errors import NovaliteError
-from .._host import opened, remove_file, wait_until
+from .._host.command import run
+from .._host.files import opened, remove_file
+from .._host.waiting import wait_until
 from .daemon import DAEMON_LIMITS, start, stop, wait_ready
 from .partition import Partition
 from .syscalls import unmount

@@ -18,7 +18,7 @@ import struct
 
 from .. import _likeness as likeness
 from .._errors import ImageRefusedError, NovaliteError
-from .._host import opened
+from .._host.files import opened
 from .._likeness import Content
 
 DISK_FORMATS = ("raw", "qcow2")
@@ -146,9 +146,9 @@ def _refuse_unlike(head: bytes, disk_format: str, name: str, content: Content) -
     if likeness.shows_disk(head) or not head or (disk_format == "raw" and content != "disk"):
         return
     if disk_format != "raw":
-        what = likeness.is_text(head) or "raw, and no disk either"
+        what = likeness.is_no_disk(head) or "raw, and no disk either"
         raise ImageRefusedError(f"{name} was declared {disk_format} but its content is {what}")
-    what = likeness.is_text(head) or "no disk: it has no partition table, boot signature or file system"
+    what = likeness.is_no_disk(head) or "no disk: it has no partition table, boot signature or file system"
     raise ImageRefusedError(f"{name}, declared raw, is {what}. If it is meant, say so with any_content: true")
 
 

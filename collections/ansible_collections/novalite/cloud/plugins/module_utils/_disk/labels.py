@@ -14,8 +14,9 @@ import os
 import re
 import typing as t
 
-from .._command import run
 from .._errors import NovaliteError
+from .._host.command import run
+from .._host.files import INSTANCES
 from .._json import JsonObject
 from . import layout
 
@@ -38,9 +39,9 @@ def labels(state_dir: str) -> tuple[Label, ...]:
     top = re.escape(os.path.abspath(state_dir))
     read_only = "|".join(re.escape(name) for name in (layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE))
     return (
-        *(Label(f"{top}/{name}(/.*)?", IMAGES) for name in (layout.INSTANCES, "volumes", "snapshots", "incoming")),
+        *(Label(f"{top}/{name}(/.*)?", IMAGES) for name in (INSTANCES, "volumes", "snapshots", "incoming")),
         Label(f"{top}/{layout.BASE}(/.*)?", CONTENT),
-        Label(f"{top}/{layout.INSTANCES}/[^/]+/({read_only})({re.escape(layout.RESCUE)})?", CONTENT),
+        Label(f"{top}/{INSTANCES}/[^/]+/({read_only})({re.escape(layout.RESCUE)})?", CONTENT),
     )
 
 

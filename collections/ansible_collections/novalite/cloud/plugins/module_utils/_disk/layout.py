@@ -12,11 +12,11 @@ import stat
 import uuid as uuids
 
 from .._errors import NovaliteError
+from .._host.files import INSTANCES, is_uuid
+from .._host.own_directory import make_own
 from .._json import JsonMapping
-from .._own_directory import make_own
 
 BASE = "_base"
-INSTANCES = "instances"
 VOLUMES, SNAPSHOTS, SHARES = "volumes", "snapshots", "shares"
 DISK = "disk"
 EPHEMERAL = "disk.eph0"  # Nova's names for the further disks
@@ -78,26 +78,11 @@ def lock_name(key: str) -> str:
     return f"image-{key}"
 
 
-def instance_dir(state_dir: str, uuid: str) -> str:
-    """The directory of the instance `uuid`; whatever is not a plain UUID is refused, so no path can leave it."""
-    if not is_uuid(uuid):
-        raise NovaliteError(f"'{uuid}' is not the UUID of an instance")
-    return os.path.join(state_dir, INSTANCES, uuid)
-
-
 def snapshot_path(state_dir: str, image_id: str) -> str:
     """Path of the copy of a disk that waits to become the image `image_id`. Raises NovaliteError."""
     if not is_uuid(image_id):
         raise NovaliteError(f"'{image_id}' is not the id of an image")
     return os.path.join(state_dir, SNAPSHOTS, image_id)
-
-
-def is_uuid(text: str) -> bool:
-    """Tell whether `text` is a UUID, in lower case with its four dashes."""
-    try:
-        return str(uuids.UUID(text)) == text
-    except ValueError:
-        return False
 
 
 def make_searchable(*directories: str) -> list[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import typing as t
 
-from .._command import CommandError, Result, run
 from .._errors import NovaliteError
-from .._host import wait_until
+from .._host.command import CommandError, Result, run
+from .._host.waiting import wait_until
 
 GIB = 1 << 30
 WIPE_TIMEOUT = 6 * 3600.0  # seconds; a disk that cannot be told to zero itself is written over

@@ -20,9 +20,11 @@ import subprocess
 import time
 import typing as t
 
-from .._command import run
 from .._errors import ConflictError, NovaliteError
-from .._host import LOCK_DIR, locked, opened, retried, wait_until
+from .._host.command import run
+from .._host.files import opened
+from .._host.locks import LOCK_DIR, locked
+from .._host.waiting import retried, wait_until
 from .daemon import DAEMON_LIMITS, start, stop, wait_ready
 from .partition import Partition
 

@@ -12,7 +12,9 @@ import shutil
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked, remove_file, write_atomically
+from .._host.files import instance_dir, remove_file, write_atomically
+from .._host.locks import locked
+from .._host.waiting import in_threads
 from .._json import JsonObject
 from . import config_drive, layout, records
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
@@ -127,11 +129,11 @@ def replace_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fa
         with locked(LOCK, timeout=LOCK_TIMEOUT):
             with contextlib.ExitStack() as undo:
                 for disk in disks:
-                    _set_aside(disk, layout.instance_dir(state_dir, disk.uuid), undo)
+                    _set_aside(disk, instance_dir(state_dir, disk.uuid), undo)
                 _create(plans, state_dir)
                 undo.pop_all()
             for disk in disks:
-                _drop(os.path.join(layout.instance_dir(state_dir, disk.uuid), REPLACED), wipe)
+                _drop(os.path.join(instance_dir(state_dir, disk.uuid), REPLACED), wipe)
     return _made(plans, state_dir)
 
 
@@ -164,7 +166,7 @@ def _made(plans: t.Sequence[_Plan], state_dir: str) -> JsonObject:
         "disks": [
             {
                 "uuid": plan.disk.uuid,
-                "path": os.path.join(layout.instance_dir(state_dir, plan.disk.uuid), plan.disk.name),
+                "path": os.path.join(instance_dir(state_dir, plan.disk.uuid), plan.disk.name),
                 "created": [file.name for file in plan.missing],
             }
             for plan in plans
@@ -204,7 +206,7 @@ def _plan(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, anew: bool 
     plans = []
     for disk in disks:
         _check(disk)
-        directory = layout.instance_dir(state_dir, disk.uuid)
+        directory = instance_dir(state_dir, disk.uuid)
         layout.is_directory(directory)
         missing = []
         for file in _files(disk):
@@ -284,7 +286,7 @@ def _size_of(file: _File, state_dir: str) -> int:
 
 
 def _build(plan: _Plan, state_dir: str, sizes: t.Mapping[str, int], undo: contextlib.ExitStack) -> None:
-    directory = layout.instance_dir(state_dir, plan.disk.uuid)
+    directory = instance_dir(state_dir, plan.disk.uuid)
     try:
         for made in layout.make_searchable(directory):
             undo.callback(_remove, made)

@@ -11,9 +11,9 @@ import os
 import struct
 import typing as t
 
-from .._confined import run_confined
 from .._errors import NovaliteError
-from .._host import closing
+from .._host.confined import run_confined
+from .._host.files import closing
 
 WHOLE_DISK = 0
 INSPECT = "inspect"

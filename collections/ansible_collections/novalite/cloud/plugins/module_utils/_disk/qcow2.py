@@ -13,7 +13,7 @@ import os
 import struct
 
 from .._errors import NovaliteError
-from .._host import opened
+from .._host.files import opened
 
 CLUSTER_BITS = 16
 CLUSTER = 1 << CLUSTER_BITS

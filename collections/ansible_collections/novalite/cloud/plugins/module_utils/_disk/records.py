@@ -21,7 +21,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import sync, write_atomically
+from .._host.files import INSTANCES, sync, write_atomically
 from . import layout
 
 FRESH = "disk.fresh"
@@ -105,7 +105,7 @@ def keep_definition(xml: str, uuid: str) -> None:
     libvirt only what libvirt made of it."""
     for directory in _directories(xml):
         parent, name = os.path.split(directory)
-        if name == uuid and os.path.basename(parent) == layout.INSTANCES and layout.is_directory(directory):
+        if name == uuid and os.path.basename(parent) == INSTANCES and layout.is_directory(directory):
             with contextlib.suppress(OSError):  # no guest is kept from its start by it
                 write_atomically(os.path.join(directory, DEFINITION), xml, 0o600)
 

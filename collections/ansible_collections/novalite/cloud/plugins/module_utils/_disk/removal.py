@@ -12,7 +12,9 @@ import shutil
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import in_threads, locked, remove_file
+from .._host.files import instance_dir, remove_file
+from .._host.locks import locked
+from .._host.waiting import in_threads
 from .._json import JsonObject
 from . import layout, removed
 from .overlay import LOCK, LOCK_TIMEOUT, RESCUE_FILES, Disk
@@ -31,7 +33,7 @@ def remove_disks(
     """
     check_wipe(wipe)
     rescue = any(disk.rescue for disk in disks)
-    directories = {disk.uuid: layout.instance_dir(state_dir, disk.uuid) for disk in disks}
+    directories = {disk.uuid: instance_dir(state_dir, disk.uuid) for disk in disks}
     present = {
         uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items() if layout.is_directory(directory)
     }

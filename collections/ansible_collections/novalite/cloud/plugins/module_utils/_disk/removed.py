@@ -19,8 +19,8 @@ import shutil
 import typing as t
 
 from .._errors import NovaliteError
-from .._own_directory import NotOwnError, opened_own, own_entry
-from . import layout
+from .._host.files import INSTANCES, instance_dir
+from .._host.own_directory import NotOwnError, opened_own, own_entry
 from .sparse import wipe_files
 
 REMOVED = "removed"
@@ -57,11 +57,11 @@ def instances(state_dir: str) -> list[str]:
 def put(state_dir: str, uuid: str, names: t.Collection[str] | None = None) -> None:
     """Move the instance's directory into the bin, or keep some of its files (`names`) there, too, whatever becomes of
     them in their places. Raises NovaliteError."""
-    layout.instance_dir(state_dir, uuid)  # refuses what is not a UUID
+    instance_dir(state_dir, uuid)  # refuses what is not a UUID
     today = datetime.date.today().isoformat()
     with contextlib.ExitStack() as stack:
         root = stack.enter_context(_opened(state_dir))
-        source = stack.enter_context(_directory(root, layout.INSTANCES))
+        source = stack.enter_context(_directory(root, INSTANCES))
         bin_fd = stack.enter_context(_directory(root, REMOVED, make=True))
         day = stack.enter_context(_directory(bin_fd, today, make=True))
         try:
@@ -76,7 +76,7 @@ def put(state_dir: str, uuid: str, names: t.Collection[str] | None = None) -> No
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            where = os.path.join(state_dir, layout.INSTANCES, uuid)
+            where = os.path.join(state_dir, INSTANCES, uuid)
             raise NovaliteError(
                 f"{where} is on another file system than {os.path.join(state_dir, REMOVED)}, where removed disks are "
                 f"kept: move it away by hand, or mount one file system for all of {state_dir}"

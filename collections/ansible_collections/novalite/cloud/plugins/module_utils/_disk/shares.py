@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import os
+import re
 import typing as t
 
-from .._command import run
 from .._errors import ConflictError, NovaliteError
-from .._host import write_atomically
+from .._host.command import run
+from .._host.files import write_atomically
 from .._json import JsonObject
+from .._model.plain_text import is_plain
 from . import layout
 
 FSTAB = "/etc/fstab"
@@ -31,8 +33,8 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
         line = _line(share, path)
         mounted = path in mount_points()
         lines = _fstab()
-        known = next((entry for entry in lines if entry.split()[1:2] == [_escaped(path)]), None)
-        if known is not None and known.split() != line.split() and mounted:
+        known = next((entry for entry in lines if _fields(entry)[1:2] == [_escaped(path)]), None)
+        if known is not None and _fields(known) != _fields(line) and mounted:
             raise ConflictError(f"{path} is mounted as '{known}' says, not as '{line}': unmount it first")
         if mounted and known is not None:
             continue
@@ -52,13 +54,15 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
 def mount_points() -> set[str]:
     """The paths at which something is mounted."""
     with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as handle:
-        return {_plain(line.split()[4]) for line in handle}
+        return {_plain(_fields(line)[4]) for line in handle}
 
 
 def _path(share: Share, state_dir: str) -> str:
     name = share["name"]
-    if not name or name in (".", "..") or "/" in name or not name.isprintable() or len(name) > 63:
-        raise NovaliteError(f"share '{name[:70]}' has no plain name: use letters, digits and _ . + -")
+    if not name or name in (".", "..") or "/" in name or not is_plain(name) or len(name) > 63:
+        raise NovaliteError(
+            f"share '{name[:70]}' has no plain name: use at most 63 characters, without a slash or control characters"
+        )
     return os.path.join(os.path.abspath(state_dir), layout.SHARES, name)
 
 
@@ -71,9 +75,14 @@ def _line(share: Share, path: str) -> str:
 def _fstab() -> list[str]:
     try:
         with open(FSTAB, encoding="utf-8") as handle:
-            return handle.read().splitlines()
+            return [line.rstrip("\n") for line in handle]
     except FileNotFoundError:
         return []
+
+
+def _fields(line: str) -> list[str]:
+    """The fields of a line of fstab(5): blanks of other scripts are a part of one."""
+    return re.findall(r"[^ \t\n]+", line)
 
 
 def _escaped(text: str) -> str:

@@ -12,10 +12,12 @@ import json
 import os
 import typing as t
 
-from .._command import run
-from .._confined import ANY_SIZE, Limits, confined, lent, new_user, run_bounded
 from .._errors import NovaliteError
-from .._host import in_threads, locked, make_private, remove_file, remove_stale
+from .._host.command import run
+from .._host.confined import ANY_SIZE, Limits, confined, lent, new_user, run_bounded
+from .._host.files import instance_dir, make_private, remove_file, remove_stale
+from .._host.locks import locked
+from .._host.waiting import in_threads
 from .._json import JsonMapping, JsonObject
 from . import layout
 from .inspect import inspect_image
@@ -110,7 +112,7 @@ def _disk(snapshot: Snapshot, state_dir: str) -> tuple[str, str]:
     """Path and format of what is to be copied."""
     if snapshot.volume is not None:
         return layout.volume_path(snapshot.volume, state_dir), str(snapshot.volume["format"])
-    disk = os.path.join(layout.instance_dir(state_dir, snapshot.uuid), layout.DISK)
+    disk = os.path.join(instance_dir(state_dir, snapshot.uuid), layout.DISK)
     return disk, recorded_format(os.path.dirname(disk))
 
 

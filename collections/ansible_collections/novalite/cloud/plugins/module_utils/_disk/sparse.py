@@ -13,9 +13,9 @@ import os
 import stat
 import typing as t
 
-from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NovaliteError
-from .._host import closing, opened
+from .._host.confined import ANY_SIZE, Limits, run_bounded
+from .._host.files import closing, opened
 
 FICLONE = 0x40049409  # linux/fs.h; share the blocks of a file on XFS and Btrfs
 FALLOC_FL_KEEP_SIZE = 0x1

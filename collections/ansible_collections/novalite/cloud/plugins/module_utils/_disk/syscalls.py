@@ -13,7 +13,7 @@ import threading
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import retried
+from .._host.waiting import retried
 
 R = t.TypeVar("R")
 

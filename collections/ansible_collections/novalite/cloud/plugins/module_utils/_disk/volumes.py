@@ -13,9 +13,11 @@ import dataclasses
 import os
 import typing as t
 
-from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked, remove_file, sync
+from .._host.confined import ANY_SIZE, Limits, run_bounded
+from .._host.files import remove_file, sync
+from .._host.locks import locked
+from .._host.waiting import in_threads
 from .._json import JsonMapping
 from . import layout, lvm
 from .inspect import inspect_image

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 import typing as t
 from xml.etree import ElementTree
 
-from .._disk.layout import is_uuid
 from .._errors import ConflictError, NotFoundError, NovaliteError
+from .._host.files import is_uuid
 from .compare import METADATA_NAMESPACE, attribute
 from .declared_disks import declared_disks, promised_gb, virtual_size
 from .lifecycle import clear, ignoring, looked_up
@@ -85,7 +86,7 @@ def find(connection: libvirt.virConnect, named: str) -> libvirt.virDomain:
         if not domain.isPersistent():
             raise ConflictError(
                 f"domain {named!r} is transient: it is gone when it ends; define it first "
-                f"(virsh dumpxml {named} > {named}.xml; virsh define {named}.xml)"
+                f"(virsh dumpxml -- {shlex.quote(named)} > guest.xml; virsh define guest.xml)"
             )
     return domain
 

@@ -18,7 +18,7 @@ from .._addressing.macs import LINK_LOCAL, eui64, router_link_local
 from .._disk.layout import RESCUE, volume_path
 from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
-from .._host import STATE_DIR
+from .._host.files import STATE_DIR
 from .._json import JsonMapping
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
 from .compare import METADATA_NAMESPACE, OPEN_FILTER

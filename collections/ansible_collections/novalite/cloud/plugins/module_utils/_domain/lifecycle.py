@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import threading
 import time
 import typing as t
@@ -14,9 +15,9 @@ import uuid as uuids
 
 from .._disk.records import forget_fresh, keep_definition
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .._host import in_threads
+from .._host.libvirt_connection import with_filters
+from .._host.waiting import in_threads
 from .._json import JsonObject
-from .._libvirt import with_filters
 from . import compare
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
@@ -362,7 +363,7 @@ def refuse_conflict(connection: libvirt.virConnect, spec: DomainSpec, outcome: O
     if outcome.name != spec["name"]:
         raise ConflictError(
             f"domain {spec['uuid']} exists on this host as {outcome.name}, not as {spec['name']}: give it that name "
-            f"(virsh domrename {outcome.name} {spec['name']}) and run again"
+            f"({shlex.join(['virsh', 'domrename', '--', outcome.name, spec['name']])}) and run again"
         )
     other = looked_up(lambda: connection.lookupByName(spec["name"]), spec["name"])
     if other is not None and other.UUIDString() != spec["uuid"]:

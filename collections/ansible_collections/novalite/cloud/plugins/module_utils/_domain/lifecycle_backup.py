@@ -11,7 +11,7 @@ import time
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
-from .._host import wait_until
+from .._host.waiting import wait_until
 from . import compare, lifecycle
 
 with contextlib.suppress(ImportError):  # connect() reports it

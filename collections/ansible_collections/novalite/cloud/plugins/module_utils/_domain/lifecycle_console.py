@@ -9,7 +9,7 @@ import os
 import stat
 
 from .._errors import NovaliteError
-from .._host import opened
+from .._host.files import opened
 
 MAX_BYTES = 64 * 1024
 ROTATED = ".0"  # virtlogd's newest old file; it begins a new one every 2 MiB

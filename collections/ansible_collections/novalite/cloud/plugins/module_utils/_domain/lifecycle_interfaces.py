@@ -17,8 +17,8 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
-from .._host import in_threads
-from .._libvirt import with_filters
+from .._host.libvirt_connection import with_filters
+from .._host.waiting import in_threads
 from . import lifecycle
 from .compare import attribute
 from .outcome import DomainSpec

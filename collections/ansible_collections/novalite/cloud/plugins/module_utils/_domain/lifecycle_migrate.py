@@ -18,7 +18,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
-from .._libvirt import DAEMONS, Daemon, with_filters
+from .._host.libvirt_connection import DAEMONS, Daemon, with_filters
 from .._transfer import channel
 from . import lifecycle
 from .compare import Disk, attribute, disk_of

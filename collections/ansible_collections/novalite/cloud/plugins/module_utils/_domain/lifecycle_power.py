@@ -10,8 +10,8 @@ import time
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
-from .._host import in_threads
-from .._libvirt import with_filters
+from .._host.libvirt_connection import with_filters
+from .._host.waiting import in_threads
 from . import lifecycle
 from .outcome import MISSING, Outcome, PowerSpec
 

@@ -69,7 +69,7 @@ def usage(domains: t.Iterable[Domain], known: t.Container[str], count: str, remo
 
 
 def shortage(facts: t.Mapping[str, t.Any], room: Room) -> str | None:
-    """Return what the host with these `facts` (see _host_facts.gather) has too little of, None if there is room.
+    """Return what the host with these `facts` (see host_facts.gather) has too little of, None if there is room.
 
     The rule is the one of a claim in the ledger (_ledger/placement/claims.py), which is Placement's.
     """

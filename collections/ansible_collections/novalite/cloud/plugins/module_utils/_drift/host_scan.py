@@ -14,7 +14,6 @@ import typing as t
 import uuid as uuids
 from xml.etree import ElementTree
 
-from .._command import CommandError
 from .._disk import layout, removed
 from .._disk.records import read_records
 from .._domain import lifecycle
@@ -26,9 +25,10 @@ from .._firewall.dispatch import to_cidr
 from .._firewall.policy import uuid_of
 from .._firewall.present import of_ruleset
 from .._firewall.rules import FAMILIES
-from .._host import STATE_DIR, read_text
+from .._host.command import CommandError
+from .._host.files import INSTANCES, STATE_DIR, instance_dir, read_text
+from .._host.libvirt_connection import DEFAULT_URI, connect
 from .._json import JsonObject
-from .._libvirt import DEFAULT_URI, connect
 from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
 from .._network import additions, nwfilter, ownership
 from .._network.dhcp_hosts import read_hosts
@@ -88,7 +88,7 @@ def scan(state_dir: str, uri: str) -> Look:
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [record for domain in connection.listAllDomains() if (record := _domain(domain, filtered))]
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
-    disks = _uuids_in(os.path.join(state_dir, layout.INSTANCES))
+    disks = _uuids_in(os.path.join(state_dir, INSTANCES))
     return {
         "looked_at": looked_at,  # seconds since the epoch, by this host's clock
         "domains": sorted(domains, key=lambda domain: domain["name"]),
@@ -167,16 +167,16 @@ def _uuids_in(directory: str) -> list[str]:
 
 def _files(state_dir: str, uuid: str) -> list[str]:
     with contextlib.suppress(OSError):
-        return sorted(os.listdir(layout.instance_dir(state_dir, uuid)))
+        return sorted(os.listdir(instance_dir(state_dir, uuid)))
     return []
 
 
 def _missing_bases(state_dir: str) -> dict[str, list[str]]:
     """Instance -> checksums of the images that its disks are made on and that the cache has lost."""
     bases: dict[str, list[str]] = {}
-    for uuid in _uuids_in(os.path.join(state_dir, layout.INSTANCES)):
+    for uuid in _uuids_in(os.path.join(state_dir, INSTANCES)):
         with contextlib.suppress(NovaliteError, OSError):
-            for record in read_records(layout.instance_dir(state_dir, uuid)).values():
+            for record in read_records(instance_dir(state_dir, uuid)).values():
                 name = os.path.basename(record.base or "")
                 if name and not os.path.exists(layout.cached_path(state_dir, name)):
                     bases.setdefault(uuid, []).append(f"sha256:{name}")

@@ -30,7 +30,7 @@ def removal(host: str, what: str, ledger: str, how: str, *, proof: str, why: str
 
 
 def correction(record: Result) -> Row:
-    """Return the row for a correction, as the module `ledger_heal` reports it."""
+    """Return the row for a correction, as the step `ledger_heal` reports it."""
     before, after = record["before"], record["after"]
     what, reason = f"{record['kind']} {record['name']}", record["reason"]
     if after is None:
@@ -40,7 +40,7 @@ def correction(record: Result) -> Row:
 
 
 def deletion(record: Result) -> Row:
-    """Return the row for an instance that nobody goes on deleting, as the module `ledger_heal` reports it."""
+    """Return the row for an instance that nobody goes on deleting, as the step `ledger_heal` reports it."""
     silent = f"nobody was at it for {record['silent']} s"
     return row(record["host"], f"instance {record['name']}", "is being deleted", silent, "deleted to the end")
 

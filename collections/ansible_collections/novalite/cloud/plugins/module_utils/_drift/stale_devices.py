@@ -17,13 +17,13 @@ import re
 import struct
 import typing as t
 
-from .._command import run
-from .._disk import layout
 from .._disk.daemon import end_leftovers, served
 from .._disk.export import FUSE
 from .._errors import ConflictError
 from .._guest.session import WORK_DIR
-from .._host import locked_directory
+from .._host.command import run
+from .._host.files import INSTANCES
+from .._host.locks import locked_directory
 
 LOOP_GET_STATUS64 = 0x4C05
 _LOOP_INFO = struct.Struct("=QQ216x")  # struct loop_info64: the backing file's device and inode come first
@@ -41,7 +41,7 @@ class StaleDevice(t.NamedTuple):
 
 def find(state_dir: str, proc: str = "/proc", sys_block: str = "/sys/block") -> list[StaleDevice]:
     """List all stale devices in the order in which they can be taken away: mounts, their devices, then the servers."""
-    instances = os.path.join(os.path.abspath(state_dir), layout.INSTANCES)
+    instances = os.path.join(os.path.abspath(state_dir), INSTANCES)
     loops = [loop for loop in _loops(sys_block, instances) if _is_idle(loop.disk, instances)]
     servers, devices = _servers(proc, sys_block, instances)
     ours = {loop.name for loop in loops} | devices

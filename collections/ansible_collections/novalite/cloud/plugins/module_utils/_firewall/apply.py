@@ -12,11 +12,11 @@ import random
 import time
 import typing as t
 
-from .._command import CommandError
 from .._errors import ConflictError, NovaliteError
-from .._host import locked
+from .._host.command import CommandError
+from .._host.libvirt_connection import DEFAULT_URI
+from .._host.locks import locked
 from .._json import JsonObject
-from .._libvirt import DEFAULT_URI
 from .._network import bridged, users
 from .._network.ownership import NO_LEDGER, Mark
 from . import cache, conntrack, damage, devices, dispatch, fingerprint, merge, owner, passage, ports, ruleset, sets

@@ -21,8 +21,8 @@ import json
 import os
 import typing as t
 
+from .._host.own_directory import make_own
 from .._json import JsonMapping, JsonObject
-from .._own_directory import make_own
 from .devices import OPEN, SIDES, TARGETS
 from .fingerprint import Fingerprint
 from .policy import INSTANCE, NEW, OUT_OF

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from .._command import CommandError, run
-from .._host import read_text
+from .._host.command import CommandError, run
+from .._host.files import read_text
 
 ATTEMPTS = 5
 _FAMILY = {"IPv4": "ipv4", "IPv6": "ipv6"}

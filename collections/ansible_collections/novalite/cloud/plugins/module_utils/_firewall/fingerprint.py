@@ -17,7 +17,7 @@ import socket
 import struct
 import typing as t
 
-from .._host import read_text
+from .._host.files import read_text
 
 LEGACY_ENTRIES = 5000  # read in less than 20 ms
 

@@ -14,8 +14,8 @@ import json
 import re
 import typing as t
 
-from .._command import CommandError, run
 from .._errors import NovaliteError
+from .._host.command import CommandError, run
 from .._json import JsonMapping, JsonObject
 from . import cache, damage, fingerprint, ports, ruleset
 from .arguments import Request

@@ -13,12 +13,12 @@ from __future__ import annotations
 import contextlib
 import os
 
-from .._command import CommandError, run
 from .._errors import ConflictError
-from .._host import read_text, write_atomically
+from .._host.command import CommandError, run
+from .._host.files import read_text, write_atomically
+from .._host.own_directory import make_own
 from .._network import ownership
 from .._network.ownership import Mark, Owner
-from .._own_directory import make_own
 
 FILE = "/var/lib/novalite/firewall/owner"  # beside the chains that are kept for the next boot
 _CHAINS = (":nova-inst-", ":nova-sg-")

@@ -24,9 +24,9 @@ import re
 import shutil
 import typing as t
 
-from .. import _rule_races
-from .._command import CommandError, run
 from .._errors import NovaliteError
+from .._host import rule_races
+from .._host.command import CommandError, run
 from .._json import JsonMapping
 from .rules import host
 
@@ -191,7 +191,7 @@ def restore(texts: t.Iterable[str]) -> None:
             "filters do it (antispoof: nwfilter)"
         )
     for text in texts:
-        _rule_races.again(functools.partial(run, ["ebtables-restore", "--noflush"], stdin=text), _is_race)
+        rule_races.again(functools.partial(run, ["ebtables-restore", "--noflush"], stdin=text), _is_race)
 
 
 def _is_race(error: Exception) -> bool:

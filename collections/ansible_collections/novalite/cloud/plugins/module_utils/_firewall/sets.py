@@ -12,7 +12,7 @@ import dataclasses
 import re
 import typing as t
 
-from .._command import CommandError, run
+from .._host.command import CommandError, run
 from .policy import SET, SET_SUFFIX, Content, set_name
 from .rules import FAMILIES
 

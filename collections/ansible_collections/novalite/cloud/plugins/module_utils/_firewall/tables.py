@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from .._command import CommandError, run
+from .._host.command import CommandError, run
 from .._json import JsonObject
 from . import fingerprint, ruleset
 from .rules import FAMILIES

@@ -12,7 +12,8 @@ import pwd
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import locked, write_atomically
+from .._host.files import write_atomically
+from .._host.locks import locked
 
 _DONE = "+"  # begins the answer of a child process that could do its work
 Change = t.Callable[["list[str]"], "list[str]"]

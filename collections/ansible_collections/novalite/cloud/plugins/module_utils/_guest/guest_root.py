@@ -15,7 +15,7 @@ import typing as t
 
 from .._disk.syscalls import open_in_root
 from .._errors import NovaliteError
-from .._host import closing
+from .._host.files import closing
 
 MAX_READ = 1 << 20  # bytes; what is read here are configuration files
 SELINUX_LABEL = "security.selinux"

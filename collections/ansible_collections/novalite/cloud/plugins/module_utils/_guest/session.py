@@ -13,7 +13,6 @@ import os
 import time
 import typing as t
 
-from .._confined import ANY_SIZE, Limits, run_confined
 from .._disk import export, layout, nbd
 from .._disk.daemon import DiskInUseError, end_leftovers
 from .._disk.overlay import recorded_format
@@ -21,9 +20,12 @@ from .._disk.partition import FileSystem, Partition, find_partition, identify_fi
 from .._disk.records import is_fresh
 from .._disk.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOUNT, mount, unmount, with_private_mounts
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked_directory, opened
+from .._host.confined import ANY_SIZE, Limits, run_confined
+from .._host.files import instance_dir, opened
+from .._host.locks import locked_directory
+from .._host.own_directory import make_own
+from .._host.waiting import in_threads
 from .._json import JsonObject
-from .._own_directory import make_own
 from .guest_root import GuestRoot
 from .inject import Request, Step, apply, describe, expected_paths, plan
 
@@ -136,7 +138,7 @@ def _whole_message(error: BaseException) -> str:
 
 
 def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) -> Outcome:
-    directory = layout.instance_dir(state_dir, request.uuid)
+    directory = instance_dir(state_dir, request.uuid)
     disk = os.path.join(os.path.abspath(directory), request.disk)
     if request.volume is not None:
         disk = layout.volume_path(request.volume, os.path.abspath(state_dir))

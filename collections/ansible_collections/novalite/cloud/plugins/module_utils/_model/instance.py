@@ -344,3 +344,8 @@ class Error(t.TypedDict):
     uuid: str
     name: str
     message: str
+
+
+def not_adopted(instances: t.Iterable[Instance]) -> list[Instance]:
+    """List the instances that hosts are to be made ready for: an adopted one has what it needs, made by others."""
+    return [server for server in instances if server["adopted"] is None]

@@ -72,6 +72,7 @@ class NetworkRow(t.Protocol):
     """Columns that find a network's addresses and name it; `owner` is "" of a public one."""
 
     id: int
+    uuid: str
     owner: str
     name: str
     cidr: str | None

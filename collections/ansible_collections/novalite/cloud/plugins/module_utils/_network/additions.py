@@ -16,9 +16,10 @@ import json
 import os
 import typing as t
 
-from .._host import locked, read_text, write_atomically
+from .._host.files import read_text, write_atomically
+from .._host.locks import locked
+from .._host.own_directory import make_own
 from .._json import JsonObject
-from .._own_directory import make_own
 from . import sysctl
 from .ownership import Mark
 

@@ -19,9 +19,10 @@ import json
 import os
 import typing as t
 
-from .._command import CommandError, run
 from .._errors import NovaliteError
-from .._host import locked, read_text
+from .._host.command import CommandError, run
+from .._host.files import read_text
+from .._host.locks import locked
 from .._json import JsonObject
 from . import additions, ownership
 from .additions import Additions

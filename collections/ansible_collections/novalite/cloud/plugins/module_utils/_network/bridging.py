@@ -10,12 +10,12 @@ import dataclasses
 import ipaddress
 import typing as t
 
-from .._command import CommandError, run
 from .._errors import NovaliteError
-from .._host import locked
-from .._host_module import compared
+from .._host.command import CommandError, run
+from .._host.libvirt_connection import DEFAULT_URI
+from .._host.locks import locked
+from .._host.module import compared
 from .._json import JsonObject
-from .._libvirt import DEFAULT_URI
 from . import additions, bridge_ports, bridge_shared, bridged, links, move, namespaces, sysctl, users
 from . import bridge as planning
 from .additions import Additions

@@ -18,12 +18,14 @@ import struct
 import time
 import typing as t
 
-from .._command import CommandError
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
-from .._host_module import compared_each
+from .._host.command import CommandError
+from .._host.files import STATE_DIR, read_text, write_atomically
+from .._host.locks import locked
+from .._host.module import compared_each
+from .._host.own_directory import make_own
+from .._host.waiting import in_threads
 from .._json import JsonObject
-from .._own_directory import make_own
 from . import dhcp_hosts, dhcp_ranges, dnsmasq, ownership
 from .dhcp_hosts import Host
 from .dnsmasq import Network

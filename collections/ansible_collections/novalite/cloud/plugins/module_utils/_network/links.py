@@ -11,10 +11,10 @@ import json
 import os
 import typing as t
 
-from .. import _host_places
 from .._addressing.places import Place
-from .._command import CommandError, run
-from .._host import read_text
+from .._host import places
+from .._host.command import CommandError, run
+from .._host.files import read_text
 from .._json import JsonMapping, JsonObject
 from . import additions, namespaces
 from .additions import Additions
@@ -153,7 +153,7 @@ def look(namespace_names: t.Iterable[str | None] = (), tunnels: t.Iterable[str |
     for name in tunnels:
         if name in links:
             links[name].remotes = read_flood(run(["bridge", "-j", "fdb", "show", "dev", name]).stdout)
-    routes = _host_places.routes()
+    routes = places.routes()
     main = [row for row in routes if "table" not in row and row.get("protocol") not in ("kernel", "ra")]
     routed = {row["dev"] for row in main if "dev" in row}
     inside = {
@@ -161,10 +161,10 @@ def look(namespace_names: t.Iterable[str | None] = (), tunnels: t.Iterable[str |
         for name in namespace_names
         if name and namespaces.exists(name)
     }
-    session = _host_places.ssh_session(os.environ)
+    session = places.ssh_session(os.environ)
     # they lead floating IPs into networks' namespaces: the host does not live there
     transits = {name for name in links if name.startswith(namespaces.transit_name("")) and links[name].alias}
-    here = _host_places.of_rows(json.loads(text), routes, session, additions.addresses(), transits)
+    here = places.of_rows(json.loads(text), routes, session, additions.addresses(), transits)
     return Host(links, frozenset(routed), frozenset(ssh_links(links, session)), inside, places=tuple(here))
 
 

@@ -13,13 +13,15 @@ import shutil
 import socket
 import typing as t
 
-from .._command import CommandError, run
 from .._errors import ConflictError, NovaliteError
-from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
-from .._host_module import compared_each
+from .._host.command import CommandError, run
+from .._host.files import STATE_DIR, read_text, write_atomically
+from .._host.libvirt_connection import DEFAULT_URI
+from .._host.locks import locked
+from .._host.module import compared_each
+from .._host.own_directory import make_own
+from .._host.waiting import in_threads
 from .._json import JsonObject
-from .._libvirt import DEFAULT_URI
-from .._own_directory import make_own
 from . import haproxy, ownership, users
 from .haproxy import ADDRESS, Proxy, Upstream
 from .links import ip

@@ -14,8 +14,8 @@ import dataclasses
 import json
 import typing as t
 
-from .._command import run
 from .._errors import ConflictError
+from .._host.command import run
 from .._json import JsonMapping
 from .links import Host, Link, Living, Step
 

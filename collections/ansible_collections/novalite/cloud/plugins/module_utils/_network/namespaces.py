@@ -13,9 +13,9 @@ import os
 import re
 import typing as t
 
-from .._command import run
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads
+from .._host.command import run
+from .._host.waiting import in_threads
 from .._model.instance import Network
 
 DIRECTORY = "/run/netns"

@@ -26,13 +26,13 @@ import typing as t
 import uuid as uuids
 from xml.etree import ElementTree
 
-from .._command import CommandError, run
 from .._domain.compare import OPEN_FILTER
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .._host import locked
-from .._host_module import compared
+from .._host.command import CommandError, run
+from .._host.libvirt_connection import connect, with_filters
+from .._host.locks import locked
+from .._host.module import compared
 from .._json import JsonMapping, JsonObject
-from .._libvirt import connect, with_filters
 from .ownership import NO_LEDGER, Mark
 
 with contextlib.suppress(ImportError):  # connect() reports it

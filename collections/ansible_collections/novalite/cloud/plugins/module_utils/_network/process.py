@@ -11,9 +11,9 @@ import select
 import signal
 import typing as t
 
-from .._command import run
 from .._errors import NovaliteError
-from .._host import read_text
+from .._host.command import run
+from .._host.files import read_text
 
 PATIENCE = 5.0  # seconds for a server to end
 

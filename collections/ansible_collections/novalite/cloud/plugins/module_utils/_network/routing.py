@@ -14,12 +14,12 @@ import struct
 import typing as t
 
 from .._addressing.places import Place, conflict_of_addresses
-from .._command import run
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .._host import locked
-from .._host_module import compared
+from .._host.command import run
+from .._host.libvirt_connection import DEFAULT_URI
+from .._host.locks import locked
+from .._host.module import compared
 from .._json import JsonObject
-from .._libvirt import DEFAULT_URI
 from . import additions, links, namespaces, router, rules, sysctl, users
 from .links import Link, ip
 from .namespaces import TRANSIT, entered, forget_flows, transit_name

@@ -10,7 +10,7 @@ import os
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import read_text
+from .._host.files import read_text
 from .namespaces import entered
 
 ROOT = "/proc/sys/net"

@@ -16,11 +16,12 @@ import os
 import typing as t
 from xml.etree import ElementTree
 
-from .._command import run
 from .._domain.compare import METADATA_NAMESPACE, attribute
 from .._errors import ConflictError, NovaliteError
-from .._host import STATE_DIR, locked, read_text
-from .._libvirt import DEFAULT_URI, connect
+from .._host.command import run
+from .._host.files import STATE_DIR, read_text
+from .._host.libvirt_connection import DEFAULT_URI, connect
+from .._host.locks import locked
 from . import dhcp_hosts, ownership
 from .links import Link, read_links
 

@@ -17,9 +17,9 @@ import string
 import typing as t
 from dataclasses import dataclass
 
-from .._command import run
 from .._errors import NovaliteError, QuotaError
 from .._guest.image_properties import config_drive_is_mandatory, host_mount
+from .._host.command import run
 from .._json import Json, JsonMapping, JsonObject
 from .._model.instance import File
 from .._model.plain_text import is_plain

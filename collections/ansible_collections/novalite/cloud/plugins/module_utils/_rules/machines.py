@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._host_mark import DIRECTORY, NOT_PRIVATE, UNKNOWN_MARK, Identity, Seen, differs, same
+from .._host.mark import DIRECTORY, NOT_PRIVATE, UNKNOWN_MARK, Identity, Seen, differs, same
 
 RENAME = "compute_node_rename.yml"
 REPLACED = "compute_nodes.yml -e replaced="

@@ -1,124 +1,25 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of a server, declared once for all who take it: the documentation of module `server`, of which its arguments
-are made (and with them the variables of playbooks), /v1's JSON Schema of a server, and the one of a site's document for
-servers and profiles.
+"""Options of a server, declared once for all who take it (options.py): module `server`, and with it the variables of
+playbooks, /v1, and a site's document, for servers and profiles.
 
 Limits are those of whoever records the server, so that a door refuses early what could not be carried out.
 """
 
 from __future__ import annotations
 
-import typing as t
-from dataclasses import dataclass
-
-from .._json import Json, JsonObject
-
-Schema = JsonObject  # a JSON Schema, or the options block of a module's documentation
+from .options import A_NAME, MAX_TEXT, NAME, Limits, Option, Schema, closed
 
 MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
 MAX_NICS = 10
 MAX_GROUPS = 10
 MAX_VOLUMES = 20  # its PCI slots bound them
-MAX_TEXT = 255  # Nova's bound for metadata keys and values, and the ledger's for names
 MAX_HINTS = 4096  # characters of JSON (CVE-2012-3371: a long list of hints stalled the scheduler)
 MAX_EXPRESSION = 1024  # characters
-
-Kind = t.Literal["str", "int", "bool", "list", "dict", "raw"]  # Ansible's word for a type
-Limits = tuple[t.Optional[int], t.Optional[int]]
-NAME: Limits = (1, MAX_TEXT)
 LABEL: Limits = (1, 63)  # RFC 1035
 EXPRESSION: Limits = (1, MAX_EXPRESSION)
 
-JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "list": "array", "dict": "object"}
-JSON_LIMITS = {"str": "Length", "raw": "Length", "int": "imum", "list": "Items"}  # behind min and max
-
-
-@dataclass(frozen=True)
-class Option:
-    """Option of a server. `limits` are the least and the most: of a number, of a text's characters, of a list's items,
-    and of the characters of each value of a dict without suboptions."""
-
-    name: str
-    kind: Kind = "str"
-    limits: Limits = (None, None)
-    description: str = ""  # for those who write a site in an editor; `ansible-doc` says it at length
-    elements: Kind = "str"  # of a list; "raw": names, or the suboptions
-    suboptions: tuple[Option, ...] = ()
-    required: bool = False
-    choices: tuple[str, ...] = ()
-    default: str | None = None
-    lists: int = 0  # instead of one, a list of at most so many of them
-    module: Kind | None = None  # the type for the module, where that takes more and checks it itself
-    no_log: bool | None = None  # None: Ansible decides by the name
-
-    @property
-    def secret(self) -> bool:
-        return bool(self.no_log) or any(option.secret for option in self.suboptions)
-
-    def documented(self, texts: t.Mapping[str, Json], path: str) -> Schema:
-        """The option in the documentation of a module. `texts` are descriptions by path, such as `files.content`."""
-        fields = {
-            "elements": self.kind == "list" and self.elements,
-            "required": self.required,
-            "choices": list(self.choices),
-            "default": self.default,
-            "suboptions": self.elements == "dict" and documented(self.suboptions, texts, f"{path}."),
-        }
-        words = {key: value for key, value in fields.items() if value}
-        return {"description": texts[path], "type": self.module or self.kind, **words}
-
-    def schema(self, site: bool) -> Schema:
-        """The option in a JSON Schema: of /v1, or of a site's document. Only there metadata can be taken back, and any
-        hint is handed on; what the API's users may say to the scheduler is listed."""
-        if self.choices:
-            return {"enum": list(self.choices)}
-        schema: Schema = {"type": JSON_TYPES.get(self.kind, ["string", "array"])}
-        if site and self.description:
-            schema["description"] = self.description
-        if self.kind == "list":
-            name, item = _NAME.schema(site), closed(self.suboptions, site)
-            schema["items"] = {"str": name, "dict": item, "raw": {"anyOf": [name, item]}}[self.elements]
-        elif self.kind == "dict" and not self.suboptions:
-            types = ["string", *(["null"] if site else [])]
-            schema["additionalProperties"] = {"type": types, "maxLength": self.limits[1]}
-        elif self.suboptions and not site:
-            schema = closed(self.suboptions, site)
-        if (word := JSON_LIMITS.get(self.kind)) is not None:
-            limits = zip((f"min{word}", f"max{word}"), self.limits)
-            schema.update({bound: limit for bound, limit in limits if limit is not None})
-        if self.lists:
-            return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1, "maxItems": self.lists}]}
-        return schema
-
-
-def documented(options: t.Iterable[Option], texts: t.Mapping[str, Json], path: str = "") -> Schema:
-    """The options block of a module's documentation, of which its argument spec is made."""
-    return {option.name: option.documented(texts, path + option.name) for option in options}
-
-
-def no_log(options: t.Iterable[Option], path: str) -> dict[str, bool]:
-    """Return `no_log` by the option's path, for which documentation has no word."""
-    said: dict[str, bool] = {}
-    for option in options:
-        if option.no_log is not None:
-            said[path + option.name] = option.no_log
-        said.update(no_log(option.suboptions, f"{path}{option.name}."))
-    return said
-
-
-def closed(options: t.Sequence[Option], site: bool) -> Schema:
-    """The JSON Schema of an object that has these options and no others."""
-    return {
-        "type": "object",
-        "required": [option.name for option in options if option.required],
-        "additionalProperties": False,
-        "properties": {option.name: option.schema(site) for option in options},
-    }
-
-
-_NAME = Option("", limits=NAME)
 HINTS = (
     Option("group", limits=NAME),
     Option("same_host", limits=NAME, lists=100),
@@ -165,6 +66,79 @@ SERVER = (
     Option("requirements", limits=EXPRESSION),
     Option("rank", limits=EXPRESSION),
 )
+# Their descriptions, as documentation has them
+TEXTS = r"""
+name:
+  - Name of the server, unique in its project. It must be a host name label after RFC 1123, of 1 to 63 letters,
+    digits and inner hyphens.
+count:
+  - How many servers of this kind. V(1) is named O(servers[].name) itself, more are named with V(-1), V(-2) and
+    so on behind it. A whole number of at least V(1), which is also the default; V(1000) in one call at most.
+  - With O(state=absent), the same names are removed.
+flavor: Name of the flavor. Required for a server that does not exist yet.
+image: Name of the image. Required for a server that does not exist yet.
+key: Name of the key pair whose public key the server gets.
+networks:
+  - The server's networks, one interface for each, in this order. Each item is the name of a network, or a
+    dictionary of C(name) and C(fixed_ip), the IPv4 address that the interface shall have.
+  - Defaults to the only network that the project sees. It is an error if there are several.
+security_groups:
+  - Names of the server's security groups. Defaults to the group V(default), which is made if it is missing.
+availability_zone: Availability zone that the server shall run in. Any zone if it is left out.
+metadata: The owner's own notes on the server, keys and texts of up to 255 characters.
+hostname:
+  - Host name label of the server, stored in lower case. Defaults to the name. With more than one server, it
+    gets the same numbers as the name.
+user_data:
+  - What cloud-init and the like in the guest shall read and do, as O(servers[].user_data_encoding) says.
+  - The guest gets the bytes of the text, those of a file that is not UTF-8, too, as the lookup plug-in
+    P(ansible.builtin.file#lookup) reads it. That cuts off white space at the end unless it is told
+    C(rstrip=false).
+  - At most 65535 bytes in base64. The guest finds it at the metadata service and on its config drive. It is
+    shown to nobody else.
+user_data_encoding: Whether O(servers[].user_data) is the text itself, the default, or V(base64).
+config_drive:
+  - Whether the server gets a config drive, a small CD with its metadata and user data.
+  - It always does where the image's property C(os_config_drive) (or C(img_config_drive)) is V(mandatory). The
+    property C(os_config_drive_format) chooses between V(config-2), OpenStack's, and V(nocloud).
+  - So it does where the image has not C(os_host_mount=yes), which M(novalite.cloud.image) gives to the
+    operator's.
+  - A server that starts from a volume gets one unless this is V(false), since nothing is injected into volumes.
+files:
+  - Files that the guest shall have, owned by root. Quotas allow 5 of 10240 bytes each if nothing else is set.
+files.path: The absolute path in the guest.
+files.content: The content. It is shown to nobody.
+files.encoding: What O(servers[].files[].content) is.
+admin_password:
+  - The password of the image's administrator, C(root) unless its property C(os_admin_user) says otherwise.
+  - Only its SHA-512 crypt hash is recorded. Without it that user's password stays as the image has it.
+volumes:
+  - Volumes that it gets. Of a server that is there they are not looked at.
+volumes.volume: Name of a volume that there is. If it is left out, one is made.
+volumes.size: GiB of the one that is made.
+volumes.type: Volume type of the one that is made.
+volumes.snapshot: Snapshot that it is made of. It is empty if there is none.
+volumes.boot:
+  - The server starts from it, without a root disk of its own. One that is made of no snapshot is then made
+    of the server's image.
+volumes.delete_on_termination: It goes with the server.
+volumes.device: Its name in the guest, such as V(vdb).
+hints:
+  - Hints for the scheduler, in Nova's terms. Whatever is asked for by name must exist.
+  - C(group) is the name or UUID of the M(novalite.cloud.server_group) that the server joins.
+  - C(same_host) and C(different_host) are names or UUIDs of servers of the project whose hosts are wanted, or
+    not. They may be servers of this same call that stand before this one.
+  - C(build_near_host_ip) and C(cidr) (V(/24) when left out) ask for a host whose address is in that network.
+  - C(query) is a condition for Nova's JSON filter, a JSON list such as C([">=", "$free_ram_mb", 1024]).
+  - C(host) is the name of the only compute host that will do.
+  - Any other hint is handed on for filters and weighers of your own.
+requirements:
+  - Which hosts will do, as an expression over what is known about a host, for example
+    V(free_ram_mb >= 4096 and arch == "x86_64").
+rank:
+  - Which of them first, as an expression whose higher value wins, for example V(-num_instances). It takes
+    effect with the choice V(filter_scheduler) of M(novalite.cloud.scheduler).
+"""
 
 
 def v1_schema() -> Schema:
@@ -182,7 +156,7 @@ def stack_schemas() -> dict[str, Schema]:
     """`profile` and `server` of a site's document. null takes away what a profile said."""
     profile = {
         "description": "One profile, or several of which later ones win.",
-        "anyOf": [_NAME.schema(True), {"type": "array", "items": _NAME.schema(True), "minItems": 1}],
+        "anyOf": [A_NAME.schema(True), {"type": "array", "items": A_NAME.schema(True), "minItems": 1}],
     }
     options = closed(SERVER, site=True)["properties"]
     own = {"name": options.pop("name"), "count": {**options.pop("count"), "minimum": 0}}

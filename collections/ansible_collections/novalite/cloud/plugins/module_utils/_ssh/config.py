@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way to a guest over ssh: through its compute host, as one ssh_config that every ssh tool understands.
+"""The way to a guest over ssh: through its compute host, as an ssh_config that every ssh tool understands. It includes
+a file of its own for each guest, so that a launch writes one, whatever the size of the cloud.
 
 A guest on an isolated network is reached from the network's namespace alone, which sshd's own forwarding does not
 enter. There a few lines of Python do, on the host, where Ansible needs it anyway; whoever logs in there and is not root
@@ -11,6 +12,8 @@ has one program to enter it by, which sudo may run without a password.
 from __future__ import annotations
 
 import collections
+import json
+import os
 import re
 import shlex
 import typing as t
@@ -21,30 +24,41 @@ from .._guest import image_properties
 from .._model.instance import Instance
 from .._network.namespaces import namespace_of
 from .._relay import TO_ADDRESS
-from .way_in import WayIn, own_path
+from .way_in import WayIn, own_path, quoted
 
 REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and the rule by which sudo runs it
 _ALIAS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # any other character means something in a Host pattern
 
 
-def render(
+def directory_of(path: str) -> str:
+    """The directory of the guests' own files, each named by its UUID, beside the ssh_config at `path`."""
+    return f"{path}.d"
+
+
+def render(ways: t.Mapping[str, WayIn], identity_file: str | None, path: str) -> str:
+    """The ssh_config to be at `path`: a block for each compute host, by the way in which Ansible reaches it (`ways`),
+    and where the guests' files are. Whenever it differs, the guests' may, too."""
+    lines = ["# Written by novalite. Guests offer " + (json.dumps(identity_file) if identity_file else "what ssh has")]
+    for host, way in sorted(ways.items()):
+        lines += ["", local_line(host)] if way.local else ["", *_block(host, way.options)]
+    lines += ["", "Host *", f"    Include {_glob(os.path.join(directory_of(path), ''))}"]
+    return "\n".join(lines) + "\n"
+
+
+def render_guests(
     instances: t.Iterable[Instance], ways: t.Mapping[str, WayIn], known_hosts: str, identity_file: str | None, path: str
-) -> str:
-    """The whole ssh_config, to be at `path`: a block for each compute host in use, by the way in which Ansible reaches
-    it (`ways`), and one for each active instance with an address. A guest is known by its UUID: the next one at its
-    address has another host key."""
+) -> dict[str, str]:
+    """UUID -> the file of each active instance with an address: the way to it. A guest is known by its UUID: the next
+    one at its address has another host key. `instances` hold all that have a name or an address in common."""
     reachable = [
         (instance, host, ip)
         for instance in instances
         if (host := instance["host"]) and instance["nics"] and (ip := instance["nics"][0]["ip"])
     ]
-    lines = ["# Written by novalite at every launch and termination."]
-    for host in sorted({host for _instance, host, _ip in reachable}):
-        way = ways.get(host, WayIn())
-        lines += ["", local_line(host)] if way.local else ["", f"Host {host}", *_options(_kept_alive(way.options))]
     aliases = _aliases([instance for instance, _host, _ip in reachable], ways)
     addresses = collections.Counter(ip for _instance, _host, ip in reachable)
-    for instance, host, ip in sorted(reachable, key=lambda guest: (guest[0]["name"], guest[0]["uuid"])):
+    files = {}
+    for instance, host, ip in reachable:
         try:
             user = image_properties.login_user(instance["image"])
         except NovaliteError:
@@ -64,8 +78,20 @@ def render(
         ]
         if identity_file:
             options += [("IdentityFile", own_path(identity_file)), ("IdentitiesOnly", "yes")]
-        lines += ["", f"Host {' '.join(names)}", *_options(_kept_alive(options))]
-    return "\n".join(lines) + "\n"
+        left = [] if host in ways else ["", *_block(host, ())]  # the inventory has it no longer
+        files[instance["uuid"]] = "\n".join([*_block(" ".join(names), options), *left]) + "\n"
+    return files
+
+
+def _block(names: str, options: t.Sequence[tuple[str, str]]) -> list[str]:
+    return [f"Host {names}", *(f"    {name} {value}" for name, value in _kept_alive(options))]
+
+
+def _glob(directory: str) -> str:
+    """The pattern of ssh's Include that means each file in `directory`. Some versions fill in tokens, which begin with
+    a percent sign, and others do not: to all of them a question mark is any character."""
+    literal = re.sub(r"[][*?\\]", r"\\\g<0>", directory).replace("$", "[$]").replace("%", "?")
+    return quoted(f"{literal}*")
 
 
 def local_line(host: str) -> str:
@@ -115,7 +141,3 @@ def _kept_alive(options: t.Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     names = {name.lower() for name, _value in options}
     more = (_keepalive.CONNECT_TIMEOUT, *_keepalive.OPTIONS)
     return [*options, *(option for option in more if option[0].lower() not in names)]
-
-
-def _options(options: t.Iterable[tuple[str, str]]) -> list[str]:
-    return [f"    {name} {value}" for name, value in options]

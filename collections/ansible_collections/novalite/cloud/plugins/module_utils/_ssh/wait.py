@@ -12,7 +12,7 @@ import time
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import in_threads
+from .._host.waiting import in_threads
 from .._network.namespaces import entered
 
 try:

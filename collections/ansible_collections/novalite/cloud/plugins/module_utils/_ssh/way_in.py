@@ -3,8 +3,8 @@
 
 """The way by which Ansible reaches a compute host, read once from its variables, in all their spellings.
 
-The variables are those of ansible.builtin.ssh (`ansible-doc -t connection ssh`, ansible-core 2.19 to 2.21); of several
-spellings of one option the last that is set counts, as for Ansible.
+The variables are those of ansible.builtin.ssh and ansible.builtin.paramiko_ssh (`ansible-doc -t connection ssh`,
+ansible-core 2.19 to 2.21); of several spellings of one option the last that is set counts, as for Ansible.
 """
 
 from __future__ import annotations
@@ -26,7 +26,19 @@ IDENTITY = ("ansible_private_key_file", "ansible_ssh_private_key_file")
 KEY_CHECKING = ("ansible_host_key_checking", "ansible_ssh_host_key_checking")
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")  # in the order that ssh gets them
 PKCS11 = "ansible_ssh_pkcs11_provider"
-VARIABLES = ("ansible_connection", *ADDRESS, *PORT, *USER, *IDENTITY, *KEY_CHECKING, PKCS11, *ARGUMENTS)
+# Spellings that only paramiko reads, after the others
+_BY_PARAMIKO: dict[tuple[str, ...], str] = {
+    ADDRESS: "ansible_paramiko_host",
+    PORT: "ansible_paramiko_port",
+    USER: "ansible_paramiko_user",
+    IDENTITY: "ansible_paramiko_private_key_file",
+    KEY_CHECKING: "ansible_paramiko_host_key_checking",
+}
+PARAMIKO_PROXY, PARAMIKO_SHA2 = "ansible_paramiko_proxy_command", "ansible_paramiko_use_rsa_sha2_algorithms"
+VARIABLES = (
+    *("ansible_connection", *ADDRESS, *PORT, *USER, *IDENTITY, *KEY_CHECKING, PKCS11, *ARGUMENTS),
+    *(*_BY_PARAMIKO.values(), PARAMIKO_PROXY, PARAMIKO_SHA2),
+)
 # Variables of the way for which ssh_config(5) has no option. Their values are secret, and carried over nowhere
 WITHOUT_OPTION = (
     "ansible_password",
@@ -36,9 +48,12 @@ WITHOUT_OPTION = (
     "ansible_ssh_private_key",
     "ansible_private_key_passphrase",
     "ansible_ssh_private_key_passphrase",
+    "ansible_paramiko_pass",
+    "ansible_paramiko_password",
 )
 _BUILTIN = re.compile(r"ansible\.(builtin|legacy)\.")  # with which connections may be named in full
-_BY_SSH = ("", "ssh", "smart", "paramiko", "paramiko_ssh")
+_PARAMIKO = ("paramiko", "paramiko_ssh")
+_BY_SSH = ("", "ssh", "smart", *_PARAMIKO)
 
 # ssh(1)'s flags that take a value, and the options of ssh_config(5) that say the same
 _WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
@@ -117,18 +132,22 @@ def way_in(variables: JsonMapping) -> WayIn:
             elif flag not in _SILENT:
                 dropped.append(f"-{flag} {value}".strip())
 
-    address = _last(variables, ADDRESS)
+    def value_of(spellings: tuple[str, ...]) -> str:
+        return _last(variables, (*spellings, _BY_PARAMIKO[spellings]) if by in _PARAMIKO else spellings)
+
+    address = value_of(ADDRESS)
     add("HostName", quoted(address.replace("%", "%%")))  # as in fe80::1%eth0
     add_arguments(ARGUMENTS[0])
-    if _last(variables, KEY_CHECKING).lower() in BOOLEANS_FALSE:
+    if value_of(KEY_CHECKING).lower() in BOOLEANS_FALSE:
         add("StrictHostKeyChecking", "no")
-    add("Port", _last(variables, PORT))
+    add("Port", value_of(PORT))
     # in Ansible's own quotes, in which a backslash means what it means to ssh
-    for option, value in (
-        ("IdentityFile", os.path.expanduser(_last(variables, IDENTITY))),
-        ("User", _last(variables, USER)),
-    ):
+    for option, value in (("IdentityFile", os.path.expanduser(value_of(IDENTITY))), ("User", value_of(USER))):
         add(option, f'"{value}"' if value else "")
+    if by in _PARAMIKO:  # which knows three of ssh's tokens
+        add("ProxyCommand", re.sub("%(?![hpr])", "%%", str(variables.get(PARAMIKO_PROXY) or "")))
+        if str(variables.get(PARAMIKO_SHA2, "")).lower() in BOOLEANS_FALSE:
+            dropped.append(PARAMIKO_SHA2)
     add("PKCS11Provider", quoted(str(variables.get(PKCS11) or "")))
     for name in ARGUMENTS[1:]:
         add_arguments(name)
@@ -151,7 +170,7 @@ def own_path(path: str) -> str:
 def _from_anywhere(value: str) -> str:
     """The name of a file, as a line of ssh_config(5) has it, that means the same wherever ssh is started."""
     name = value.strip('"')
-    if not name or name[0] in "/~%$" or name == "none" or any(char.isspace() for char in value):
+    if not name or name[0] in "/~%$" or name == "none" or " " in value or "\t" in value:
         return value
     return quoted(f"{os.getcwd().replace('%', '%%')}/{name}")
 

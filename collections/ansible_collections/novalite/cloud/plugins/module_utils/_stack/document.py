@@ -14,7 +14,7 @@ import json
 import pathlib
 import typing as t
 
-import jsonschema
+from ansible.module_utils.basic import missing_required_lib
 
 from .._errors import NovaliteError
 from .._model.yaml_types import complaint, described
@@ -104,7 +104,11 @@ def load(document: t.Any, path: str | None) -> Stack:
 
 @functools.lru_cache(maxsize=1)
 def validator() -> t.Any:
-    """The part of the schema that describes a document without its wrapper."""
+    """The part of the schema that describes a document without its wrapper. Raises NovaliteError without jsonschema."""
+    try:
+        import jsonschema  # here, for it takes 0.1 s, and only stacks need it of all that ledger_step does
+    except ImportError as error:
+        raise NovaliteError(missing_required_lib("jsonschema")) from error
     whole = json.loads(SCHEMA.read_text(encoding="utf-8"))
     return jsonschema.Draft202012Validator({"$ref": "#/$defs/stack", "$defs": whole["$defs"]})
 
@@ -120,8 +124,10 @@ def _check(data: t.Any, path: str | None) -> None:
     errors = list(validator().iter_errors(data))
     if not errors:
         return
+    from jsonschema.exceptions import best_match
+
     first = min(errors, key=lambda error: [str(step).zfill(6) for step in error.absolute_path])
-    error = jsonschema.exceptions.best_match([first])
+    error = best_match([first])
     where: Where = tuple(error.absolute_path)
     message, key = _message(error, data)
     if key is not None:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from .._disk.overlay import Disk
 from .._domain import lifecycle_power
 from .._errors import NovaliteError
-from .._host import STATE_DIR
-from .._host_module import HostCall, Result
+from .._host.files import STATE_DIR
+from .._host.libvirt_connection import DEFAULT_URI, connect, local_daemon
+from .._host.module import HostCall, Result
+from .._host.records import write_records
 from .._json import JsonMapping
-from .._libvirt import DEFAULT_URI, connect, local_daemon
-from .._records import write_records
 from .._transfer import channel, transfer
 
 _STATES = ["offered", "accepted", "reached", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]

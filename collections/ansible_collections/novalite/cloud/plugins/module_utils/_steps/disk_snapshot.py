@@ -21,9 +21,9 @@ from .._disk import snapshot
 from .._domain import lifecycle, lifecycle_backup
 from .._domain.volumes import LiveGuests
 from .._errors import NovaliteError
-from .._host import STATE_DIR
-from .._host_module import HostCall, HostModuleError, Result, each_for_itself
-from .._libvirt import DEFAULT_URI, connect
+from .._host.files import STATE_DIR
+from .._host.libvirt_connection import DEFAULT_URI, connect
+from .._host.module import HostCall, HostModuleError, Result, each_for_itself
 
 ARGUMENT_SPEC = {
     "snapshots": {

@@ -13,12 +13,12 @@ from __future__ import annotations
 import dataclasses
 
 from .._domain import adopt
+from .._drift.host_facts import existing
 from .._errors import NotFoundError
-from .._host import STATE_DIR
-from .._host_facts import existing
-from .._host_module import HostCall, Result
-from .._libvirt import DEFAULT_URI, connect
-from .._records import forget_adopted
+from .._host.files import STATE_DIR
+from .._host.libvirt_connection import DEFAULT_URI, connect
+from .._host.module import HostCall, Result
+from .._host.records import forget_adopted
 
 ARGUMENT_SPEC = {
     # Name or UUID of the domain. One that libvirt forgets when it ends (transient) is refused.

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from .._domain import lifecycle_interfaces
 from .._domain.outcome import DOMAIN_OPTIONS
-from .._host_module import HostCall, Result, each_for_itself
-from .._libvirt import DEFAULT_URI, connect
+from .._host.libvirt_connection import DEFAULT_URI, connect
+from .._host.module import HostCall, Result, each_for_itself
 
 ARGUMENT_SPEC = {
     "domains": {

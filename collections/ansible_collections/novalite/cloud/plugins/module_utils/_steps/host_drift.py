@@ -16,7 +16,7 @@ hypervisor itself is not changed.
 from __future__ import annotations
 
 from .._drift import host_scan
-from .._host_module import HostCall, Result
+from .._host.module import HostCall, Result
 
 ARGUMENT_SPEC = {**host_scan.ARGUMENT_SPEC, "removed_days": {"type": "int", "default": 14}}  # in the bin
 

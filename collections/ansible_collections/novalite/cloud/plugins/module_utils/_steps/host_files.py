@@ -10,8 +10,8 @@ first one is written. Where something of another kind is in the way of one of th
 
 from __future__ import annotations
 
-from .._host_files import STATES, ensure_files, parse
-from .._host_module import HostCall, Result
+from .._host.host_files import STATES, ensure_files, parse
+from .._host.module import HostCall, Result
 
 ARGUMENT_SPEC = {
     # The files, in the order in which they are written.

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from .._drift.host_scan import ARGUMENT_SPEC as LOOK_ARGUMENTS
 from .._drift.host_scan import scan
-from .._host_mark import marks_here
-from .._host_module import HostCall, Result
-from .._records import read_records, write_records
+from .._host.mark import marks_here
+from .._host.module import HostCall, Result
+from .._host.records import read_records, write_records
 
 ARGUMENT_SPEC = {
     # `present` writes the files. An instance without a directory here is passed over. `read` returns what is in them,

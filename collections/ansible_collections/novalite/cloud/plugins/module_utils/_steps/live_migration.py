@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from .._domain import lifecycle_migrate
 from .._errors import NovaliteError
-from .._host import STATE_DIR
-from .._host_module import HostCall, HostModuleError, Result, each_for_itself
-from .._libvirt import DEFAULT_URI, connect
+from .._host.files import STATE_DIR
+from .._host.libvirt_connection import DEFAULT_URI, connect
+from .._host.module import HostCall, HostModuleError, Result, each_for_itself
 from .._transfer.channel import doors
 
 ARGUMENT_SPEC = {

@@ -11,8 +11,8 @@ there on every compute host.
 from __future__ import annotations
 
 from .._disk.shares import ensure_mounted
-from .._host import STATE_DIR
-from .._host_module import HostCall, Result
+from .._host.files import STATE_DIR
+from .._host.module import HostCall, Result
 
 ARGUMENT_SPEC = {
     "shares": {

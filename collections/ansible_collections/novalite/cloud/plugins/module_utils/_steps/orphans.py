@@ -14,7 +14,7 @@ host's own addresses in networks that it does not serve any more are given back 
 from __future__ import annotations
 
 from .._drift import host_scan
-from .._host_module import HostCall, Result
+from .._host.module import HostCall, Result
 
 ARGUMENT_SPEC = host_scan.ARGUMENT_SPEC
 

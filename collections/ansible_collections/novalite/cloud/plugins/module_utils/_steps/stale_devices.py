@@ -11,8 +11,8 @@ disk, and with it an nbd device. Takes them away. What is no longer there, or so
 from __future__ import annotations
 
 from .._drift import stale_devices
-from .._host import STATE_DIR
-from .._host_module import HostCall, Result
+from .._host.files import STATE_DIR
+from .._host.module import HostCall, Result
 
 OPTIONS = {
     "what": {

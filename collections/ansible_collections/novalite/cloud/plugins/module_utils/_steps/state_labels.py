@@ -11,8 +11,8 @@ the files that guests use, and relabels these. Guests that run keep what libvirt
 from __future__ import annotations
 
 from .._disk.labels import ensure_labels, remove_labels
-from .._host import STATE_DIR
-from .._host_module import HostCall, Result
+from .._host.files import STATE_DIR
+from .._host.module import HostCall, Result
 
 ARGUMENT_SPEC = {
     "state_dir": {"type": "path", "default": STATE_DIR},

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from .._domain import volumes
 from .._errors import NovaliteError
-from .._host import in_threads
-from .._host_module import HostCall, HostModuleError, Result, each_for_itself
-from .._libvirt import DEFAULT_URI, connect
+from .._host.libvirt_connection import DEFAULT_URI, connect
+from .._host.module import HostCall, HostModuleError, Result, each_for_itself
+from .._host.waiting import in_threads
 
 ARGUMENT_SPEC = {
     # The volumes and the domains.

@@ -18,9 +18,9 @@ import functools
 from .._disk.volumes import ensure
 from .._domain.volumes import LiveGuests
 from .._errors import NovaliteError
-from .._host import STATE_DIR
-from .._host_module import HostCall, HostModuleError, Result, each_for_itself
-from .._libvirt import DEFAULT_URI, connect
+from .._host.files import STATE_DIR
+from .._host.libvirt_connection import DEFAULT_URI, connect
+from .._host.module import HostCall, HostModuleError, Result, each_for_itself
 
 ARGUMENT_SPEC = {
     "volumes": {

@@ -21,20 +21,22 @@ import re
 import shlex
 import shutil
 import socket
+import string
 import subprocess
 import sys
 import time
 import typing as t
 
 from .. import _keepalive
-from .._command import run
 from .._disk import daemon, layout
 from .._errors import NovaliteError
 from .._guest import authorized_keys
-from .._host import remove_file, wait_until, write_atomically
-from .._host_places import ssh_session
+from .._host.command import run
+from .._host.files import instance_dir, remove_file, write_atomically
+from .._host.own_directory import make_own
+from .._host.places import ssh_session
+from .._host.waiting import wait_until
 from .._json import JsonMapping, JsonObject
-from .._own_directory import make_own
 from .._relay import TO_PATH
 from . import gate
 
@@ -105,7 +107,7 @@ def directory_of(move: str) -> str:
 
 def staging_of(state_dir: str, uuid: str) -> str:
     """Directory where the files of an instance arrive."""
-    return os.path.join(state_dir, INCOMING, os.path.basename(layout.instance_dir(state_dir, uuid)))
+    return os.path.join(state_dir, INCOMING, os.path.basename(instance_dir(state_dir, uuid)))
 
 
 def offer(moves: t.Sequence[Move]) -> dict[str, str]:
@@ -298,7 +300,7 @@ def _options(move: Move, purpose: str, state_dir: str) -> str:
     options = [_restricted()]
     if purpose == FILES:
         staging = staging_of(state_dir, move["uuid"])
-        if '"' in staging or any(character.isspace() for character in staging):
+        if '"' in staging or any(character in string.whitespace for character in staging):
             raise NovaliteError(f"{staging!r} has a character that no state directory should have")
         # whatever the other side asks for, this is what is run
         options.append(f'command="tar --extract --sparse --no-same-owner --file=- --directory={staging}"')

@@ -29,7 +29,7 @@ import typing as t
 from .._disk.syscalls import MS_BIND, mount, with_private_mounts
 from .._errors import NovaliteError
 from .._guest.authorized_keys import account
-from .._host import opened, remove_file, write_atomically
+from .._host.files import opened, remove_file, write_atomically
 
 IDLE = 3600.0  # seconds without a session
 MOST = 8  # sessions at a time; a move has one

@@ -15,8 +15,6 @@ import stat
 import struct
 import typing as t
 
-from .._command import CommandError, pipe, run
-from .._confined import ANY_SIZE, Limits, run_confined
 from .._disk import layout, records, removed
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .._disk.inspect import qcow2_size
@@ -24,7 +22,11 @@ from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
 from .._disk.sparse import copy_file, resize
 from .._errors import NovaliteError
-from .._host import in_threads, locked, remove_file
+from .._host.command import CommandError, pipe, run
+from .._host.confined import ANY_SIZE, Limits, run_confined
+from .._host.files import instance_dir, remove_file
+from .._host.locks import locked
+from .._host.waiting import in_threads
 from . import channel
 
 GIB = 1 << 30
@@ -48,7 +50,7 @@ def send(
     does not carry over. Raises NovaliteError."""
 
     def send(move: channel.Move) -> None:
-        directory = layout.instance_dir(state_dir, move["uuid"])
+        directory = instance_dir(state_dir, move["uuid"])
         names = [name for name in (BESIDE if running else FILES) if os.path.lexists(os.path.join(directory, name))]
         if not names and running:
             return
@@ -93,7 +95,7 @@ def receive(
     with locked(LOCK, timeout=LOCK_TIMEOUT):
         for move in moves:
             staging = channel.staging_of(state_dir, move["uuid"])
-            directory = layout.instance_dir(state_dir, move["uuid"])
+            directory = instance_dir(state_dir, move["uuid"])
             if running:
                 layout.make_searchable(directory)
                 for name in os.listdir(staging):
@@ -111,7 +113,7 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
     the module `disk`. Returns what was changed, as "uuid/file"."""
     changed = []
     for disk in disks:
-        directory = layout.instance_dir(state_dir, disk.uuid)
+        directory = instance_dir(state_dir, disk.uuid)
         records = read_records(directory)
         sizes = {layout.DISK: disk.virtual_size_gb * GIB, layout.EPHEMERAL: disk.ephemeral_gb * GIB}
         for name, size in sizes.items():
@@ -135,7 +137,7 @@ def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
     """Copy the disks of these instances, which do not run, for a revert. Returns the UUIDs."""
 
     def copy(uuid: str) -> str:
-        directory = layout.instance_dir(state_dir, uuid)
+        directory = instance_dir(state_dir, uuid)
         for name in RESIZED:
             path = os.path.join(directory, name)
             if os.path.exists(path):
@@ -153,7 +155,7 @@ def restore(uuids: t.Iterable[str], state_dir: str, to_bin: bool = False) -> lis
     replaced goes to the bin with `to_bin`."""
     changed = []
     for uuid in uuids:
-        directory = layout.instance_dir(state_dir, uuid)
+        directory = instance_dir(state_dir, uuid)
         kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + layout.KEPT))]
         if kept:
             if to_bin:
@@ -172,7 +174,7 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
     since somebody saw that nobody needs it. Returns the UUIDs that this changed. With `to_bin` it goes there."""
     changed = []
     for uuid in uuids:
-        directory = layout.instance_dir(state_dir, uuid)
+        directory = instance_dir(state_dir, uuid)
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(directory):
                 path = os.path.join(directory, name)

@@ -4,7 +4,7 @@
 """New servers, whoever asks for them: what each may be, how many a project may have, all rows that record them,
 and builds that are begun again.
 
-The playbooks' door (operations/server.py) looks up what is called by names, and a server's name is its handle; the
+The playbooks' door (tasks/server.py) looks up what is called by names, and a server's name is its handle; the
 APIs' (new_servers.py) looks up ids, and a name is only shown. Both end here.
 """
 
@@ -25,6 +25,15 @@ from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
 from ..._model.rows import InstanceRow
 from ..._rules.guest_requests import wants_config_drive
+from ..._rules.server_requests import (
+    NO_LABELS,
+    Labels,
+    ServerRequest,
+    check_fits,
+    check_own_quota,
+    check_quota,
+    limited,
+)
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import compute_host, instance, instance_action, instance_security_group, network, vif
 from ..db.tables_addresses import OF_VIF
@@ -41,7 +50,6 @@ from ..queries.instance_rows import swap
 from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
 from ..volumes import server_volumes
-from .server_requests import ServerRequest, check_fits, check_own_quota, check_quota, limited
 
 BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
@@ -54,22 +62,6 @@ class NetworkRef(t.NamedTuple):
     name: str
     cidr: str | None  # None: it has no subnet, and record_servers() refuses it
     within: str | None = None  # the range that an address is to be of, where the network has several
-
-
-class Labels(t.NamedTuple):
-    """Attributes of an instance that the APIs show, and playbooks do not ask for."""
-
-    display_name: str | None = None
-    description: str | None = None
-    user_id: str | None = None
-    reservation_id: str | None = None
-    tags: tuple[str, ...] = ()
-    access_ip_v4: str | None = None
-    access_ip_v6: str | None = None
-    disk_config: str = "MANUAL"
-
-
-NO_LABELS = Labels()
 
 
 @dataclass(frozen=True)

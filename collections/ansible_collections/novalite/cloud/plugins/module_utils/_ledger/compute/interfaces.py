@@ -27,7 +27,6 @@ from ..network.addresses import give_addresses, release_host_address
 from ..network.preexisting_ports import give
 from ..network.vifs import insert_vifs
 from ..queries import actions, state_rules
-from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
 from ..queries.views import instances_by
 
@@ -42,14 +41,6 @@ class InterfaceRequest(t.NamedTuple):
     network: NetworkRow | None = None
     port: str | None = None
     fixed_ip: str | None = None
-
-
-def server_row(connection: sa.Connection, uuid: str) -> InstanceRow:
-    """The instance's row, which nobody else changes before this transaction ends. Raises NotFoundError."""
-    rows = instance_rows(connection, instance.c.uuid == uuid, instance.c.deleted == 0, lock=True)
-    if not rows:
-        raise NotFoundError(f"Instance {uuid} could not be found.")
-    return rows[0]
 
 
 def begin_attach(

@@ -15,6 +15,7 @@ from ..._model.instance import Instance
 from ..._plan.host_plan import Plan
 from ..db import clock
 from ..queries import lookups
+from ..queries.open_jobs import with_open_job
 from ..queries.views import instances_by
 from . import server_actions
 from .create import BUILD_TIMEOUT
@@ -59,7 +60,7 @@ def take_over(
     now = clock.seconds(connection)
     dead_since = clock.before(connection, BUILD_TIMEOUT if action_timeout is None else action_timeout)
     busy = [server for server in servers if server_actions.action_in(server["task_state"])]
-    queued = server_actions.with_open_job(connection, [server["uuid"] for server in busy])
+    queued = with_open_job(connection, [server["uuid"] for server in busy])
     for server in busy:
         age = max(0, now - server["updated_at"])
         if not takeover and (server["updated_at"] > dead_since or server["uuid"] in queued):
@@ -77,6 +78,19 @@ def with_names(message: str, servers: t.Iterable[Instance]) -> str:
     for server in servers:
         message = message.replace(server["uuid"], f"{server['uuid']} ('{server['name']}')")
     return message
+
+
+# Option of steps: how it went, once for each host. `results` has a row for each thing that the host was given, by its
+# `uuid` or `id`; `error` says why there is none for the others.
+OUTCOMES: t.Mapping[str, t.Any] = {
+    "type": "list",
+    "elements": "dict",
+    "options": {
+        "host": {"type": "str", "required": True},
+        "results": {"type": "list", "elements": "dict", "default": []},
+        "error": {"type": "str"},
+    },
+}
 
 
 def results_by_server(

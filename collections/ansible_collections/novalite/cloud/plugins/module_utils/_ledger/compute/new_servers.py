@@ -3,7 +3,7 @@
 
 """Servers that the API is asked for: named by ids, of any name, recorded for a job to build.
 
-What a playbook asks for by name goes through operations/server.py. A name there is one server's handle; here it is only
+What a playbook asks for by name goes through tasks/server.py. A name there is one server's handle; here it is only
 shown, and several servers may have the same, so that each gets a handle of its own.
 """
 
@@ -13,29 +13,28 @@ import re
 import typing as t
 import unicodedata
 import uuid as uuids
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
-from ..._rules import volume_mappings
+from ..._rules import server_requests, volume_mappings
 from ..._rules.server_options import MAX_SERVERS
+from ..._rules.server_requests import CreateRequest, NetworkRequest
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db import clock
 from ..db.tables import instance, network, security_group
 from ..identity import quotas
 from ..network import network_choices, ports
-from ..placement import hints
+from ..placement import server_groups
 from ..queries import lookups
 from ..queries.subnet_records import range_of
 from ..queries.usage import usage
 from ..queries.views import flavor_of, image_of
 from ..volumes import server_volumes
-from . import server_requests
-from .create import NO_LABELS, Labels, NetworkRef, NewInstance, amounts, check_image, networks_to_choose, record_servers
-from .server_requests import NetworkRequest, ServerRequest
+from .create import NetworkRef, NewInstance, amounts, check_image, networks_to_choose, record_servers
 
 MAX_LABEL = 63  # RFC 1035
 FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
@@ -56,20 +55,6 @@ _GROUPS = sa.select(security_group.c.id, security_group.c.uuid, security_group.c
         security_group.c.uuid.in_(sa.bindparam("names", expanding=True)),
     ),
 )
-
-
-@dataclass(frozen=True)
-class CreateRequest(ServerRequest):
-    """Request for `min_count` to `max_count` servers that differ in their names only.
-
-    `name` is the one to be shown. The flavor and the image (None: it starts from one of its volumes) are named by the
-    ids that clients know, networks by UUID, security groups by name or UUID (none: the project's default group).
-    """
-
-    min_count: int = 1
-    max_count: int = 1
-    image_disk: bool = True  # False: the server starts from a volume, which the image may name
-    labels: Labels = NO_LABELS
 
 
 class Created(t.NamedTuple):
@@ -272,7 +257,7 @@ def _resolved(connection: sa.Connection, project_id: str, request: CreateRequest
         requested_hints["different_host"] = sorted(connection.execute(mine).scalars())
     if "host" in requested_hints:
         lookups.check_compute_hosts(connection, [requested_hints["host"]])
-    return hints.resolve(connection, project_id, {request.name: requested_hints}, {})[request.name]
+    return server_groups.resolve_hints(connection, project_id, {request.name: requested_hints}, {})[request.name]
 
 
 def _count(

@@ -12,14 +12,13 @@ import sqlalchemy as sa
 
 from ..._domain.guest import guest_of, render
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import GuestRecord, Instance
+from ..._model.instance import GuestRecord, Instance, not_adopted
 from ..._plan.host_plan import HostPlan, NetworksPlan, Plan, ServersPlan, plan_by_host
 from ..._plan.networks import router
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
 from ..placement.fresh_facts import rooms
 from ..queries import group_members, host_networks
-from ..queries.adopted import not_adopted
 from ..volumes import server_volumes
 from . import migrations, network_plans
 from .network_plans import Instances

@@ -22,6 +22,7 @@ from ..network import ports
 from ..network.addresses import give_addresses
 from ..network.tenant_networks import TenantError
 from ..queries import network_records, state_rules
+from ..queries.instance_rows import locked_row
 from ..queries.network_records import Network, Port
 from ..queries.usage import usage
 from ..queries.views import instances_by
@@ -60,7 +61,7 @@ def delete_port(
     if seen.instance_uuid is None:
         ports.drop(connection, [seen.id])
         return None
-    server = interfaces.server_row(connection, seen.instance_uuid)
+    server = locked_row(connection, seen.instance_uuid)
     connection.execute(
         sa.update(port_table).where(port_table.c.vif_id == seen.id).values(kept=False)
     )  # gone when it is free
@@ -139,7 +140,7 @@ def _locked(connection: sa.Connection, port: Port) -> Port:
     Raises ConflictError for a port of a server that is not at rest, and for one that went meanwhile.
     """
     if port.instance_uuid is not None:
-        interfaces.check(connection, "update_port", interfaces.server_row(connection, port.instance_uuid))
+        interfaces.check(connection, "update_port", locked_row(connection, port.instance_uuid))
     connection.execute(sa.select(vif.c.id).where(vif.c.id == port.id).with_for_update())
     for now in network_records.ports_of(connection, port.project_id, port.id):
         if now.instance_uuid == port.instance_uuid:

@@ -16,16 +16,16 @@ from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
-from ..._rules import guest_requests
+from ..._rules import guest_requests, server_requests
 from ..db import clock
 from ..db.tables import instance
 from ..identity import quotas
 from ..queries import actions, lookups
 from ..queries.instance_rows import instance_row
 from ..queries.views import image_of
-from ..queries.volume_views import Volume, volumes_by
+from ..queries.volume_views import Volume, root_volume
 from ..volumes import volumes
-from . import server_changes, server_requests
+from . import server_changes
 
 RUNNING, SHUTDOWN = 1, 4  # Nova's power states
 GUEST_FIELDS = ("user_data", "user_data_encoding", "files")
@@ -72,12 +72,6 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
         server_changes.change_metadata(connection, row, request["metadata"], replace=True, by_admin=True)
     reimage = {"reimage": True} if root is not None and request.get("reimage") else {}
     return {**reimage, **({} if request.get("image") is None else {"image": image["id"]})}
-
-
-def root_volume(connection: sa.Connection, uuid: str) -> Volume | None:
-    """The volume that the instance starts from, instead of a disk of its own."""
-    attached_volumes = volumes_by(connection, instances=[uuid])
-    return next((row for row in attached_volumes for holder in row.attachments if holder.boot_index == 0), None)
 
 
 def _check_reimage(row: InstanceRow, root: Volume, image: Image) -> None:

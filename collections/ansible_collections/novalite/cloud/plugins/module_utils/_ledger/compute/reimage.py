@@ -18,10 +18,9 @@ from ..._plan.host_plan import Plan
 from ..._rules import guest_requests, volume_mappings
 from ..catalog import image_snapshots
 from ..queries import actions, lookups
-from ..queries.instance_rows import instance_row
 from ..queries.volume_views import Volume, snapshots_by
-from ..volumes import volume_attachments, volume_plans
-from . import rebuilds, server_actions, volume_images
+from ..volumes import volume_plans
+from . import rebuilds
 from .plans import plan_hosts
 
 SNAPSHOT = "createImage"
@@ -42,7 +41,7 @@ def settled(connection: sa.Connection, params: JsonMapping, servers: t.Sequence[
     """List those of the servers whose image was made before."""
     if params["action"] != SNAPSHOT:
         return []
-    names = _image_names(params, servers)
+    names = image_names(params.get("request") or {}, servers)
     return [
         server
         for server in servers
@@ -54,7 +53,7 @@ def snapshots_to_take(connection: sa.Connection, params: JsonMapping, servers: t
     """Return the ids of the snapshots that the images of these servers name, and that are to be taken yet."""
     if params["action"] != SNAPSHOT:
         return []
-    names = _image_names(params, servers)
+    names = image_names(params.get("request") or {}, servers)
     made = [
         image
         for server in servers
@@ -62,32 +61,6 @@ def snapshots_to_take(connection: sa.Connection, params: JsonMapping, servers: t
     ]
     ids = [volume.of or "" for image in made for volume in volume_mappings.volumes_of(image)]
     return [snapshot.id for snapshot in snapshots_by(connection, ids=ids) if snapshot.status == "creating"]
-
-
-def begin(
-    connection: sa.Connection, params: JsonMapping, servers: t.Sequence[Instance], request_id: str, **who: t.Any
-) -> list[Instance]:
-    """Begin the action on each of these as `params["request"]` says, and return those that their hosts act on; `who`
-    are further arguments of begin(). Of one that starts from a volume there are snapshots_to_take()."""
-    name, request = params["action"], params.get("request") or {}
-    names = _image_names(params, servers) if name == SNAPSHOT else {}
-    begun: list[Instance] = []
-    for server in servers:
-        row = instance_row(connection, server["uuid"])
-        if name == SNAPSHOT:
-            details = image_snapshots.details_of(names[server["uuid"]], request.get("properties"))
-            if volume_attachments.from_volumes(connection, [row.uuid]):
-                volume_images.create(connection, row.uuid, details, request_id=request_id, **who)
-                continue
-        elif name == "rescue":
-            image = request.get("image")
-            image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
-            details = rebuilds.ask_rescue(connection, row.uuid, image_id, request.get("password_hash"))
-        else:
-            rebuild_request = {**_looked_up(connection, row, request), "reimage": True}
-            details = rebuilds.ask_rebuild(connection, row.uuid, rebuild_request)
-        begun += server_actions.begin(connection, name, [row.uuid], request_id=request_id, details=details, **who)
-    return begun
 
 
 def plans(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[Instance]) -> dict[str, Plan]:
@@ -146,15 +119,15 @@ def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> Non
         plan["snapshots"] = [{"uuid": uuid, "image_id": details[uuid]["image_id"]} for uuid in plan["uuids"]]
 
 
-def _image_names(params: JsonMapping, servers: t.Sequence[Instance]) -> dict[str, str]:
+def image_names(request: JsonMapping, servers: t.Sequence[Instance]) -> dict[str, str]:
     """UUID -> the name of its image: the one that was asked for, with the server's own where there are several."""
-    name = (params.get("request") or {}).get("image_name")
+    name = request.get("image_name")
     if not name:
         raise NovaliteError("an image needs a name: give image_name")
     return {server["uuid"]: name if len(servers) == 1 else f"{name}-{server['name']}" for server in servers}
 
 
-def _looked_up(connection: sa.Connection, row: InstanceRow, request: JsonMapping) -> JsonObject:
+def looked_up(connection: sa.Connection, row: InstanceRow, request: JsonMapping) -> JsonObject:
     """The request of a playbook, with records where it has names; keys are those of the server's user, as in Nova."""
     fields = dict(request)
     if "image" in fields:

@@ -15,7 +15,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
@@ -23,9 +23,8 @@ from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE
 from ..catalog import image_snapshots
 from ..db import clock
 from ..db.tables import instance
-from ..db.tables_jobs import job, job_instance
 from ..queries import actions, state_rules
-from ..queries.instance_rows import instance_rows, swap
+from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
 from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
 from ..queries.views import instances_by
 from ..volumes import volume_attachments
@@ -142,16 +141,6 @@ def action_in(task_state: str | None) -> str | None:
     return next((name for name in NAMES if task_state in task_states(name)), None)
 
 
-def with_open_job(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    """Return the instances that a job of the API waits for, or works at: their action is not dead, however silent."""
-    rows = connection.execute(
-        sa.select(job_instance.c.instance_uuid)
-        .join(job, job.c.id == job_instance.c.job_id)
-        .where(job_instance.c.instance_uuid.in_(sorted(set(uuids))), job.c.state.in_(["queued", "running"]))
-    )
-    return set(rows.scalars())
-
-
 def begin(
     connection: sa.Connection,
     action: str,
@@ -170,7 +159,7 @@ def begin(
     state_rules.check() does, which takes `by_admin` and `also_in`. The caller's transaction is to be rolled back then.
     """
     rules = action_of(action, details)
-    rows = _rows(connection, uuids)
+    rows = locked_rows(connection, uuids)
     state_rules.check(connection, rules.rule, rows, by_admin=by_admin, also_in=also_in)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
@@ -217,7 +206,8 @@ def finish(
     UUID.
     """
     now = clock.seconds(connection)
-    rows = _rows(connection, uuids, missing_ok=True)
+    mine = instance.c.uuid.in_(sorted(set(uuids)))
+    rows = instance_rows(connection, mine, instance.c.deleted == 0, lock=True)
     message = None if error is None else actions.one_line(error) or "no reason was given"
     effect = _ENDED.get(action)
     begun_with = actions.open_details(connection, action, [row.uuid for row in rows]) if effect else {}
@@ -269,7 +259,7 @@ def set_lock(
 ) -> bool:
     """Lock the instance, so that begin() refuses it, or take the lock off. Returns whether that changed anything. The
     `reason` counts for a lock, and is kept with the instance action."""
-    (row,) = _rows(connection, [uuid])
+    row = locked_row(connection, uuid)
     kept = reason if locked else None
     if (row.locked, row.locked_reason) == (locked, kept):
         return False
@@ -283,18 +273,6 @@ def set_lock(
     actions.start(connection, name, details, lock_request_id, now, user_id=user_id, project_id=row.project_id)
     actions.finish(connection, name, [(uuid, None, None)], now=now)
     return True
-
-
-def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[InstanceRow]:
-    """The rows, locked. Raises NotFoundError for one that is not there, unless it may be missing."""
-    distinct_uuids = sorted(set(uuids))
-    rows = instance_rows(connection, instance.c.uuid.in_(distinct_uuids), instance.c.deleted == 0, lock=True)
-    if len(rows) != len(distinct_uuids) and not missing_ok:
-        row_uuids = {row.uuid for row in rows}
-        raise NotFoundError(
-            f"Instance {next(uuid for uuid in distinct_uuids if uuid not in row_uuids)} could not be found."
-        )
-    return rows
 
 
 def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:

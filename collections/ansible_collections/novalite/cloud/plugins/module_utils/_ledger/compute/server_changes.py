@@ -13,8 +13,7 @@ from ..._errors import NotFoundError, QuotaError
 from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
 from ..db import clock
-from ..db.tables import instance, instance_security_group, security_group, server_group_member
-from ..db.tables_jobs import job, job_instance
+from ..db.tables import instance, instance_security_group, security_group
 from ..identity import quotas
 from ..network import dns_names
 from ..queries import state_rules
@@ -87,12 +86,6 @@ def _held(connection: sa.Connection, row: InstanceRow, column: sa.Column[Held]) 
     return locked_row[0]
 
 
-def groups_of(connection: sa.Connection, uuid: str) -> list[str]:
-    """The ids of the server groups that the instance is in: one, or none."""
-    member = server_group_member
-    return list(connection.execute(sa.select(member.c.group_id).where(member.c.instance_uuid == uuid)).scalars())
-
-
 def security_group_of(connection: sa.Connection, project_id: str, name: str) -> t.Any:
     """`id` and `name` of the project's security group of this name or UUID. Raises NotFoundError."""
     query = (
@@ -138,22 +131,3 @@ def leave_group(connection: sa.Connection, row: InstanceRow, group_id: int) -> b
     link = instance_security_group
     gone = connection.execute(sa.delete(link).where(link.c.instance_id == row.id, link.c.group_id == group_id))
     return bool(gone.rowcount)
-
-
-def open_job(connection: sa.Connection, uuid: str, kind: str, variables: JsonMapping | None = None) -> str | None:
-    """The id of a job of this kind (and with these variables) about the instance that waits or runs."""
-    query = (
-        sa.select(job.c.id, job.c.variables)
-        .join(job_instance, job_instance.c.job_id == job.c.id)
-        .where(job_instance.c.instance_uuid == uuid, job.c.kind == kind, job.c.state.in_(["queued", "running"]))
-    )
-    rows = connection.execute(query)
-    return next((str(row.id) for row in rows if variables is None or row.variables == variables), None)
-
-
-def job_outcome(connection: sa.Connection, job_id: str) -> t.Any:
-    """`state`, `result` and `message` of the job. Raises NotFoundError."""
-    row = connection.execute(sa.select(job.c.state, job.c.result, job.c.message).where(job.c.id == job_id)).first()
-    if row is None:
-        raise NotFoundError(f"job {job_id} could not be found")
-    return row

@@ -3,7 +3,7 @@
 
 """Slices of the ledger that are kept on compute hosts: the rows that an instance, or a host, stands on.
 
-A ledger that is lost is put together again out of them (operations/ledger_rebuild.py). A slice is JSON:
+A ledger that is lost is put together again out of them (tasks/ledger_rebuild.py). A slice is JSON:
 
     {"version": 1, "revision": "0013", "ledger": "<identity>", "host": "hv1", "uuid": "<instance>" | null,
      "written_at": 1700000000, "withheld": ["user_data"], "tables": {"instance": [{...}], "project": [...], ...}}
@@ -28,6 +28,7 @@ import sqlalchemy as sa
 from ..._guest.image_properties import without_host_mount
 from ..._json import Json, JsonObject
 from ..._rules import pools
+from ..._rules.noun_options import NETWORK_COLUMNS
 from ..db import clock, tables
 from ..db.engine import HEAD
 from ..db.ledger_identity import ledger_id
@@ -78,9 +79,8 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
         ),
         POOL: "network_id floating_pool ranges",
         "network": (
-            "id uuid owner name display_name description cidr cidr_v6 gateway gateway_v6 bridge bridge_interface vlan "
-            "dhcp dns domain mtu lease_seconds quarantine_seconds manager vni isolated snat ntp ipv6_mode tenant "
-            "routes port_security_enabled allow_project_net_traffic admin_state_up created_at updated_at"
+            "id uuid owner name display_name description tenant routes admin_state_up created_at updated_at "
+            f"{' '.join(NETWORK_COLUMNS)}"
         ),
         "subnet": (
             "id network_id version position name description gateway pools enable_dhcp ra_mode address_mode cidr dns "

@@ -19,7 +19,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._host import read_text, write_atomically
+from ..._host.files import read_text, write_atomically
 
 NEVER = -1.0  # before all that is written
 SKEW = 5.0  # seconds by which clocks of one cloud may differ

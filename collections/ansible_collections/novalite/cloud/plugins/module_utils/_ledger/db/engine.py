@@ -18,7 +18,8 @@ from sqlalchemy import event
 from sqlalchemy.pool import StaticPool
 
 from ..._errors import BehindError, BusyError, ConflictError, NovaliteError, UndoneError
-from ..._host import STATE_DIR, locked
+from ..._host.files import STATE_DIR
+from ..._host.locks import locked
 from . import behind, clock, known, text
 from .made import make, revision_of
 from .revisions import BUSY_TIMEOUT, FILE_NAME, FORMER, HEAD, REVISIONS

@@ -16,7 +16,7 @@ import sqlite3
 import typing as t
 
 from ..._errors import NovaliteError
-from ..._host import read_text, write_atomically
+from ..._host.files import read_text, write_atomically
 
 _NAME = "ledger.known"
 _SQLITE = "SELECT name FROM sqlite_master WHERE name IN ('alembic_version', 'ledger_identity')"

@@ -28,7 +28,7 @@ volume_type = table(
 volume = table(
     "volume",
     sa.Column("id", sa.String(36), primary_key=True),  # the serial number of the guest's disk
-    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False),
     sa.Column("user_id", sa.String(32)),
     sa.Column("name", sa.String(255), nullable=False),  # the playbooks' handle
     sa.Column("display_name", sa.String(255)),  # what the APIs show; null: the name. Several may have the same
@@ -53,6 +53,10 @@ volume = table(
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("project_id", "name"),
+    sa.Index("ix_volume_host", "host"),
+    sa.Index("ix_volume_status", "status", "updated_at"),
+    sa.Index("ix_volume_listed", "created_at", "id"),
+    sa.Index("ix_volume_listed_of_project", "project_id", "created_at", "id"),
     sa.CheckConstraint("size_gb >= 1", name="size"),
     sa.CheckConstraint("format IN ('raw', 'qcow2')", name="format"),
 )
@@ -73,11 +77,24 @@ volume_attachment = table(
     sa.UniqueConstraint("volume_id", "instance_uuid"),
 )
 
+# Cinder's attachment without an instance: it keeps a volume for whoever asked
+volume_reservation = table(
+    "volume_reservation",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("volume_id", sa.ForeignKey("volume.id", ondelete="CASCADE"), nullable=False, unique=True),
+    sa.Column("status", sa.String(16), nullable=False),  # reserved | attaching | attached
+    sa.Column("mode", sa.String(4)),  # ro | rw; null: nobody said it yet
+    sa.Column("host", sa.String(255)),  # as a client's connector names it; null: not connected yet
+    sa.Column("device", sa.String(255)),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("attached_at", sa.BigInteger),  # when it was connected
+)
+
 volume_snapshot = table(
     "volume_snapshot",
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("volume_id", sa.ForeignKey("volume.id"), nullable=False, index=True),
-    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False),
     sa.Column("user_id", sa.String(32)),
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("display_name", sa.String(255)),
@@ -89,6 +106,9 @@ volume_snapshot = table(
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("project_id", "name"),
+    sa.Index("ix_volume_snapshot_status", "status", "updated_at"),
+    sa.Index("ix_volume_snapshot_listed", "created_at", "id"),
+    sa.Index("ix_volume_snapshot_listed_of_project", "project_id", "created_at", "id"),
 )
 
 volume_transfer = table(

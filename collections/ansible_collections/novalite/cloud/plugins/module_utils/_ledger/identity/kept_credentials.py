@@ -14,6 +14,7 @@ from cryptography.fernet import InvalidToken
 
 from ..._errors import NotFoundError, NovaliteError, QuotaError
 from ..._json import JsonMapping, JsonObject
+from ..._model.plain_text import is_plain
 from ..db import clock
 from ..db.sealing import Seal
 from ..db.tables_identity import credential as table
@@ -102,7 +103,7 @@ def _pair(values: JsonMapping) -> dict[str, str]:
     except (ValueError, RecursionError):
         raise NovaliteError("Invalid blob in credential") from None
     access, secret = (blob.get(name) if isinstance(blob, dict) else None for name in ("access", "secret"))
-    if not isinstance(access, str) or not 1 <= len(access) <= LONGEST_ACCESS or not access.isprintable():
+    if not isinstance(access, str) or not 1 <= len(access) <= LONGEST_ACCESS or not is_plain(access):
         raise NovaliteError(f"the blob of a credential of type ec2 needs an access of 1 to {LONGEST_ACCESS} characters")
     if not isinstance(secret, str) or len(secret) < SHORTEST_SECRET:
         raise NovaliteError(

@@ -13,7 +13,8 @@ from ..._domain.guest import disk_backend
 from ..._errors import ConflictError, NovaliteError
 from ..._model.instance import Flavor, Instance
 from ..._model.rows import InstanceRow, MoveRow
-from ..compute import migrations, server_actions, server_requests
+from ..._rules import server_requests
+from ..compute import migrations, server_actions
 from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume, volume_attachment

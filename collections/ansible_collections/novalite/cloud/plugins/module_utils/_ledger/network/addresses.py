@@ -150,7 +150,7 @@ def _interfaces_and_hosts(instances: t.Sequence[Instance]) -> dict[int, tuple[di
 
 def _networks(connection: sa.Connection, network_ids: t.Collection[int]) -> dict[int, Network]:
     network_by_id = {
-        row["id"]: Network(**row) for row in connection.execute(_NETWORKS, {"ids": sorted(network_ids)}).mappings()
+        row["id"]: Network.of(row) for row in connection.execute(_NETWORKS, {"ids": sorted(network_ids)}).mappings()
     }
     for network_id in network_ids:
         if network_id not in network_by_id:

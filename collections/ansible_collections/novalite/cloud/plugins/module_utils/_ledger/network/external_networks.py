@@ -217,7 +217,7 @@ def make_internal(
         made = connection.execute(sa.select(network).where(network.c.uuid == number)).mappings().one()
         attributes = {"version": 4, "cidr": pool.cidr, "gateway": pool.gateway, "pools": pool.ranges}
         attributes["name"] = pool.subnet_name or ""
-        subnets.create_subnet(connection, Network(**made), attributes)
+        subnets.create_subnet(connection, Network.of(made), attributes)
 
 
 def _conflict(number: str, why: str) -> TenantError:

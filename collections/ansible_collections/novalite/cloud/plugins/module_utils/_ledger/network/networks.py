@@ -7,40 +7,65 @@ from __future__ import annotations
 
 import itertools
 import re
+import typing as t
+import uuid
 
 import netaddr
 import sqlalchemy as sa
 
+from ..._addressing.places import Use
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError, NotFoundError
-from ..._json import JsonMapping, JsonObject
+from ..._json import Json, JsonMapping, JsonObject
 from ..._rules import pools
-from ..db import tables
+from ..._rules.noun_options import NETWORK, NETWORK_COLUMNS
+from ..._rules.options import new_values
+from ..db import clock, tables
+from ..db.engine import inserted_id
 from ..db.tables_networking import subnet
+from ..identity.quotas import check_quota
+from ..queries import counts
 from ..queries.network_records import Network
+from .host_places import refuse_ranges
 from .pool_claims import pool_lock, within
 
 FIRST_BRIDGE = 100  # Nova's br100
-DEFAULTS: JsonMapping = {  # others follow from the manager
-    "cidr_v6": None,
-    "gateway": None,
-    "gateway_v6": None,
-    "bridge_interface": None,
-    "vlan": None,
-    "vni": None,
-    "dns": [],
-    "ntp": [],
-    "domain": "novalocal",
-    "mtu": None,
-    "lease_seconds": 86400,
-    "quarantine_seconds": 600,
-    "ipv6_mode": "eui64",
-    "port_security_enabled": True,
-    "allow_project_net_traffic": False,
-    "admin_state_up": True,
-}
+COLUMNS = (*NETWORK_COLUMNS, "admin_state_up")
+# What a network has that nobody said otherwise of
+NEW: JsonMapping = {**new_values(NETWORK[1:]), "admin_state_up": True}
 
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges
+
+
+class TakenError(ConflictError):
+    """Another network has the range, bridge, VLAN or VNI."""
+
+
+def create(
+    connection: sa.Connection,
+    owner: str,
+    name: str,
+    record: Record,
+    uses: t.Sequence[Use] = (),
+    number: str | None = None,
+    **more: Json,
+) -> str:
+    """Record a new network of the project `owner` ("": everybody's), with its pool where it has a range; returns its
+    UUID: `number`, or a new one.
+
+    `record` has all COLUMNS, `more` has others; `uses` are what hosts have to do for it. The caller holds the locks of
+    the project and of the pools. Raises TakenError, ConflictError where a host lives in its range, QuotaError.
+    """
+    check_others(connection, record, 0, name, uses)
+    number, now = number or str(uuid.uuid4()), clock.seconds(connection)
+    values = {"uuid": number, "owner": owner, "name": name, "created_at": now, "updated_at": now, **more}
+    values.update({column: record[column] for column in COLUMNS})
+    network_id = inserted_id(connection.execute(sa.insert(tables.network).values(**values)))
+    if record["cidr"] is not None:
+        fill_pool(connection, network_id, record)
+    if owner:
+        check_quota(connection, owner, "networks", counts.networks(connection, owner))
+    return number
 
 
 def numbered(connection: sa.Connection, what: str, record: Record) -> None:
@@ -53,16 +78,19 @@ def numbered(connection: sa.Connection, what: str, record: Record) -> None:
     kind = pools.NUMBERED[manager][0] if manager in pools.NUMBERED else None
     if kind is not None and record[kind] is None:
         taken = {getattr(row, kind) for row in rows}
-        if "bridge" not in record:
+        if record["bridge"] is None:
             taken.update(int(name[2:]) for name in bridges if re.fullmatch(r"br[1-9][0-9]{0,8}", name))
         record[kind] = pools.free_number(what, manager, taken)
-    if "bridge" not in record:
+    if record["bridge"] is None:
         free = (name for number in itertools.count(FIRST_BRIDGE) if (name := f"br{number}") not in bridges)
         record["bridge"] = f"br{record[kind]}" if kind is not None else next(free)
 
 
-def check_others(connection: sa.Connection, record: Record, own_id: int, name: str) -> None:
-    """Raise ConflictError for a range, bridge, VLAN or VNI that another network has."""
+def check_others(
+    connection: sa.Connection, record: Record, own_id: int, name: str, uses: t.Sequence[Use] = (), naming: bool = True
+) -> None:
+    """Raise TakenError for a range, bridge, VLAN or VNI that another network has, ConflictError for one of `uses` that
+    would cut a host off (`naming` which)."""
     table = tables.network
     keys = ("bridge", "vlan", "vni")
     columns = (
@@ -78,13 +106,14 @@ def check_others(connection: sa.Connection, record: Record, own_id: int, name: s
                 [record[key], *more.get(own_id, ())], [getattr(other, key), *more.get(other.id, ())]
             ):
                 if ours is not None and theirs is not None and pools.overlap(ours, theirs):
-                    raise ConflictError(
+                    raise TakenError(
                         f"network {name!r}: {key} {ours} overlaps {theirs} of the network {other.name!r}: "
                         "take another range, or make one of the two isolated"
                     )
         for key in keys:
             if record[key] is not None and record[key] == getattr(other, key):
-                raise ConflictError(f"network {name!r}: {key} {record[key]} belongs to the network {other.name!r}")
+                raise TakenError(f"network {name!r}: {key} {record[key]} belongs to the network {other.name!r}")
+    refuse_ranges(connection, name, uses, naming)
 
 
 def _further_ranges(connection: sa.Connection) -> dict[int, list[str]]:
@@ -102,7 +131,7 @@ def locked(connection: sa.Connection, row: Network) -> Network:
     now = connection.execute(sa.select(tables.network).where(tables.network.c.id == row.id)).mappings().first()
     if now is None:
         raise NotFoundError(f"Network {row.uuid} could not be found.")
-    return Network(**now)
+    return Network.of(now)
 
 
 def check_handed_out_once(connection: sa.Connection) -> None:

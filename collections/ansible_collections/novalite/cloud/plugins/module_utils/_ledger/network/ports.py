@@ -216,7 +216,8 @@ def checked_pairs(listed: t.Sequence[AddressPair]) -> list[AddressPair]:
     pairs: list[AddressPair] = []
     for requested_pair in listed:
         try:
-            parsed = texts.parse_network(requested_pair["ip_address"])
+            # as Neutron, which keeps 10.0.0.9/24 as it is written; what it allows is the range around it
+            parsed = texts.parse_network(requested_pair["ip_address"], strict=False)
             if parsed.size > MAX_RANGE:
                 raise ValueError(f"{parsed} has more than {MAX_RANGE} addresses")
             cidr = str(parsed)

@@ -240,7 +240,7 @@ def _length(attributes: JsonMapping, name: str, default: int, version: int) -> i
 
 def _prefix(text: str, version: int | None = None) -> str:
     try:
-        return str(texts.parse_network(text if "/" in text else "", version=version))
+        return str(texts.parse_network(text if "/" in text else "", strict=False, version=version).cidr)
     except ValueError:
         raise NovaliteError(f"subnet pool: {text[:45]!r} is not a range: write for example 10.8.0.0/16") from None
 

@@ -74,8 +74,7 @@ def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMappi
     _check_overlap(row, request, there)
     column = "cidr" if version == 4 else "cidr_v6"
     after = {**dataclasses.asdict(row), column: str(request.cidr)}
-    networks.check_others(connection, after, row.id, row.name)
-    refuse_ranges(connection, row.name, _uses(after, request), naming)
+    networks.check_others(connection, after, row.id, row.name, _uses(after, request), naming)
     now, positions = clock.seconds(connection), {each.position for each in there}
     position = next(number for number in range(MOST_RANGES) if number not in positions)
     first = position == 0

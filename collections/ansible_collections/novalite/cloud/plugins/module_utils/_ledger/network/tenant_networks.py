@@ -20,8 +20,7 @@ from ..._rules import pools
 from ..db import clock
 from ..db.tables import instance, network, vif
 from ..db.tables_networking import port, resource_tag
-from ..identity.quotas import check_quota
-from ..queries import counts
+from ..queries.counts import is_any
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network
 from . import networks
@@ -64,64 +63,50 @@ def create_network(
     """Record a network without addresses for the project ("": for all of them); returns its UUID: `number`, or a new
     one.
 
-    `attributes` have "name" (any text), "description", "mtu" (or None), "port_security_enabled", and may have
-    "admin_state_up" and "made_by" (the id of the project that makes it; not there: the same). Raises QuotaError,
-    TenantError for a VLAN, VNI or interface that another network has, and NovaliteError when there is no number left,
-    and for a network that cannot be down.
+    `attributes` may have "name" (any text), "description", "mtu", "port_security_enabled", "admin_state_up" and
+    "made_by" (the id of the project that makes it; not there: the same). Raises QuotaError, TenantError for a VLAN, VNI
+    or interface that another network has, and NovaliteError when there is no number left, and for a network that cannot
+    be down.
     """
     lock_project(connection, project_id)
     pool_lock(connection)
-    number, now = number or str(uuid.uuid4()), clock.seconds(connection)
+    number, name = number or str(uuid.uuid4()), attributes.get("name", "")
+    chosen = {key: attributes[key] for key in ("port_security_enabled", "admin_state_up") if key in attributes}
+    chosen |= {"gateway": None, "mtu": attributes.get("mtu") or None}
     record: JsonObject = {
-        **networks.DEFAULTS,
-        "manager": how.manager,
+        **networks.NEW,
+        **chosen,
+        **pools.manager_defaults(how.manager, chosen, None),
         "bridge_interface": how.interface,
-        "dhcp": True,
         "isolated": how.interface is None,
         "snat": False,
-        "port_security_enabled": attributes["port_security_enabled"],
-        "admin_state_up": attributes.get("admin_state_up", True),
-        "mtu": attributes["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
     }
     _check_state(attributes, record["isolated"])
     if how.number is not None:
         record[pools.NUMBERED[how.manager][0]] = how.number
     networks.numbered(connection, "network", record)
-    _check_carrier(connection, how, record)
-    connection.execute(
-        sa.insert(network).values(
-            uuid=number,
-            owner=project_id,
-            name=_handle(connection, project_id, attributes["name"], number),
-            display_name=attributes["name"],
-            description=attributes["description"],
-            tenant=True,
-            made_by=attributes.get("made_by", project_id),
-            created_at=now,
-            updated_at=now,
-            **record,
-        )
-    )
-    if project_id:
-        check_quota(connection, project_id, "networks", counts.networks(connection, project_id))
-    return number
-
-
-def _check_carrier(connection: sa.Connection, how: Carrier, record: JsonMapping) -> None:
-    """Raise TenantError for a carrier that is another network's."""
-    same = {column: record[column] for column in ("vlan", "vni", "bridge") if record[column] is not None}
-    taken = [network.c[column] == value for column, value in same.items()]
     if how.manager == "flat_dhcp" and how.interface is not None:
-        taken.append(sa.and_(network.c.manager.like("flat%"), network.c.bridge_interface == how.interface))
-    if connection.execute(sa.select(network.c.id).where(sa.or_(*taken)).limit(1)).first() is None:
-        return
+        same = sa.and_(network.c.manager.like("flat%"), network.c.bridge_interface == how.interface)
+        if is_any(connection, same):
+            raise _in_use(how, record)
+    shown = {"display_name": name, "description": attributes.get("description", ""), "tenant": True}
+    shown["made_by"] = attributes.get("made_by", project_id)
+    handle = _handle(connection, project_id, name, number)
+    try:
+        return networks.create(connection, project_id, handle, record, number=number, **shown)
+    except networks.TakenError:
+        raise _in_use(how, record) from None
+
+
+def _in_use(how: Carrier, record: JsonMapping) -> TenantError:
+    """The refusal of a carrier that is another network's."""
     if how.manager == "vlan":
         kind, what = "VlanIdInUse", f"network. The VLAN {record['vlan']} on physical network {how.interface} is in use."
     elif how.manager == "vxlan":
         kind, what = "TunnelIdInUse", f"network. The tunnel ID {record['vni']} is in use."
     else:
         kind, what = "FlatNetworkInUse", f"flat network. Physical network {how.interface} is in use."
-    raise TenantError(kind, f"Unable to create the {what}")
+    return TenantError(kind, f"Unable to create the {what}")
 
 
 def _check_state(attributes: JsonMapping, isolated: bool) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..._addressing import places
 from ..._domain.usage import COUNTS, usage
 from ..._errors import NovaliteError
-from ..._host import STATE_DIR
+from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, check_text
 from ..._scheduling.rows import Aggregate, HostState

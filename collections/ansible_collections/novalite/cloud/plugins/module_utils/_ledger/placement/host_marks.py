@@ -23,7 +23,7 @@ import time
 import typing as t
 
 from ..._errors import NovaliteError
-from ..._host_mark import Identity, same
+from ..._host.mark import Identity, same
 from ..db import sqlite_files
 from ..db.known import LostError, Place, verifier
 from ..db.known import known as known_at

@@ -10,7 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._host_mark import OTHER_NAME, Identity, Mark, Seen, differs
+from ..._host.mark import OTHER_NAME, Identity, Mark, Seen, differs
 from ..._json import JsonMapping
 from ..._rules.machines import Meeting, refusal
 from ..._rules.records import check_text

@@ -10,7 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._host_mark import Identity, Seen, differs, same
+from ..._host.mark import Identity, Seen, differs, same
 from ..._json import JsonMapping
 from ..._rules.machines import Meeting, refusal
 from ..db.engine import take_turns

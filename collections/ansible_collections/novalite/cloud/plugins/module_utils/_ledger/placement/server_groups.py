@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..._rules.hints import SERVERS, Hints
 from ..._rules.records import Changes, check_range, checked_names
 from ..db import tables
 from ..identity.quotas import check_quota
@@ -175,3 +176,28 @@ def _requested_rules(item: JsonMapping, name: str, old: t.Any) -> Record:
 
 def _rules_of(row: t.Any) -> Record | None:
     return None if row is None else {"policy": row.policy, "max_server_per_host": row.max_server_per_host}
+
+
+def resolve_hints(
+    connection: sa.Connection, project_id: str, hints_by_name: t.Mapping[str, Hints], being_made: t.Mapping[str, str]
+) -> dict[str, Hints]:
+    """The same hints by server name, with ids in place of the names of groups and servers.
+
+    `being_made` are the UUIDs of the servers of the same call, by name. Raises NotFoundError for an unknown name.
+    """
+    groups = {hints["group"] for hints in hints_by_name.values() if "group" in hints}
+    servers = {server for hints in hints_by_name.values() for key in SERVERS for server in hints.get(key, [])}
+    group_of = groups_by_name_or_id(connection, groups, project_id) if groups else {}
+    uuid_of = servers_by_name_or_id(connection, servers, project_id, being_made) if servers else {}
+    resolved = {}
+    for name, hints in hints_by_name.items():
+        server_hints = dict(hints)
+        if "group" in server_hints:
+            server_hints["group"] = group_of[server_hints["group"]]["id"]
+        for key in SERVERS:
+            if key in server_hints:
+                server_hints[key] = [uuid_of[server] for server in server_hints[key]]
+                if being_made.get(name) in server_hints[key]:
+                    raise NovaliteError(f"hint {key} of '{name}' names that server itself: name others")
+        resolved[name] = server_hints
+    return resolved

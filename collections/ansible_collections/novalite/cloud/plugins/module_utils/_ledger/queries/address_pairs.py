@@ -36,7 +36,7 @@ def without_others(
     allowed: list[AddressPair] = []
     for pair in pairs or ():
         try:
-            around = parse_network(pair["ip_address"])
+            around = parse_network(pair["ip_address"], strict=False).cidr
         except ValueError:
             continue  # of before pairs were checked: it allows nothing
         if around.size > MAX_RANGE:
@@ -45,7 +45,7 @@ def without_others(
         if taken:
             allowed += [{**pair, "ip_address": str(address)} for address in around if address not in taken]
         else:
-            allowed.append(pair)
+            allowed.append({**pair, "ip_address": str(around) if "/" in pair["ip_address"] else pair["ip_address"]})
     return allowed
 
 

@@ -35,6 +35,21 @@ def instance_row(connection: sa.Connection, uuid: str) -> InstanceRow:
     return row
 
 
+def locked_rows(connection: sa.Connection, uuids: t.Iterable[str]) -> list[InstanceRow]:
+    """The rows of these instances, which nobody else changes before this transaction ends. Raises NotFoundError for one
+    that is not there."""
+    distinct_uuids = sorted(set(uuids))
+    rows = instance_rows(connection, instance.c.uuid.in_(distinct_uuids), instance.c.deleted == 0, lock=True)
+    if missing := set(distinct_uuids) - {row.uuid for row in rows}:
+        raise NotFoundError(f"Instance {min(missing)} could not be found.")
+    return rows
+
+
+def locked_row(connection: sa.Connection, uuid: str) -> InstanceRow:
+    """The row of one instance, as locked_rows() gives it."""
+    return locked_rows(connection, [uuid])[0]
+
+
 def check_known(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     """Raise NotFoundError for UUIDs of which there never was an instance: a run reports to another ledger than the one
     that it began with, and nobody would ever know what became of them."""

@@ -68,10 +68,14 @@ class Network:
     updated_at: int
     routes: list[dict[str, str]]  # "destination" and "nexthop"
     port_security_enabled: bool  # of interfaces to come
-    allow_project_net_traffic: bool
     admin_state_up: bool  # False: it carries nothing
     made_by: str  # id of the project that made it, also of one that is shared; "": nobody knows, or the operator
     ranges: Ranges = dataclasses.field(default_factory=list)  # what of `cidr` is handed out, where it was asked
+
+    @classmethod
+    def of(cls, row: t.Mapping[t.Any, t.Any], **more: t.Any) -> Network:
+        """Make one of what `row` has of it."""
+        return cls(**{field.name: row[field.name] for field in dataclasses.fields(cls) if field.name in row}, **more)
 
     def range_of(self, version: int) -> str | None:
         """The CIDR of this IP version (4 or 6)."""
@@ -158,14 +162,14 @@ def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool 
     for network_id, address in connection.execute(query):
         kept[network_id].add(address)
     return [
-        Network(**row, ranges=[] if row["cidr"] is None else _complement(row["cidr"], kept[row["id"]])) for row in rows
+        Network.of(row, ranges=[] if row["cidr"] is None else _complement(row["cidr"], kept[row["id"]])) for row in rows
     ]
 
 
 def network_of(connection: sa.Connection, of_port: Port) -> Network:
     """The network of a port; it is there as long as the port is."""
     row = connection.execute(sa.select(network).where(network.c.id == of_port.network_id)).mappings().one()
-    return Network(**row)
+    return Network.of(row)
 
 
 def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str | None = None) -> list[Port]:

@@ -27,6 +27,7 @@ from ..db.tables import (
     instance_security_group,
     network,
     security_group,
+    server_group_member,
     vif,
 )
 from ..db.tables_addresses import HELD
@@ -36,12 +37,12 @@ from .further_ips import further_ips_of_instances
 Record = JsonObject
 Matches = t.Callable[[str], bool]
 
-_FIELDS = (
-    *("id", "uuid", "project_id", "name", "display_name", "hostname", "key_name", "availability_zone", "metadata"),
-    *("host", "vm_state", "task_state", "power_state", "fault", "created_at", "updated_at", "launched_at"),
-    *("terminated_at", "config_drive", "description", "user_id", "reservation_id", "locked", "locked_reason", "tags"),
-    *("access_ip_v4", "access_ip_v6", "disk_config", "deleted", "adopted"),
-)
+# Columns that are long, or the guest's alone
+_UNREAD = {
+    *("flavor", "image", "rescue_image", "disk_image", "public_key", "attempts"),
+    *("user_data", "files", "password_hash", "password_optional"),
+}
+_FIELDS = tuple(column.name for column in instance.c if column.name not in _UNREAD)
 SHOWN_NAME = sa.func.coalesce(instance.c.display_name, instance.c.name)
 _COLUMNS = (
     *(instance.c[name] for name in _FIELDS),
@@ -195,6 +196,12 @@ def _load(connection: sa.Connection, ids: t.Sequence[int], user_data: bool) -> l
     return records
 
 
+def groups_of(connection: sa.Connection, uuid: str) -> list[str]:
+    """The ids of the server groups that the instance is in: one, or none."""
+    member = server_group_member
+    return list(connection.execute(sa.select(member.c.group_id).where(member.c.instance_uuid == uuid)).scalars())
+
+
 def instance_row(connection: sa.Connection, uuid: str, project_id: str | None, deleted: bool = False) -> t.Any:
     """The row of the instance `uuid`, if it is of `project_id` (None: of any). Raises NotFoundError."""
     row = connection.execute(_INSTANCE_ROW, {"uuid": uuid}).first()
@@ -332,14 +339,18 @@ def _after(connection: sa.Connection, query: Query, order: list[tuple[str, bool]
     marker = connection.execute(sa.select(*columns).where(*where)).first()
     if marker is None:
         raise NotFoundError(f"marker [{query.marker}] not found")
-    behind: list[sa.ColumnElement[bool]] = []
-    for number, (key, up) in enumerate(order):
-        column = SORT_KEYS[key]
-        same = [SORT_KEYS[order[before][0]] == marker[before] for before in range(number)]
-        behind.append(sa.and_(*same, column > marker[number] if up else column < marker[number]))
+    return behind([(SORT_KEYS[key], up) for key, up in order], marker)
+
+
+def behind(order: t.Sequence[tuple[sa.ColumnElement[t.Any], bool]], place: t.Sequence[t.Any]) -> sa.ColumnElement[bool]:
+    """Return the condition of rows that are behind those values of an order's columns (each with: ascending)."""
+    further: list[sa.ColumnElement[bool]] = []
+    for number, (column, up) in enumerate(order):
+        same = [order[before][0] == place[before] for before in range(number)]
+        further.append(sa.and_(*same, column > place[number] if up else column < place[number]))
     # the index of the order leads to where the page begins by a bound, and not by alternatives
-    first, up = SORT_KEYS[order[0][0]], order[0][1]
-    return sa.and_(first >= marker[0] if up else first <= marker[0], sa.or_(*behind))
+    first, up = order[0]
+    return sa.and_(first >= place[0] if up else first <= place[0], sa.or_(*further))
 
 
 def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) -> list[t.Any]:

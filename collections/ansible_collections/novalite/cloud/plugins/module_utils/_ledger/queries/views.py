@@ -43,7 +43,7 @@ from ..db.tables import (
     security_group_rule,
     vif,
 )
-from ..db.tables_addresses import HELD, OF_HOST
+from ..db.tables_addresses import HELD, HOLDER, OF_HOST
 from ..db.tables_networking import port
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from . import host_networks
@@ -100,10 +100,11 @@ def instances_by(
     return [_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {}), volumes[row.uuid]) for row in rows]
 
 
-def instances_with_ways_in(connection: sa.Connection) -> list[Instance]:
-    """List each instance that was launched and is on a host, with what an ssh_config says and no more: every launch
-    reads this of all instances."""
+def instances_with_ways_in(connection: sa.Connection, uuids: t.Collection[str] | None = None) -> list[Instance]:
+    """List each instance that was launched and is on a host (of `uuids`, if there are any), with what an ssh_config
+    says and no more."""
     image = instance.c.image
+    of_these = [] if uuids is None else [instance.c.uuid.in_(uuids)]
     rows = connection.execute(
         sa.select(
             *(instance.c[name] for name in ("id", "uuid", "name", "host")),
@@ -118,7 +119,7 @@ def instances_with_ways_in(connection: sa.Connection) -> list[Instance]:
             .join(network, network.c.id == vif.c.network_id)
             .outerjoin(fixed_ip, HELD)
         )
-        .where(instance.c.deleted == 0, instance.c.launched_at.is_not(None), instance.c.host.is_not(None))
+        .where(*of_these, instance.c.deleted == 0, instance.c.launched_at.is_not(None), instance.c.host.is_not(None))
         .order_by(instance.c.id, vif.c.position)
     )
     first: dict[str, JsonObject] = {}
@@ -132,6 +133,34 @@ def instances_with_ways_in(connection: sa.Connection) -> list[Instance]:
                 "nics": [{"ip": _ipv4(row.ip), "network": of_network}],
             }
     return [t.cast(Instance, record) for record in first.values()]
+
+
+def named_alike(connection: sa.Connection, uuids: t.Collection[str]) -> set[str]:
+    """Return those of `uuids` that are in the ledger, deleted or not, and those of the instances that share a name or
+    an address with one of them. What is deleted has no address: who shared it is found by the next look at all."""
+    named = sa.select(instance.c.uuid, instance.c.name, project.c.name.label("project")).join(project)
+    these = connection.execute(named.where(instance.c.uuid.in_(uuids))).all()
+    names = {text for row in these for text in (row.name, f"{row.name}.{row.project}")}
+    # whatever may stand before the dot of a name in full
+    stems = {name[:end] for name in names for end in [len(name), *_dots(name)]}
+    # by indexes that begin with the project and the network, of which there are few
+    rivals = connection.execute(
+        named.where(
+            instance.c.project_id.in_(sa.select(project.c.id)), instance.c.name.in_(stems), instance.c.deleted == 0
+        )
+    )
+    alike = {row.uuid for row in rivals if not names.isdisjoint((row.name, f"{row.name}.{row.project}"))}
+    addresses = sa.select(fixed_ip.c.ip).join(vif, HELD).where(vif.c.instance_uuid.in_(uuids))
+    if ips := connection.execute(addresses).scalars().all():
+        pools = fixed_ip.c.network_id.in_(sa.select(network.c.id))
+        holders = sa.select(HOLDER).where(pools, fixed_ip.c.ip.in_(ips), fixed_ip.c.owner.is_not(None))
+        at = sa.select(vif.c.instance_uuid).where(vif.c.id.in_(connection.execute(holders).scalars().all()))
+        alike.update(filter(None, connection.execute(at).scalars()))
+    return alike.union(row.uuid for row in these)
+
+
+def _dots(text: str) -> list[int]:
+    return [index for index, char in enumerate(text) if char == "."]
 
 
 def domain_name(number: int, adopted: JsonMapping | None) -> str:

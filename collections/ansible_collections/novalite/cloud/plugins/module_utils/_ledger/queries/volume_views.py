@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ..._model.instance import Image
 from ..db.tables import instance
-from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
+from ..db.tables_volumes import volume, volume_attachment, volume_reservation, volume_snapshot, volume_type
 
 
 class Options(t.TypedDict, total=False):
@@ -32,7 +32,7 @@ class Fault(t.TypedDict):
     created: int
 
 
-RESERVED = "reserved"  # the status of a volume for an instance that gets it when it is unshelved
+RESERVED = "reserved"  # the status of a volume for an instance that gets it when it is unshelved, or for a client
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,20 @@ class Attachment:
     tag: str | None
     readonly: bool
     host: str | None  # the instance's
+
+
+@dataclasses.dataclass(frozen=True)
+class Reservation:
+    """A volume is kept for a client, without an instance. Times are in seconds since the epoch."""
+
+    id: str
+    volume_id: str
+    status: str  # reserved, attaching, attached: Cinder's words
+    mode: str | None  # ro or rw; None: nobody said it yet
+    host: str | None  # as the client's connector names it; None: it is not connected
+    device: str | None
+    created_at: int
+    attached_at: int | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +104,12 @@ class Volume(Stored):
     snapshot_id: str | None
     made_at: int | None  # when its data came to be; None: on no host yet
     attachments: list[Attachment]  # the oldest first
+    reservation: Reservation | None  # a volume has this, or attachments, or neither
+
+    @property
+    def is_attached(self) -> bool:
+        """Tell whether an instance has it, or is about to, or a client says that it has."""
+        return bool(self.attachments) or (self.reservation is not None and self.reservation.status == "attached")
 
     @property
     def waits_for_unshelve(self) -> bool:
@@ -106,6 +126,11 @@ class Volume(Stored):
     def shown_attachments(self) -> list[Attachment]:
         """The attachments that users see: those that are not under way."""
         return [record for record in self.attachments if record.attached_at or self.waits_for_unshelve]
+
+    @property
+    def shown_holders(self) -> list[Attachment | Reservation]:
+        """The same, and a client that says that it has the volume."""
+        return [*self.shown_attachments, *([self.reservation] if self.reservation and self.is_attached else [])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,10 +176,27 @@ def volumes_by(
         query = query.where(volume.c.id.in_(theirs))
     rows = connection.execute(query).mappings().all()
     attached: dict[str, list[Attachment]] = {row["id"]: [] for row in rows}
+    reserved: dict[str, Reservation] = {}
     if rows:
         for attachment in attachments_by(connection, volumes=attached):
             attached[attachment.volume_id].append(attachment)
-    return [Volume(**row, attachments=attached[row["id"]]) for row in rows]
+        reserved = {row.volume_id: row for row in reservations_by(connection, volumes=attached)}
+    return [Volume(**row, attachments=attached[row["id"]], reservation=reserved.get(row["id"])) for row in rows]
+
+
+def reservations_by(
+    connection: sa.Connection, *, ids: t.Iterable[str] | None = None, volumes: t.Iterable[str] | None = None
+) -> list[Reservation]:
+    """The reservations that meet every condition given."""
+    c = volume_reservation.c
+    query = sa.select(volume_reservation).where(*_among((c.id, ids), (c.volume_id, volumes)))
+    return [Reservation(**row) for row in connection.execute(query).mappings()]
+
+
+def root_volume(connection: sa.Connection, uuid: str) -> Volume | None:
+    """The volume that the instance starts from, instead of a disk of its own."""
+    attached_volumes = volumes_by(connection, instances=[uuid])
+    return next((row for row in attached_volumes for holder in row.attachments if holder.boot_index == 0), None)
 
 
 def attachments_by(

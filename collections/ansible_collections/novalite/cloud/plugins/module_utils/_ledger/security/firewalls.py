@@ -10,13 +10,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Instance
+from ..._model.instance import Instance, not_adopted
 from ..._plan.firewall import firewall_plan
 from ..._plan.host_plan import Plan
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, instance_security_group
 from ..queries import group_members
-from ..queries.adopted import not_adopted
 from ..queries.views import instances_by
 
 

@@ -23,7 +23,7 @@ from ..._rules.rules import EVERYONE, identity, normalised, range_of
 from ..db.tables import instance, instance_security_group, security_group, security_group_rule
 from ..identity.quotas import check_quota
 from ..queries.counts import is_any, owned
-from ..queries.lookups import lock_project
+from ..queries.lookups import lock_project, security_groups_by_name
 from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
 
 Record = JsonObject
@@ -86,9 +86,15 @@ def create_group(connection: sa.Connection, project_id: str, name: str, descript
     check_text("description", description)
     lock_project(connection, project_id)
     _check_free(connection, project_id, name)
+    number = add_group(connection, project_id, name, description)
+    return str(connection.execute(sa.select(security_group.c.uuid).where(security_group.c.id == number)).scalar_one())
+
+
+def add_group(connection: sa.Connection, project_id: str, name: str, description: str) -> int:
+    """Record a group whose name is checked and free; returns its number. Raises QuotaError."""
     number = insert_group(connection, project_id, name, description)
     check_quota(connection, project_id, "security_groups", owned(connection, project_id, "security_groups"))
-    return str(connection.execute(sa.select(security_group.c.uuid).where(security_group.c.id == number)).scalar_one())
+    return number
 
 
 def update_group(
@@ -157,22 +163,64 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
     for entry in there:
         if identity(entry) == identity(normalised_rule):
             raise ConflictError(f"Security group rule already exists. Rule id is {entry['id']}.")
-    counted = 1 + sum(entry["cidr"] != NOBODY for entry in there)
-    check_quota(connection, project_id, "security_group_rules", counted, f"security group {group.name!r}")
-    number = str(uuid.uuid4())
-    connection.execute(
-        sa.insert(security_group_rule).values(
-            id=number,
-            group_id=group.id,
-            remote_group_id=None if remote is None else remote.id,
-            description=check_text("description", rule.get("description") or ""),
-            **{column: value for column, value in normalised_rule.items() if column not in ("remote_group", "cidr")},
-            **{column: rule.get(column) for column in WRITTEN_COLUMNS},
-            # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
-            cidr=None if rule.get("cidr") is None else normalised_rule["cidr"],
-        )
-    )
+    row = {
+        **normalised_rule,
+        "description": check_text("description", rule.get("description") or ""),
+        **{column: rule.get(column) for column in WRITTEN_COLUMNS},
+        # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
+        "cidr": None if rule.get("cidr") is None else normalised_rule["cidr"],
+    }
+    ids = {} if remote is None else {remote.name: remote.id}
+    (number,) = _record(connection, project_id, group._mapping, [row], there, ids)
     return number, int(group.id)
+
+
+def replace_rules(connection: sa.Connection, project_id: str, name: str, items: t.Iterable[JsonMapping]) -> None:
+    """Make `items`, as rules.normalised() takes them, all rules of the group; one that stays keeps its id.
+
+    Raises NovaliteError for a rule that makes no sense, NotFoundError for a group that the project does not have,
+    QuotaError.
+    """
+    try:
+        desired = {identity(rule): rule for rule in map(normalised, items)}
+    except NovaliteError as error:
+        raise NovaliteError(f"security group {name!r}: {error}") from error
+    named = {rule["remote_group"] for rule in desired.values() if rule["remote_group"] is not None}
+    groups = {row["name"]: row for row in security_groups_by_name(connection, [name, *sorted(named)], project_id)}
+    there = {identity(rule): rule for rule in _rules(connection, groups[name]["id"])}
+    gone = [rule["id"] for key, rule in there.items() if key not in desired]
+    if gone:
+        connection.execute(sa.delete(security_group_rule).where(security_group_rule.c.id.in_(gone)))
+    new = [{**rule} for key, rule in desired.items() if key not in there]
+    kept = [rule for key, rule in there.items() if key in desired]
+    ids = {each: row["id"] for each, row in groups.items()}
+    _record(connection, project_id, groups[name], new, kept, ids)
+
+
+def _record(
+    connection: sa.Connection,
+    project_id: str,
+    group: t.Mapping[t.Any, t.Any],
+    new: t.Sequence[JsonMapping],
+    kept: t.Iterable[JsonMapping],
+    ids: t.Mapping[str, int],
+) -> list[str]:
+    """Record `new` rules of the group beside those that are `kept`; returns their ids. `ids` are those of the groups
+    that they name. Raises QuotaError."""
+    counted = sum(rule["cidr"] != NOBODY for rule in (*kept, *new))
+    check_quota(connection, project_id, "security_group_rules", counted, f"security group {group['name']!r}")
+    rows = [
+        {
+            **{column: value for column, value in rule.items() if column != "remote_group"},
+            "id": str(uuid.uuid4()),
+            "group_id": group["id"],
+            "remote_group_id": ids.get(rule["remote_group"] or ""),
+        }
+        for rule in new
+    ]
+    if rows:
+        connection.execute(sa.insert(security_group_rule), rows)
+    return [row["id"] for row in rows]
 
 
 def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int:

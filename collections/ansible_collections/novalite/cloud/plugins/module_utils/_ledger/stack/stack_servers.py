@@ -13,10 +13,9 @@ from ..._errors import NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import File
 from ..._model.rows import InstanceRow
-from ..._rules import guest_requests
+from ..._rules import guest_requests, server_requests
+from ..._rules.server_requests import ServerRequest
 from ..._stack.document import Server, Stack
-from ..compute import server_requests
-from ..compute.server_requests import ServerRequest
 from ..db.tables import instance, server_group, server_group_member
 from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NovaliteError
+from ..._errors import InvalidVolumeError, NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import Image
 from ..._plan.host_plan import ServersPlan
@@ -128,7 +128,7 @@ def give(
         places.setdefault(host, "the host that was asked for")
     if len(places) > 1:
         places_text = ", ".join(f"{volume_id} on {name}" for name, volume_id in sorted(places.items()))
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Block Device Mapping is Invalid: no compute host has all that the server needs: {places_text}"
         )
 

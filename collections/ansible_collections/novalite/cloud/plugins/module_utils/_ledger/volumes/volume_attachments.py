@@ -15,7 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._domain.guest import choose_device, own_devices
-from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._errors import InvalidVolumeError, NotFoundError, NovaliteError, RootVolumeError
 from ..._json import JsonMapping
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db import clock
@@ -62,7 +62,7 @@ def begin_attach(
     if server.host is None and tag:
         raise NovaliteError("Attaching tagged volumes is not supported for shelved-offloaded instances.")
     if any(attachment.instance_uuid == instance_uuid for attachment in row.attachments):
-        raise ConflictError(f"Invalid volume: volume {volume_id} already attached to instance {instance_uuid}.")
+        raise InvalidVolumeError(f"Invalid volume: volume {volume_id} already attached to instance {instance_uuid}.")
     begin(connection, row, "attach", ("available",), "attaching" if server.host is not None else RESERVED)
     if row.host is None and row.backend in LOCAL_BACKENDS and server.host is not None:
         write(connection, "volume", row.id, {"host": server.host})
@@ -118,7 +118,7 @@ def begin_detach(
     server = _instance(connection, attachment.instance_uuid, None)
     state_rules.check(connection, RULES[DETACH], [server], by_admin=by_admin)
     if attachment.boot_index == 0:
-        raise ConflictError("Cannot detach a root device volume")
+        raise RootVolumeError("Cannot detach a root device volume")
     allowed = {"in-use", "error_attaching", "error_detaching", *((RESERVED,) if server.host is None else ())}
     if force:
         allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
@@ -272,12 +272,12 @@ def _instance(connection: sa.Connection, instance_uuid: str, project_id: str | N
 
 def _refuse_elsewhere(row: Volume, host: str) -> None:
     if row.host not in (None, host):
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Invalid volume: volume {row.id} is in the storage of the compute host {row.host}, and the instance "
             f"is on {host}: attach it to an instance there, or use a volume type with shared storage."
         )
     allowed = row.options.get("hosts")
     if allowed is not None and host not in allowed:
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Invalid volume: volume type {row.type} is on {', '.join(allowed)}, and the instance is on {host}."
         )

@@ -13,7 +13,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._domain.guest import render_volume, volume_of
-from ..._host import STATE_DIR
+from ..._host.files import STATE_DIR
 from ..._json import JsonObject as Plan
 from ..db.tables import compute_host, instance
 from ..queries.views import domain_name
@@ -21,7 +21,7 @@ from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachm
 from . import volume_uploads
 from .volume_sources import worker
 
-# status -> what is under way, as operations/volume_action.py knows it
+# status -> what is under way, as tasks/volume_action.py knows it
 VOLUME_WORK = {
     **{"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"},
     volume_uploads.UPLOADING: "upload",

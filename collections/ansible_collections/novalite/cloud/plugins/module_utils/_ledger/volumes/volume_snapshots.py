@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
+from ..._errors import ConflictError, InvalidVolumeError
 from ..._json import JsonMapping
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
@@ -36,7 +36,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
     row = volumes.one_volume(connection, params["volume_id"], project_id)
     allowed = ("available", "in-use") if params.get("force") else ("available",)
     if row.status not in allowed:
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Invalid volume: Volume {row.id} status must be {' or '.join(allowed)} to take a snapshot, but current "
             f"status is: {row.status}."
         )

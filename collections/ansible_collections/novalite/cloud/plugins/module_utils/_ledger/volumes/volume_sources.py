@@ -11,7 +11,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, InvalidVolumeError, NotFoundError, NovaliteError
 from ..._json import JsonMapping
 from ..._model.instance import Image
 from ..._rules.records import LARGEST, check_range
@@ -19,6 +19,7 @@ from ..catalog import volume_types
 from ..catalog.volume_types import VolumeType
 from ..db.tables import compute_host
 from ..db.tables_volumes import volume, volume_snapshot
+from ..placement.aggregates import DEFAULT_ZONE
 from ..queries import lookups
 from ..queries.counts import is_any
 from ..queries.views import image_of
@@ -69,7 +70,7 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
         of = volume_of(connection, params["source_volume_id"], project_id)
         least = of.size_gb
         if of.status not in ("available", "in-use"):
-            raise ConflictError(
+            raise InvalidVolumeError(
                 f"Invalid volume: Source volume {of.id} status must be available or in-use, not {of.status}."
             )
         if of.made_at is None:  # blank so far, and so is the new one
@@ -114,10 +115,13 @@ def size_of(params: JsonMapping, source: Source) -> int:
 
 
 def host_of(connection: sa.Connection, of_type: VolumeType, params: JsonMapping, source: Source) -> str | None:
-    """The compute host that a volume is made on now; None: any, or the one of its first instance."""
+    """The compute host that a volume is made on now; None: any, or the one of its first instance. Raises NovaliteError
+    for a zone that there is none of, wherever the volume is made later."""
+    if params.get("availability_zone"):
+        _check_zone(connection, params["availability_zone"])
     if of_type.backend not in volume_types.LOCAL_BACKENDS:
         return None
-    zone, host = params.get("availability_zone"), params.get("host")
+    zone, host = params.get("availability_zone") or None, params.get("host")
     if source.of is not None and source.of.host is not None:
         if host not in (None, source.of.host):
             raise ConflictError(
@@ -127,6 +131,14 @@ def host_of(connection: sa.Connection, of_type: VolumeType, params: JsonMapping,
     if params.get("deferred") or not (host or source.kind is not None):
         return None
     return choose_host(connection, of_type.name, of_type.options, zone, host, params.get("limit_to"))
+
+
+def _check_zone(connection: sa.Connection, zone: str) -> None:
+    # volumes are shown in the default one, be a host in it or not
+    if zone != DEFAULT_ZONE and not is_any(connection, compute_host.c.zone == zone):
+        raise NovaliteError(
+            f"Availability zone '{volume_types.check_shown(zone)}' is invalid: no compute host is in it."
+        )
 
 
 def choose_host(
@@ -159,8 +171,6 @@ def choose_host(
         if names is not None:
             query = query.where(compute_host.c.name.in_(sorted(set(names))))
     if zone is not None:
-        if not is_any(connection, compute_host.c.zone == zone):
-            raise NotFoundError(f"Availability zone '{volume_types.check_shown(zone)}' is invalid.")
         query = query.where(compute_host.c.zone == zone)
     chosen = connection.execute(query.limit(1)).scalar()
     if chosen is None:

@@ -15,7 +15,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, InvalidVolumeError, NotFoundError, NovaliteError
 from ..._rules.records import NAME_LENGTH, check_text
 from ..db import clock
 from ..db.tables_volumes import volume_transfer
@@ -104,7 +104,7 @@ def accept(connection: sa.Connection, transfer_id: str, key: str, project_id: st
         lookups.lock_project(connection, project)
     row = volumes.one_volume(connection, transfer.volume_id)
     if not volumes.swap(connection, row.id, (WAITING,), "available"):
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Invalid volume: Transfer {transfer_id}: Volume id {row.id} expected in awaiting-transfer state."
         )
     _give(connection, "volume", row.id, row.name, project_id, user_id)

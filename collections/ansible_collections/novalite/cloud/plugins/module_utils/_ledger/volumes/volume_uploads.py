@@ -94,7 +94,7 @@ def finish_upload(
         image_states.check_size(connection, image_id)
     else:
         delete_images(connection, waiting)
-    rest = "in-use" if rows[0].attachments else "available"
+    rest = "in-use" if rows[0].is_attached else "available"
     return volumes.swap(connection, volume_id, (UPLOADING,), rest, error, made=error is None)
 
 

@@ -15,14 +15,14 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NovaliteError, VolumeQuotaError
+from ..._errors import ConflictError, InvalidVolumeError, NovaliteError, VolumeQuotaError
 from ..._json import JsonMapping, JsonObject
 from ..._model.yaml_types import complaint
 from ..._rules.records import check_range, check_text
 from ..catalog import volume_types
 from ..catalog.volume_types import VolumeType
 from ..db import clock
-from ..db.tables_volumes import volume, volume_snapshot
+from ..db.tables_volumes import volume, volume_reservation, volume_snapshot
 from ..identity import quotas
 from ..queries import actions, lookups
 from ..queries.counts import is_any
@@ -61,7 +61,7 @@ def create_volume(connection: sa.Connection, project_id: str, params: JsonMappin
         "type_id": of_type.id,
         "format": source.format or volume_types.format_of(of_type),
         "host": host,
-        "availability_zone": params.get("availability_zone"),
+        "availability_zone": params.get("availability_zone") or None,
         "status": "creating" if waits else "available",
         "bootable": bool(params.get("bootable")) or source.bootable,
         "readonly": bool(params.get("readonly")),
@@ -101,17 +101,15 @@ def begin_delete(
     Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
     """
     row = one_volume(connection, volume_id, project_id)
-    if row.attachments:
-        raise ConflictError(
-            f"Invalid volume: Volume {volume_id} is attached to the instance {row.attachments[0].instance_uuid}: "
-            "detach it first."
-        )
+    if row.is_attached:
+        holder = f"instance {row.attachments[0].instance_uuid}" if row.attachments else "client that reserved it"
+        raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is attached to the {holder}: detach it first.")
     if not cascade and is_any(connection, volume_snapshot.c.volume_id == volume_id):
-        raise ConflictError(f"Invalid volume: Volume {volume_id} has dependent snapshots: delete those first.")
+        raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} has dependent snapshots: delete those first.")
     copying = sa.select(volume.c.id).where(volume.c.source_volume_id == volume_id, volume.c.status == "creating")
     copy = connection.execute(copying.limit(1)).scalar()
     if copy is not None:
-        raise ConflictError(f"Invalid volume: Volume {volume_id} is being copied to {copy}: wait for that.")
+        raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is being copied to {copy}: wait for that.")
     allowed = ("available", "error", "error_deleting", "error_extending", "error_restoring", "error_managing")
     begin(connection, row, "delete", tuple({*allowed, row.status}) if force else allowed, "deleting")
     return one_volume(connection, volume_id)
@@ -150,7 +148,7 @@ def begin_extend(
     begin(connection, row, "extend", ("available", "in-use") if online else ("available",), "extending")
     values: JsonObject = {"new_size_gb": size_gb}
     if row.made_at is None and not row.attachments:  # nothing is anywhere
-        values = {"size_gb": size_gb, "status": "available"}
+        values = {"size_gb": size_gb, "status": row.status}
     write(connection, "volume", volume_id, values)
     details = {holder.instance_uuid: {"volume_id": volume_id} for holder in row.attachments}
     actions.start(connection, EXTEND, details, request_id, user_id=user_id, project_id=row.project_id)
@@ -164,7 +162,7 @@ def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | Non
     if not volumes or volumes[0].status != "extending":
         return False
     row = volumes[0]
-    rest = "in-use" if row.attachments else "available"
+    rest = "in-use" if row.is_attached else "available"
     if not swap(connection, volume_id, ("extending",), rest if error is None else "error_extending", error):
         return False
     size = row.size_gb if error is not None else row.new_size_gb or row.size_gb
@@ -184,7 +182,7 @@ def update_volume(
     """Change what is only shown or meant: `name` (shown), `description`, `metadata`, `bootable`, `readonly`."""
     row = one_volume(connection, volume_id, project_id)
     if changes.get("readonly") not in (None, row.readonly) and row.attachments:
-        raise ConflictError(f"Invalid volume: Volume {volume_id} is in use: detach it first.")
+        raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is in use: detach it first.")
     change(connection, "volume", volume_id, changes, ("description", "bootable", "readonly"))
     return one_volume(connection, volume_id)
 
@@ -196,15 +194,15 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
     """
     row = one_volume(connection, volume_id, project_id)
     if row.type_id == of_type.id:
-        raise ConflictError(f"Invalid volume: Volume {volume_id} is of the type {of_type.name} already.")
+        raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is of the type {of_type.name} already.")
     nowhere = row.made_at is None and row.host is None
     if not nowhere and (row.backend, row.options) != (of_type.backend, of_type.options):
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Invalid volume: the data of volume {volume_id} would have to move: make a new volume of the type "
             f"{of_type.name}."
         )
     if row.status not in ("available", "in-use"):
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Invalid volume: Volume {volume_id} status must be available or in-use to retype it, but current status "
             f"is: {row.status}."
         )
@@ -216,8 +214,11 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
 
 
 def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volume:
-    """Set the status that an administrator gives (os-reset_status); nothing is done to the volume itself."""
+    """Set the status that an administrator gives (os-reset_status); nothing is done to the volume itself. An available
+    one is kept for no client."""
     write(connection, "volume", volume_id, {"status": status, "new_size_gb": None})
+    if status == "available":
+        connection.execute(sa.delete(volume_reservation).where(volume_reservation.c.volume_id == volume_id))
     return one_volume(connection, volume_id)
 
 
@@ -229,9 +230,9 @@ def reserve(connection: sa.Connection, volume_id: str, *, project_id: str | None
 
 
 def unreserve(connection: sa.Connection, volume_id: str, *, project_id: str | None = None) -> Volume:
-    """The way back from reserve(); a volume that an instance is really getting stays."""
+    """The way back from reserve(); a volume that an instance is really getting stays, or that has a reservation."""
     row = one_volume(connection, volume_id, project_id)
-    if not row.attachments:
+    if not row.attachments and row.reservation is None:
         swap(connection, volume_id, ("attaching",), "available")
     return one_volume(connection, volume_id)
 
@@ -258,7 +259,7 @@ one_volume = volume_sources.volume_of
 def begin(connection: sa.Connection, row: Volume, what: str, allowed: t.Collection[str], status: str) -> None:
     """Swap the status of the volume from one of `allowed` to `status`. Raises ConflictError in Cinder's words."""
     if row.status not in allowed or not swap(connection, row.id, (row.status,), status):
-        raise ConflictError(
+        raise InvalidVolumeError(
             f"Invalid volume: Volume {row.id} status must be {' or '.join(sorted(allowed))} to {what} it, but "
             f"current status is: {row.status}."
         )

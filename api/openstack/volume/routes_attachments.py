@@ -1,0 +1,139 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Attachments of volumes as resources of their own (from 3.27 on): those of servers, and reservations by clients."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Attachment,
+    Reservation,
+    Volume,
+    attachments_by,
+    reservations_by,
+    volumes_by,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
+    volume_listing,
+    volume_reservations,
+    volumes,
+)
+
+from ...web.bodies import Answer, Body, Record
+from ...web.errors import BadRequestError
+from ...web.services import reads, takes, writes
+from ...web.validation import check
+from . import listing, schemas, views
+from .blueprint import cinder_writes, since, volume, whose
+from .routes_volume_actions import attach, detach
+
+
+class Held(t.NamedTuple):
+    id: str
+    volume: Volume
+    holder: Attachment | Reservation
+
+
+def _load(connection: Connection, ids: list[str]) -> list[Held]:
+    holders: list[Attachment | Reservation] = [
+        *attachments_by(connection, ids=ids),
+        *reservations_by(connection, ids=ids),
+    ]
+    of = {row.id: row for row in volumes_by(connection, ids=[holder.volume_id for holder in holders])}
+    return [Held(holder.id, of[holder.volume_id], holder) for holder in holders]
+
+
+ATTACHMENTS: listing.Kind[Held] = listing.Kind("attachments", volume_listing.ATTACHMENTS, _load)
+
+
+def _brief(held: Held) -> Body:
+    return views.brief_attachment(held.volume, held.holder)
+
+
+def _full(held: Held) -> Body:
+    return views.attachment(held.volume, held.holder)
+
+
+@volume.get("/<project>/attachments", "volume:read", strict_slashes=True, defaults={"shown": _brief})
+@volume.get("/<project>/attachments/detail", "volume:read", since(27), reads, defaults={"shown": _full})
+def list_attachments(connection: Connection, shown: listing.View[Held]) -> Answer:
+    return listing.page_of(connection, ATTACHMENTS, shown), 200
+
+
+@volume.get("/<project>/attachments/<attachment_id>", "volume:read", since(27), reads)
+def show_attachment(connection: Connection, attachment_id: str) -> Answer:
+    return {"attachment": _full(_held(connection, attachment_id))}, 200
+
+
+@volume.post(
+    "/<project>/attachments",
+    "volume:write",
+    *(since(27), takes(schemas.ATTACHMENT), cinder_writes),
+    strict_slashes=True,
+)
+def create_attachment(connection: Connection, body: Record) -> Answer:
+    row, connector = volumes.one_volume(connection, body["volume_uuid"], whose()), body.get("connector")
+    if body.get("instance_uuid"):
+        made = attach(connection, row, body["instance_uuid"], readonly=body.get("mode") == "ro").id
+    else:
+        made = volume_reservations.reserve(connection, row.id, mode=body.get("mode"), project_id=whose()).id
+        if connector:
+            check(connector, schemas.CONNECTOR, "connector")
+            _connect(connection, _held(connection, made), connector)
+    return {"attachment": _full(_held(connection, made))}, 200
+
+
+@volume.put(
+    "/<project>/attachments/<attachment_id>", "volume:write", since(27), takes(schemas.CONNECTED_ATTACHMENT), writes
+)
+def update_attachment(connection: Connection, body: Record, attachment_id: str) -> Answer:
+    _connect(connection, _held(connection, attachment_id), body["connector"])
+    return {"attachment": _full(_held(connection, attachment_id))}, 200
+
+
+def _connect(connection: Connection, held: Held, connector: Record) -> None:
+    if isinstance(held.holder, Attachment):
+        raise BadRequestError(
+            f"Invalid input received: attachment {held.id} is of the server {held.holder.instance_uuid}, whose host "
+            "connects the volume itself: leave its connector out"
+        )
+    mode = connector.get("mode")
+    volume_reservations.connect(
+        connection, held.volume, held.holder, connector["host"], connector.get("mountpoint"), mode
+    )
+
+
+@volume.delete("/<project>/attachments/<attachment_id>", "volume:write", since(27), cinder_writes)
+def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
+    held = _held(connection, attachment_id)
+    if isinstance(held.holder, Reservation):
+        volume_reservations.release(connection, held.holder)
+        return {"attachments": []}, 200
+    detach(connection, held.volume, held.holder.instance_uuid)
+    row = volumes.one_volume(connection, held.volume.id)
+    return {"attachments": [views.brief_attachment(row, held.holder)]}, 200
+
+
+@volume.post(
+    "/<project>/attachments/<attachment_id>/action",
+    "volume:write",
+    *(since(44), takes(schemas.COMPLETE), cinder_writes),
+)
+def complete_attachment(connection: Connection, _body: Record, attachment_id: str) -> Answer:
+    """Nova tells Cinder so once the guest has the disk; here the job that attaches it does."""
+    held = _held(connection, attachment_id)
+    if isinstance(held.holder, Reservation):
+        volume_reservations.complete(connection, held.volume, held.holder)
+    return "", 204
+
+
+def _held(connection: Connection, number: str) -> Held:
+    """Return an attachment that the caller may ask for. Raises NotFoundError."""
+    rows = _load(connection, [number])
+    if not rows or whose() not in (None, rows[0].volume.project_id):
+        raise NotFoundError(f"Volume attachment could not be found with filter: attachment_id = {number[:60]}.")
+    return rows[0]

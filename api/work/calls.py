@@ -1,0 +1,33 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Calls of operations for the caller of the current request: jobs carry out what they begin."""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+
+from ..jobs import queue
+from ..web import policy
+from ..web.context import current, request_id, signature
+
+
+def calling(connection: Connection) -> Call:
+    """Return the call of the current request's caller."""
+    caller = current()
+
+    def enqueue(
+        kind: str, instances: t.Sequence[str], project_id: str | None, variables: JsonMapping | None = None, /
+    ) -> str:
+        job = queue.enqueue(
+            connection, kind, instances=instances, variables=variables, project_id=project_id, **signature()
+        )
+        return job["id"]
+
+    may = functools.partial(policy.may, caller)
+    return Call(connection, request_id(), caller.user_id, caller.project_id, may, enqueue)

@@ -1,0 +1,101 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files of a host or of the controller: read, written whole, removed; and where an instance's are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+import typing as t
+import uuid as uuids
+
+from .._errors import NovaliteError
+
+STATE_DIR = "/var/lib/novalite"  # on a compute host: _base/ (image cache) and instances/<uuid>/
+INSTANCES = "instances"  # in the state directory
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file; None where there is none, or it cannot be read."""
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as handle:
+        return handle.read()
+    return None
+
+
+def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
+    """Replace `path` by `data` so that a reader, or a crash, sees the old or the new content, never a part."""
+    directory = os.path.dirname(path)
+    fd, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=directory)
+    try:
+        with os.fdopen(fd, "wb") as handle:
+            handle.write(data.encode() if isinstance(data, str) else data)
+            os.fchmod(handle.fileno(), mode)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def closing(fd: int) -> t.Iterator[int]:
+    """Close the descriptor `fd`, which it yields, at the end."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def opened(path: str, flags: int = os.O_RDONLY) -> t.ContextManager[int]:
+    """Open `path`, with mode 0600 if it is made; yields its descriptor, which no program inherits."""
+    return closing(os.open(path, flags | os.O_CLOEXEC, 0o600))
+
+
+def sync(path: str, mode: int | None = None) -> None:
+    """Return when the file, or directory, `path` is on the disk, with this `mode` if there is one."""
+    with opened(path) as fd:
+        if mode is not None:
+            os.fchmod(fd, mode)
+        os.fsync(fd)
+
+
+def remove_file(path: str) -> None:
+    """Remove the file `path`, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def remove_stale(directory: str, seconds: float, prefix: str = "") -> None:
+    """Remove the files in `directory` with this `prefix` that nobody has written to for so long."""
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        with contextlib.suppress(OSError):
+            if name.startswith(prefix) and time.time() - os.lstat(path).st_mtime > seconds:
+                os.unlink(path)
+
+
+def make_private(path: str) -> None:
+    """Make the file `path` anew, empty, and nobody's but ours from the start."""
+    remove_file(path)
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+        pass
+
+
+def instance_dir(state_dir: str, uuid: str) -> str:
+    """The directory of the instance `uuid`; whatever is not a plain UUID is refused, so no path can leave it."""
+    if not is_uuid(uuid):
+        raise NovaliteError(f"'{uuid}' is not the UUID of an instance")
+    return os.path.join(state_dir, INSTANCES, uuid)
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether `text` is a UUID, in lower case with its four dashes."""
+    try:
+        return str(uuids.UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,56 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Actions on servers, asked for in the words of module `server_action`: by names."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..._json import JsonMapping
+from ..._model.instance import Flavor, Instance
+from ..catalog import image_snapshots
+from ..compute import migrations, reimage, server_actions
+from ..queries import lookups
+from ..queries.instance_rows import instance_row
+from ..queries.views import flavor_of
+from . import servers
+from .call import Call
+
+NAMES = frozenset(server_actions.NAMES)
+
+
+def begin(
+    call: Call, name: str, request: JsonMapping, instances: t.Sequence[Instance], details: JsonMapping | None = None
+) -> list[Instance]:
+    """Begin `name` (of NAMES) on each of these servers, as `request` says, with `details` (servers.begin) where it has
+    no request of its own; return those that their hosts act on. Of the image of a server that starts from volumes,
+    snapshots are to be taken (reimage.snapshots_to_take)."""
+    if name not in reimage.ACTIONS:
+        uuids = [instance["uuid"] for instance in instances]
+        if name in migrations.ACTIONS:
+            return servers.move(call, name, uuids, flavor=_flavor(call, request)).instances
+        return servers.begin(call, name, uuids, details).instances
+    names = reimage.image_names(request, instances) if name == reimage.SNAPSHOT else {}
+    begun: list[Instance] = []
+    for instance in instances:
+        row = instance_row(call.connection, instance["uuid"])
+        if name == reimage.SNAPSHOT:
+            details = image_snapshots.details_of(names[row.uuid], request.get("properties"))
+            begun += servers.create_image(call, row, details).instances
+        elif name == "rescue":
+            image = request.get("image")
+            image_id = image and lookups.image_by_name(call.connection, image, row.project_id)["id"]
+            begun += servers.rescue(call, row, image_id, request.get("password_hash")).instances
+        else:
+            rebuild_request = {**reimage.looked_up(call.connection, row, request), "reimage": True}
+            begun += servers.rebuild(call, row, rebuild_request).instances
+    return begun
+
+
+def _flavor(call: Call, request: JsonMapping) -> Flavor | None:
+    """The flavor that a resize is asked for with, by its name among those that the caller may use."""
+    if request.get("flavor") is None:
+        return None
+    project_id = None if call.permits("compute:flavors:private") else call.project_id
+    return flavor_of(lookups.flavor_by_name(call.connection, request["flavor"], project_id))

@@ -1,0 +1,88 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operations on volumes and their snapshots, for every door: recorded, and carried out by jobs."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..._json import JsonMapping
+from ..queries.volume_views import Snapshot, Volume
+from ..volumes import volume_snapshots, volume_uploads, volumes
+from .call import Call
+
+
+def create(call: Call, values: JsonMapping) -> Volume:
+    """Record the volume that `values` (volumes.create_volume) ask for, and have it made if something has to be made
+    now."""
+    row = volumes.create_volume(call.connection, call.project, values)
+    if row.status == "creating":
+        call.enqueue("volume_create", [], row.project_id, {"volumes": [row.id]})
+    return row
+
+
+def delete(
+    call: Call, volume_id: str, *, project_id: str | None, force: bool = False, with_snapshots: bool = False
+) -> None:
+    """Begin to delete a volume of the project (None: of any), with its snapshots if that is said. Raises as
+    volumes.begin_delete()."""
+    begin = volume_snapshots.begin_delete_all if with_snapshots else volumes.begin_delete
+    row = begin(call.connection, volume_id, project_id=project_id, force=force)
+    if row.made_at is None and row.host is None:
+        volumes.finish_delete(call.connection, volume_id)  # it is nowhere yet
+    else:
+        call.enqueue("volume_delete", [], row.project_id, {"volumes": [row.id]})
+
+
+def extend(call: Call, volume_id: str, size_gb: int, *, project_id: str | None, online: bool = True) -> Volume:
+    """Begin to give a volume `size_gb` GiB. Raises as volumes.begin_extend()."""
+    row = volumes.begin_extend(
+        call.connection, volume_id, size_gb, online=online, project_id=project_id, **call.signature
+    )
+    if row.status == "extending":
+        call.enqueue("volume_extend", _servers_of(row), row.project_id, {"volumes": [row.id]})
+    return row
+
+
+class UploadOptions(t.TypedDict, total=False):
+    """Options of volume_uploads.begin_upload()."""
+
+    name: t.Required[str]
+    disk_format: str
+    visibility: str
+    protected: bool
+    force: bool
+
+
+def upload(
+    call: Call, volume_id: str, *, project_id: str | None, **options: t.Unpack[UploadOptions]
+) -> tuple[Volume, str]:
+    """Begin to make an image of a volume; return the volume and the image's id. Raises as
+    volume_uploads.begin_upload()."""
+    row, image_id = volume_uploads.begin_upload(call.connection, volume_id, project_id=project_id, **options)
+    call.enqueue("volume_upload", _servers_of(row), row.project_id, {"volumes": [row.id]})
+    return row, image_id
+
+
+def create_snapshot(call: Call, values: JsonMapping) -> Snapshot:
+    """Record the snapshot that `values` (volume_snapshots.create_snapshot) ask for, and have it taken."""
+    row = volume_snapshots.create_snapshot(call.connection, call.project, values)
+    if row.status == "creating":
+        _have_done_of_snapshot(call, "volume_snapshot_create", row)
+    return row
+
+
+def delete_snapshot(call: Call, snapshot_id: str, *, project_id: str | None, force: bool = False) -> None:
+    """Begin to delete a snapshot. Raises as volume_snapshots.begin_delete_snapshot()."""
+    row = volume_snapshots.begin_delete_snapshot(call.connection, snapshot_id, project_id=project_id, force=force)
+    _have_done_of_snapshot(call, "volume_snapshot_delete", row)
+
+
+def _have_done_of_snapshot(call: Call, kind: str, row: Snapshot) -> None:
+    of = volumes.one_volume(call.connection, row.volume_id)
+    call.enqueue(kind, _servers_of(of), row.project_id, {"snapshots": [row.id]})
+
+
+def _servers_of(row: Volume) -> list[str]:
+    return [attachment.instance_uuid for attachment in row.attachments]
