@@ -15,11 +15,14 @@ import sys
 import typing as t
 
 ROOM = "ansible_collections.novalite.cloud.plugins.module_utils._ledger"
-TASKS = ("fixed_ip", "records", "ledger_heal", "scheduler", "server", "server_state")
+OPERATIONS = (
+    *("tasks.fixed_ip", "tasks.records", "tasks.scheduler", "tasks.server"),
+    *("steps.ledger_heal", "steps.server_state"),
+)
 PRELOADED = (
     *("pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "alembic.command"),
     *("tests.support.cloud", "api.openstack.compute"),
-    *(f"{ROOM}.tasks.{name}" for name in TASKS),
+    *(f"{ROOM}.{name}" for name in OPERATIONS),
 )
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(list(PRELOADED))

@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     host_networks,
     views,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.port_plan import port_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.port_plan import port_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import AddressPair
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import networks
 from tests.api.compute.test_interfaces_api import FACTS

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import ports
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.port_plan import port_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.port_plan import port_plan
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.network.test_port_security import FACTS

@@ -16,8 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_networking import port_security_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import firewalls
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.port_plan import port_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.network import network as change_network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.port_plan import port_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.reachability import reachability
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors

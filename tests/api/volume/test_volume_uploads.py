@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import public_properties
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.volume_action import volume_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.volume.test_volumes_api import act, hung, made, shown

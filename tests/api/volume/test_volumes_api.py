@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.volume_action import volume_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
     volume_snapshots,

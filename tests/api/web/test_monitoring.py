@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.power_states import follow
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.drift_report import drift_report
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.drift_report import drift_report
 from api import create_app
 from api.settings import Settings
 from tests.api.conftest import Cloud

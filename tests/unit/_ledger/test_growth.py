@@ -12,9 +12,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tasks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import steps, tasks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import RECORDS, plain
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import directory_of, render
 from tests.support.cloud import Cloud, size_of, sqlite
@@ -158,8 +158,8 @@ def test_what_is_asked_of_one_reads_its_own_rows(clouds: tuple[Sized, Sized], na
 
 
 def test_each_operation_is_measured_or_about_all() -> None:
-    (directory,) = tasks.__path__
-    names = {path.stem for path in pathlib.Path(directory).glob("[a-z]*.py")} - {"records"} | {*RECORDS}
+    files = [path for room in (tasks, steps) for path in pathlib.Path(*room.__path__).glob("[a-z]*.py")]
+    names = {path.stem for path in files} - {"records"} | {*RECORDS}
     assert names == CASES.keys() | ABOUT_ALL.keys() and not CASES.keys() & ABOUT_ALL.keys()
     assert {name.partition(":")[0] for name in MORE} <= CASES.keys()
 

@@ -31,12 +31,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     ensure_default_group,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import (
     compute_host as record_hosts,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
 from tests.support.beside import CONTEXT, PRELOADED, report_modules
 from tests.support.patience import GENEROUS

@@ -26,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
 from tests.support.rows import DEMO, add_host, add_instance, add_project
 
 pytestmark = pytest.mark.both_databases

@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._host import mark
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock, known
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import outcomes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures, host_marks
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import host_drift, ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps import host_drift, ledger_rebuild
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _handshake
 from tests.unit._ledger.histories import mistakes
 

@@ -22,12 +22,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.firewall_plan import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.host_drift import host_drift
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_action import server_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.firewall_plan import firewall_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.host_drift import host_drift
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_action import server_action
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_security_groups import (
     server_security_groups,
 )

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.firewall_plan import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.firewall_plan import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.reachability import reachability
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group import security_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group_info import (

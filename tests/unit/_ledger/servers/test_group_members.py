@@ -16,9 +16,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     ensure_default_group,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.reachability import reachability
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group import security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from tests.support.rows import DEMO
 
 FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "/q", "disk_cache": "none"}

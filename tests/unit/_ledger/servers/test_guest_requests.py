@@ -21,8 +21,8 @@ from ansible_collections.novalite.cloud.plugins.action.server import ActionModul
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import prepare_server
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 CANARY = "canary-PA55"

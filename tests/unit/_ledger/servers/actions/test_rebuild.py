@@ -20,11 +20,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.sli
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.host_record import host_record
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_rebuild import ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.host_record import host_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_rebuild import ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_adopt import server_adopt
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group import security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_adopt import server_adopt
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.support.cloud import Cloud
 from tests.support.leaving import WatchedCloud

@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 
 FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}

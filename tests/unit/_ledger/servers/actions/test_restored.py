@@ -20,7 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import b
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import SEEN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import departure
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import wrong_sums
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import wrong_sums
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.support.cloud import Cloud
 from tests.support.rows import OTHER

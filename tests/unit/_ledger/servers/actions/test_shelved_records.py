@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._host import records as records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.host_record import host_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.host_record import host_record
 from tests.support.cloud import Cloud
 from tests.unit._ledger.servers.actions.test_rebuild import Host, empty, rebuild, without_files
 

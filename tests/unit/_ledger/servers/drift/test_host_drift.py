@@ -19,9 +19,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_j
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.drift_report import drift_report
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.host_drift import host_drift
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.drift_report import drift_report
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.host_drift import host_drift
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
 
 Result = dict[str, t.Any]
 NOTHING_ELSEWHERE: Result = {"sights": {}, "volumes": {}, "silent": []}  # all other hosts were asked

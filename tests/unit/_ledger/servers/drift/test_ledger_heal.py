@@ -21,11 +21,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
     migration,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ledger_heal import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import (
     ledger_heal,
     prepare_ledger_heal,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from tests.support.leaving import WatchedCloud
 

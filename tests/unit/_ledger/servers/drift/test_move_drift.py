@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server_migration import server_migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_migration import server_migration
 from tests.unit._ledger.servers.drift.test_host_drift import Result, compare, now, repair_rows, running
 
 

@@ -20,7 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.orphans import orphans
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.orphans import orphans
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 from ansible_collections.novalite.cloud.plugins.plugin_utils._texts import as_bool
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -33,7 +34,7 @@ Operation = t.Callable[[t.Any, Params], JsonObject]  # of SQLAlchemy's connectio
 # How often a transaction is tried that the database takes back in favour of another one's (deadlocks on PostgreSQL)
 ATTEMPTS = 5
 
-# The operations that are one table, operations/records.py
+# The operations that are one table, tasks/records.py
 RECORDS = ("aggregate", "flavor", "floating_ip", "floating_pool", "keypair", "project", "server_group")
 
 # What an option's documentation says that an argument spec says, too
@@ -83,10 +84,11 @@ def _spec(options: JsonMapping, no_log: t.Mapping[str, bool], path: str) -> Json
 
 
 def operation_of(name: str) -> Operation:
-    """The function that does the work of the module `name`. Raises ImportError without SQLAlchemy: it is imported only
-    when it is used, for tools that have none import this file."""
-    room = importlib.import_module(f"{__package__}._ledger.tasks.{'records' if name in RECORDS else name}")
-    return t.cast(Operation, getattr(room, name))
+    """The function that does the work of the module, or step, `name`. Raises ImportError without SQLAlchemy: it is
+    imported only when it is used, for tools that have none import this file."""
+    file = "records" if name in RECORDS else name
+    room = "tasks" if importlib.util.find_spec(f"{__package__}._ledger.tasks.{file}") else "steps"
+    return t.cast(Operation, getattr(importlib.import_module(f"{__package__}._ledger.{room}.{file}"), name))
 
 
 def plain(value: JsonMapping) -> JsonObject:

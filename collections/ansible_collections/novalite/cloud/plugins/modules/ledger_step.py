@@ -11,7 +11,7 @@ short_description: Take one of the playbooks' own steps in the ledger
 version_added: 0.1.0
 description:
   - Playbooks and roles of this collection take these steps on the controller. Each is described, with its options and
-    what it returns, in one file, C(plugins/module_utils/_ledger/tasks/<step>.py). They may change with any
+    what it returns, in one file, C(plugins/module_utils/_ledger/steps/<step>.py). They may change with any
     release.
   - The arguments are checked as a module's are, before anything is done.
 extends_documentation_fragment: [novalite.cloud.ledger]

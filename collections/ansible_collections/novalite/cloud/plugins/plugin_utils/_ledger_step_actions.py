@@ -15,7 +15,7 @@ from ansible.template import trust_as_template
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import Json, JsonMapping, JsonObject
-from ..module_utils._ledger.tasks import launch_plan, stack_plan
+from ..module_utils._ledger.steps import launch_plan, stack_plan
 from ..module_utils._ledger_module import plain, spec_of
 from ..module_utils._model import yaml_types
 from ..module_utils._stack import source
@@ -88,7 +88,7 @@ def _extra_vars_file() -> str | None:
 
 SPEC = spec_of(ledger_step.DOCUMENTATION)
 _OWN: t.Mapping[str, type[LedgerAction]] = {"launch_plan": LaunchPlan, "stack_plan": StackPlan}
-_OPERATIONS = f"{__package__.rpartition('.')[0]}.module_utils._ledger.tasks"
+_OPERATIONS = f"{__package__.rpartition('.')[0]}.module_utils._ledger.steps"
 ACTIONS: t.Mapping[str, type[LedgerAction]] = {
     step: _OWN.get(step) or type(step, (LedgerAction,), {"module": importlib.import_module(f"{_OPERATIONS}.{step}")})
     for step in SPEC["step"]["choices"]

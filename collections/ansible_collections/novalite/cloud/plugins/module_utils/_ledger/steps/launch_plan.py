@@ -18,8 +18,8 @@ from ..._plan.targets import of_plan
 from ..db import clock
 from ..placement.fresh_facts import fresh_hosts
 from ..queries import launch_calls
-from .fixed_ip import fixed_ip
-from .scheduler import scheduler
+from ..tasks.fixed_ip import fixed_ip
+from ..tasks.scheduler import scheduler
 from .server_plan import server_plan
 from .server_state import server_state
 

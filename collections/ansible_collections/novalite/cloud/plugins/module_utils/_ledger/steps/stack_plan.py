@@ -32,14 +32,14 @@ from ..security.security_groups import DEFAULT_GROUP
 from ..stack import stack_marks
 from ..stack.stack_marks import Made
 from ..stack.stack_servers import Live, checked, desired_server, launched_with, live_servers
-from .image import image, prepare_image
-from .network import network
-from .records import flavor, keypair, project, server_group
-from .security_group import security_group
-from .server import server
-from .server_security_groups import server_security_groups
+from ..tasks.image import image, prepare_image
+from ..tasks.network import network
+from ..tasks.records import flavor, keypair, project, server_group
+from ..tasks.security_group import security_group
+from ..tasks.server import server
+from ..tasks.server_security_groups import server_security_groups
+from ..tasks.volume import volume
 from .server_state import server_state
-from .volume import volume
 
 ARGUMENT_SPEC = {
     # The YAML file that holds the document, at its top or under the key `stack`, or the document itself. The action
