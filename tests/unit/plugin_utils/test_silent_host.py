@@ -9,8 +9,10 @@ ssh's keep-alive and the deadlines are shortened here; that what is shipped is 1
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +20,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._host.waiting import wait_until
+from tests.support.patience import GENEROUS
 from tests.unit.conftest import Lan, ip
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -195,3 +199,25 @@ def test_the_others_go_on_and_the_run_ends(hosts: Hosts, action: str, arguments:
     assert f"ok: [{hosts.lan.hosts[0]}]" in output
     assert seconds < 25, output
     assert not hosts.processes("ssh -C") and not hosts.processes("10.99.0.6 "), "an ssh outlived the run"
+
+
+@pytest.mark.parametrize("become", [False, True])
+def test_steps_are_heard_of_over_ssh_while_they_happen(hosts: Hosts, become: bool) -> None:
+    """By root, and through sudo; and nothing stays that asked for it."""
+    if become and not shutil.which("sudo"):
+        pytest.skip("needs sudo")
+    text = WAIT.replace("ACTION", "novalite.cloud.host_steps").replace("SECONDS", "4")
+    environment = {
+        "ANSIBLE_BECOME": str(become),
+        "ANSIBLE_CALLBACK_PLUGINS": str(ROOT / "tests/support/callbacks"),
+        "ANSIBLE_CALLBACKS_ENABLED": "record_events",
+        "RECORD_EVENTS": str(hosts.path / "events"),
+    }
+    with hosts.playing(text, **environment) as process:
+        output, _none = process.communicate(timeout=GENEROUS)
+    assert process.returncode == 0, output
+    heard = [json.loads(line) for line in (hosts.path / "events").read_text().splitlines()]
+    assert sorted((event["host"], event["step"], event["kind"]) for event in heard) == [
+        (host, "Wait", "begin") for host in hosts.lan.hosts
+    ]
+    wait_until(lambda: not hosts.processes("/run/novalite-trips"), GENEROUS, "a question outlived its trip")

@@ -48,7 +48,7 @@ class Host:
 
     def answers(self, *steps: dict[str, t.Any], code: bytes = b"", keep: str = "1", **request: t.Any) -> t.Any:
         """Return what a trip with `steps` prints after the mark: "none", or the list of how it went."""
-        nothing = {"check_mode": False, "diff": False, "token": "", "again": False, "expected": None}
+        nothing = {"check_mode": False, "diff": False, "token": "", "again": False, "expected": None, "events": False}
         asked = json.dumps({"steps": steps, "state_dir": str(self.state), **nothing, **request}).encode()
         argv = [sys.executable, "-I", "-c", _host_code.BOOT, str(self.directory), DIGEST, keep]
         deflated = zlib.compress(code) if code else b""

@@ -48,7 +48,8 @@ from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.utils.color import stringc
 
-from ..plugin_utils._progress import Progress
+from ..plugin_utils import _events
+from ..plugin_utils._progress import Progress, StepNow
 from ..plugin_utils._task_names import operation_name
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
@@ -70,6 +71,7 @@ _COLOURS = {
 }
 _EVERY = 0.5  # seconds between two pictures when nothing happens, and
 _LEAST = 0.1  # the least there are between them
+_LONG = 5.0  # seconds after which a line says what a host is at, where there is no table
 _QUIET = ("set_fact", "include_role", "include_tasks", "import_role", "import_tasks", "meta")
 
 
@@ -157,6 +159,7 @@ class CallbackModule(Default):
         self.progress: Progress | None = None  # None: as the default callback, before a run or after a mistake of ours
         self.screen: _Screen | None = None
         self.held = contextlib.ExitStack()
+        self.noted: list[StepNow] = []  # the long steps that a line was written for
 
     # --- what is kept of the run ---
 
@@ -190,6 +193,24 @@ class CallbackModule(Default):
             terminal = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
             if terminal and self.get_option("live"):
                 self.screen = _Screen(progress)
+            _events.listen(self._hear)
+
+    def _hear(self, events: t.Sequence[_events.Event]) -> None:
+        """Show what steps are at while their trip lasts. Called in a thread of its own."""
+        if self.progress is None:
+            return
+        for event in events:
+            self.progress.heard(event)
+        if self.screen is not None:
+            if events:
+                self.screen.draw()
+            return
+        now = time.monotonic()
+        for host, part in self.progress.parts():
+            if now - part.at >= _LONG and part not in self.noted:
+                self.noted.append(part)
+                so_far = part.words(100)
+                self._line(f"{host}: {part.name}, {now - part.at:.0f} s so far{so_far and ': '}{so_far}")
 
     def v2_playbook_on_play_start(self, play: Play) -> None:
         if self.progress is None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import time
 import typing as t
 
 from ansible.utils.display import Display
@@ -16,7 +17,7 @@ from ..module_utils._disk.controller_files import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
 from ..module_utils._host import deadlines
 from ..module_utils._json import JsonMapping, JsonObject
-from . import _home, _patience
+from . import _events, _home, _patience
 from ._trip import TripAction
 
 MODULE = "image_cache"
@@ -29,6 +30,7 @@ class ImageAction(TripAction):
     def bring(self, args: JsonMapping, result: JsonObject, task_vars: JsonObject | None) -> JsonObject:
         """Give the host what is missing after image_cache with `args` had `result`; return the result of both."""
         self._args = args
+        self._host = self.host_name(task_vars or {})
         self._home = _home.home(None, task_vars or {}, self._templar)
         missing = result.get("missing")
         if result.get("failed") or not missing:
@@ -61,8 +63,13 @@ class ImageAction(TripAction):
                 plain = Image(
                     listed_image["checksum"], listed_image["source"], int(listed_image.get("size") or 0), "kernel"
                 )
+                self._begins("Download the image to the controller")
                 paths[image["checksum"]] = downloaded(plain, self._directory(), self._rules())
         return paths
+
+    def _begins(self, step: str) -> None:
+        """Tell what is done here between two trips."""
+        _events.tell(_events.Event(self._host, step, MODULE, "begin", time.monotonic()))
 
     def _directory(self) -> str:
         return os.path.expanduser(self._args.get("controller_dir") or os.path.join(self._home, "images"))
@@ -85,6 +92,7 @@ class ImageAction(TripAction):
                 if directory:
                     path = self._connection._shell.join_path(directory, os.path.basename(path))
                 with _patience.limited(self._connection, deadlines.of_file(os.path.getsize(paths[checksum]))):
+                    self._begins("Send the image to the host")
                     self._transfer_file(paths[checksum], path)
                 pushed.append({**images[checksum], "staged": path})
             second = self.run_on_host(MODULE, {**self._args, "images": pushed}, task_vars)

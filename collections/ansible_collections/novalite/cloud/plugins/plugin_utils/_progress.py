@@ -14,6 +14,7 @@ import typing as t
 
 from ..module_utils._json import JsonMapping
 from ..module_utils._model.plain_text import without_controls
+from ._events import Event
 
 # what the controller's modules return, and under which keys the instances that the run is about are in it
 _LISTS = ("to_build", "to_delete", "instances")
@@ -22,6 +23,8 @@ _TELL = ("server", "scheduler", "fixed_ip", "launch_plan", *_FINAL)
 _ENDS = ("active", "stopped", "paused", "suspended", "error", "deleted")
 _LEAST = 0.1  # seconds; steps that took less are summed up in one line
 _NAMED = 3  # instances that a plain line names
+_KEPT = 10  # counts of bytes that a rate is made of
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 Line = tuple[str, str]  # text, and what it is: head, waiting, running, done, failed, note
 
@@ -48,6 +51,47 @@ class Step:
     hosts: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(eq=False)
+class StepNow:
+    """A step that has begun `at` this time, and not ended."""
+
+    name: str
+    at: float
+    counts: list[tuple[float, int]] = dataclasses.field(default_factory=list)
+    total: int = 0
+
+    def moved(self, event: Event) -> None:
+        """Take in how many bytes there are. Fewer than before are another file's, whose rate begins anew."""
+        if self.counts and event.done < self.counts[-1][1]:
+            self.counts = []
+        self.counts = [*self.counts[1 - _KEPT :], (event.at, event.done)]
+        self.total = event.total
+
+    def words(self, room: int) -> str:
+        """Say in at most `room` characters how far it is: "1.2 of 4.0 GiB, 85 MiB/s, 0:32". What does not fit is left
+        out, from the end. Empty where nothing is counted."""
+        parts = self._parts()
+        while parts and len(", ".join(parts)) > room:
+            parts.pop()
+        return ", ".join(parts)
+
+    def _parts(self) -> list[str]:
+        if not self.counts:
+            return []
+        (first, before), (last, done) = self.counts[0], self.counts[-1]
+        total = self.total if self.total >= done else 0
+        unit = _unit(total or done)
+        of = f" of {_in(total, unit)}" if total else ""
+        parts = [f"{_in(done, unit)}{of} {_UNITS[unit]}"]
+        rate = (done - before) / (last - first) if last > first else 0.0
+        if rate >= 1:
+            unit = _unit(rate)
+            parts.append(f"{_in(rate, unit)} {_UNITS[unit]}/s")
+            if total:
+                parts.append(_clock((total - done) / rate))
+        return parts
+
+
 class Progress:
     def __init__(self, now: float) -> None:
         self.began = now
@@ -56,10 +100,30 @@ class Progress:
         self.hosts: dict[str, Row] = {}
         self.steps: dict[str, Step] = {}
         self._open: dict[tuple[str, str], float] = {}
+        self._inside: dict[str, StepNow] = {}  # host -> the step of a trip that it is at
+
+    def heard(self, event: Event) -> None:
+        """Learn from an event which step of its trip a host is at. One that has ended stays until the next one begins.
+
+        It is called by another thread than the rest: it looks at little, and changes one entry at once.
+        """
+        here = self._inside.get(event.host)
+        began = [began for key, began in list(self._open.items()) if key[0] == event.host]
+        if event.kind == "end" or not began or event.at < max(began):  # or of a trip that has ended
+            return
+        if here is None or here.name != event.step or event.kind == "begin":
+            self._inside[event.host] = here = StepNow(event.step, event.at)
+        if event.kind == "moving":
+            here.moved(event)
+
+    def parts(self) -> list[tuple[str, StepNow]]:
+        """List hosts that are on a trip, each with the step that it is at, as far as it is known."""
+        return list(self._inside.items())
 
     def started(self, host: str, step: str, now: float) -> None:
         """`host` begins with `step`."""
         self._open[host, step] = now
+        self._inside.pop(host, None)
         timing = self.steps.setdefault(step, Step(step, now, now))
         timing.hosts.setdefault(host, 0.0)
         for row in self._rows_of(host, now):
@@ -68,6 +132,7 @@ class Progress:
     def ended(self, host: str, step: str, now: float, failed: bool = False) -> float:
         """`host` is done with `step`; returns the seconds that it took."""
         seconds = now - self._open.pop((host, step), now)
+        self._inside.pop(host, None)
         timing = self.steps.setdefault(step, Step(step, now - seconds, now))
         timing.ended = max(timing.ended, now)
         timing.hosts[host] = timing.hosts.get(host, 0.0) + seconds
@@ -154,12 +219,15 @@ class Progress:
             lines.append((titles, "head"))
             for row in shown:
                 kind = _kind(row)
-                here = f"{now - row.since:6.1f}" if kind in ("running", "waiting") else " " * 6
+                part = self._inside.get(row.host or "") if kind == "running" else None
+                at = _cut(row.step, step) if part is None else _fit(part.name, part.words(step * 3 // 4), step)
+                since = row.since if part is None else part.at
+                here = f"{now - since:6.1f}" if kind in ("running", "waiting") else " " * 6
                 total = f"{(now if row.ended is None else row.ended) - row.began:6.1f}"
                 lines.append(
                     (
                         f"  {_cut(row.name or '-', name):{name}}  {_cut(row.host or '-', host):{host}}  "
-                        f"{_cut(row.step, step):{step}}  {here}  {total}",
+                        f"{at:{step}}  {here}  {total}",
                         kind,
                     )
                 )
@@ -208,3 +276,23 @@ def _cut(text: str, width: int) -> str:
 
 def _fit(left: str, right: str, width: int) -> str:
     return f"{_cut(left, max(width - len(right) - 2, 0)):{max(width - len(right), 0)}}{right}" if right else left
+
+
+def _unit(amount: float) -> int:
+    """The unit in which `amount` is told: below 1000 of it."""
+    unit = 0
+    while amount >= 1000 * 1024**unit and unit < len(_UNITS) - 1:
+        unit += 1
+    return unit
+
+
+def _in(amount: float, unit: int) -> str:
+    amount /= 1024**unit
+    return f"{amount:.1f}" if unit and amount < 100 else f"{amount:.0f}"
+
+
+def _clock(seconds: float) -> str:
+    """`seconds` as minutes and seconds, or hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -13,6 +13,8 @@ or asynchronous, or where the host cannot take the code, the steps are run as mo
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
+import functools
 import importlib
 import json
 import math
@@ -36,7 +38,8 @@ from ..module_utils._host.trip import BEGUN, MARK
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
 from ..module_utils._model import yaml_types
-from . import _home, _patience
+from . import _events, _home, _patience
+from ._follow import followed
 from ._handshake import Errand, Handshake, HostRefusedError
 from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
 
@@ -165,17 +168,26 @@ class TripAction(ActionBase):
             "diff": self._task.diff or self.diffs,
             "token": "" if self._task.check_mode else secrets.token_hex(16),
             "again": False,
+            "events": _events.is_heard(),
         }
-        try:
-            reply = self._ask(request, task_vars)
-        except SshLost:
-            reply = self._ask({**request, "again": True}, task_vars)
-            if reply == BEGUN:
-                raise
+        with self._followed(request, task_vars):
+            try:
+                reply = self._ask(request, task_vars)
+            except SshLost:
+                reply = self._ask({**request, "again": True}, task_vars)
+                if reply == BEGUN:
+                    raise
         if reply is None:
             return None
         answer = json.loads(reply)
         return NOT_MET if answer["host"] is None else Seen.of(answer["host"]), answer["steps"]
+
+    def _followed(self, request: JsonObject, task_vars: JsonObject) -> t.ContextManager[None]:
+        """Tell what becomes of the steps of `request`, where there is somebody who hears of it."""
+        if not (request["events"] and request["token"] and request["steps"]):
+            return contextlib.nullcontext()
+        python, host = _python(self._templar, task_vars), self.host_name(task_vars)
+        return followed(self, python, host, request["token"], request["steps"])
 
     def _ask(self, request: JsonObject, task_vars: JsonObject) -> str | None:
         """Send a request, and the code where the host has it not; return the host's answer as _send()."""
@@ -189,11 +201,10 @@ class TripAction(ActionBase):
         Raises SshLost and AnsibleConnectionFailure for a host that was lost, AnsibleActionFail for a process that was
         killed there.
         """
-        named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
         # The alarm of a step interrupts nothing outside of Python: a process that hangs there is killed, undo and all.
         argv = [
             *("timeout", "-s", "KILL", str(max(0, math.ceil(self._seconds - deadlines.ANSWER)))),
-            PYTHON if not named or named.startswith("auto") else named,
+            _python(self._templar, task_vars),
             "-I",
             "-c",
             BOOT,
@@ -225,8 +236,15 @@ class TripAction(ActionBase):
                 return seen, []
         results: list[Result] = []
         for step in steps:
+            event_of = functools.partial(_events.Event, self.host_name(task_vars), step["name"], step["module"])
+            _events.tell(event_of("begin", time.monotonic()))
             results.append(self._module(step, task_vars))
             result = results[-1]["result"]
+            _events.tell(
+                event_of(
+                    "end", time.monotonic(), changed=bool(result.get("changed")), failed=bool(result.get("failed"))
+                )
+            )
             if result.get("missing") or (result.get("failed") and not step["may_fail"]):
                 break
         return seen, results
@@ -254,6 +272,12 @@ class TripAction(ActionBase):
         )
         seconds = round(time.monotonic() - began, 3)
         return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
+
+
+def _python(templar: t.Any, task_vars: JsonMapping) -> str:
+    """The host's Python that trips are taken with."""
+    named = str(templar.template(task_vars.get("ansible_python_interpreter") or ""))
+    return PYTHON if not named or named.startswith("auto") else named
 
 
 def _checked(step: JsonMapping, state_dir: str) -> JsonObject:

@@ -18,6 +18,7 @@ import tempfile
 import typing as t
 
 from .._errors import ImageRefusedError, NovaliteError
+from .._host import events
 from .._host.command import CommandError
 from .._host.confined import Limits, run_confined
 from .._host.files import make_private, remove_file, remove_stale, sync
@@ -286,13 +287,14 @@ def _convert(image: Image, part: str, converted: str) -> None:
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     try:
         make_private(converted)
-        run_confined(
-            ["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted],
-            reads=[part],
-            writes=[converted],
-            limits=Limits(CONVERT_MEMORY, CONVERT_CPU, virtual_size),
-            timeout=CONVERT_TIMEOUT,
-        )
+        with events.growing(converted, events.size_on_disk(part)):
+            run_confined(
+                ["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted],
+                reads=[part],
+                writes=[converted],
+                limits=Limits(CONVERT_MEMORY, CONVERT_CPU, virtual_size),
+                timeout=CONVERT_TIMEOUT,
+            )
     except CommandError as error:
         # The file is on this host and has its checksum: what cannot be read in it cannot be read anywhere.
         if "error while reading" in error.stderr or -error.rc in (signal.SIGXCPU, signal.SIGXFSZ):

@@ -23,6 +23,7 @@ import urllib.parse
 import urllib.request
 
 from .._errors import ImageRefusedError, NovaliteError
+from .._host import events
 from .._host.files import remove_file, write_atomically
 from .download_request import Report, Source, Transfer, remove_part
 
@@ -231,7 +232,10 @@ def _receive(
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     reported = time.monotonic()
-    with open(os.open(state.part, flags, 0o600), "ab", buffering=0) as target:
+    with (
+        open(os.open(state.part, flags, 0o600), "ab", buffering=0) as target,
+        events.moving(lambda: (state.size, total or 0)),
+    ):
         while chunk := _read(response):
             if state.size + len(chunk) > source.limit:
                 remove_part(state.part)

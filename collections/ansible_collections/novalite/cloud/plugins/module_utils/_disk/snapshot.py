@@ -13,6 +13,7 @@ import os
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import events
 from .._host.command import run
 from .._host.confined import ANY_SIZE, Limits, confined, lent, new_user, run_bounded
 from .._host.files import instance_dir, make_private, remove_file, remove_stale
@@ -128,14 +129,15 @@ def _take(
 ) -> None:
     remove_file(taken.path)
     try:
-        if taken.how == LIVE:
-            backup(snapshot, disk, taken.path)
-        elif snapshot.volume is not None:
-            # a guest writes what is in a volume, and never its header
-            argv = ["qemu-img", "convert", "-f", disk_format, "-O", snapshot.disk_format, disk, taken.path]
-            run_bounded(argv, limits=Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE), timeout=timeout)
-        else:
-            _convert(disk, disk_format, state_dir, taken.path, timeout)
+        with events.growing(taken.path, events.size_on_disk(disk)):
+            if taken.how == LIVE:
+                backup(snapshot, disk, taken.path)
+            elif snapshot.volume is not None:
+                # a guest writes what is in a volume, and never its header
+                argv = ["qemu-img", "convert", "-f", disk_format, "-O", snapshot.disk_format, disk, taken.path]
+                run_bounded(argv, limits=Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE), timeout=timeout)
+            else:
+                _convert(disk, disk_format, state_dir, taken.path, timeout)
         # From here on it is an image like any other, and is judged like one.
         taken.virtual_size = inspect_image(taken.path, snapshot.disk_format, name="the copy").virtual_size
         os.chmod(taken.path, 0o400)

@@ -14,6 +14,7 @@ import stat
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import events
 from .._host.confined import ANY_SIZE, Limits, run_bounded
 from .._host.files import closing, opened
 
@@ -37,8 +38,9 @@ def copy_file(source: str, target: str, mode: int) -> None:
         try:
             fcntl.ioctl(writer.fileno(), FICLONE, reader.fileno())
         except OSError:  # another file system, or one that cannot share blocks
-            for start, end in data_of(reader.fileno()):
-                _fill(writer.fileno(), start, end, lambda length, at: os.pread(reader.fileno(), length, at))
+            with events.growing(target, events.size_on_disk(source)):
+                for start, end in data_of(reader.fileno()):
+                    _fill(writer.fileno(), start, end, lambda length, at: os.pread(reader.fileno(), length, at))
             writer.truncate(os.fstat(reader.fileno()).st_size)
         os.fchmod(writer.fileno(), mode)
         os.fsync(writer.fileno())

@@ -9,11 +9,13 @@ made has its name only once it is whole.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
+from .._host import events
 from .._host.confined import ANY_SIZE, Limits, run_bounded
 from .._host.files import remove_file, sync
 from .._host.locks import locked
@@ -173,11 +175,12 @@ def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:
             raise NotFoundError(f"volume {spec['id']} is made of {source['id']}, whose data should be at {path}")
         _refuse_larger(spec, size)
     # -n: a logical volume is there. No --target-is-zero: zeros are written where extents held something else before
-    run_bounded(
-        ["qemu-img", "convert", "-q", *(["-n"] if block else []), "-f", fmt, "-O", spec["format"], path, target],
-        limits=Limits(memory=2 << 30, cpu=int(COPY_TIMEOUT), file_size=ANY_SIZE),
-        timeout=COPY_TIMEOUT,
-    )
+    with contextlib.nullcontext() if block else events.growing(target, events.size_on_disk(path)):
+        run_bounded(
+            ["qemu-img", "convert", "-q", *(["-n"] if block else []), "-f", fmt, "-O", spec["format"], path, target],
+            limits=Limits(memory=2 << 30, cpu=int(COPY_TIMEOUT), file_size=ANY_SIZE),
+            timeout=COPY_TIMEOUT,
+        )
 
 
 def _refuse_larger(spec: Spec, size: int) -> None:

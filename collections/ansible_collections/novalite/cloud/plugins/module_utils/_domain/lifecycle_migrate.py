@@ -18,6 +18,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
+from .._host import events
 from .._host.libvirt_connection import DAEMONS, Daemon, with_filters
 from .._transfer import channel
 from . import lifecycle
@@ -78,7 +79,8 @@ def migrate(
             memory, disks = (os.path.join(directory, name) for name in names)
             params = _parameters(xml, xml_by_uuid[move["uuid"]], memory, disks, bandwidth, copied)
             flags = _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
-            with_filters(functools.partial(domain.migrateToURI3, uri, params, flags))
+            with events.moving(functools.partial(_sent, domain)):
+                with_filters(functools.partial(domain.migrateToURI3, uri, params, flags))
 
     def moved(move: Move) -> Moved:
         began = time.monotonic()
@@ -96,6 +98,12 @@ def migrate(
         return {"uuid": move["uuid"], "error": error, "here": here, "seconds": round(time.monotonic() - began, 3)}
 
     return [moved(move) for move in moves]
+
+
+def _sent(domain: libvirt.virDomain) -> tuple[int, int]:
+    """Bytes of memory and disks that were sent, and of how many. Raises libvirt's errors."""
+    job = domain.jobStats(0)
+    return t.cast(int, job.get("data_processed", 0)), t.cast(int, job.get("data_total", 0))
 
 
 def _daemon(daemons: t.Mapping[str, str], host: str) -> Daemon:

@@ -10,6 +10,7 @@ import subprocess
 import typing as t
 
 from .._errors import NovaliteError
+from . import events
 
 DEFAULT_TIMEOUT = 120.0  # seconds; nothing that novalite runs on a host is meant to take longer
 
@@ -81,17 +82,20 @@ def pipe(
     *,
     first_ok: t.Container[int] = (0,),
     timeout: float = DEFAULT_TIMEOUT,
+    size: int = 0,
 ) -> None:
-    """Run `first` with its output into `second`, both as run() does. Raises CommandError for the one to blame."""
+    """Run `first`, which reads `size` bytes or so, with its output into `second`, both as run() does. Raises
+    CommandError for the one to blame."""
     env = _environment()
     try:
         with subprocess.Popen(
             list(first), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
         ) as writer:
             try:
-                done = subprocess.run(
-                    list(second), stdin=writer.stdout, capture_output=True, timeout=timeout, env=env, check=False
-                )
+                with events.reading(writer.pid, size):
+                    done = subprocess.run(
+                        list(second), stdin=writer.stdout, capture_output=True, timeout=timeout, env=env, check=False
+                    )
             except BaseException:
                 writer.kill()
                 raise

@@ -19,7 +19,7 @@ import time
 import typing as t
 
 from .._json import JsonMapping, JsonObject
-from . import deadlines
+from . import deadlines, events
 from .mark import Expected, meet
 from .module import HostCall, Result, call_module
 from .own_directory import NotOwnError, opened_own, own_entry
@@ -45,7 +45,8 @@ class Step(t.TypedDict):
 
 class Request(t.TypedDict):
     """A trip. `token` names it, when it is sent `again`, too; empty where it changes nothing (check mode). `expected`
-    is what its ledger has of the host, None without a ledger; marks are in `state_dir`."""
+    is what its ledger has of the host, None without a ledger; marks are in `state_dir`. With `events` somebody
+    follows its steps while they happen."""
 
     steps: list[Step]
     expected: JsonObject | None
@@ -54,6 +55,7 @@ class Request(t.TypedDict):
     diff: bool
     token: str
     again: bool
+    events: bool
 
 
 class Done(t.TypedDict):
@@ -84,9 +86,11 @@ def take(request: Request) -> Reply:
 
 def _take(request: Request) -> list[Done]:
     steps: list[Done] = []
-    for step in request["steps"]:
+    for number, step in enumerate(request["steps"]):
+        events.begun(number)
         steps.append(_run(step, request))
         result = steps[-1]["result"]
+        events.ended(bool(result.get("changed")), bool(result.get("failed")))
         if result.get("missing") or (result.get("failed") and not step["may_fail"]):
             break
     return steps
@@ -155,5 +159,7 @@ def answer(text: str) -> None:
 
 
 def _reply(request: Request) -> str:
-    with contextlib.redirect_stdout(sys.stderr):
+    follows = request["events"] and request["token"]
+    kept = events.kept(TOKENS, request["token"]) if follows else contextlib.nullcontext()
+    with kept, contextlib.redirect_stdout(sys.stderr):
         return json.dumps(take(request))

@@ -22,6 +22,7 @@ from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
 from .._disk.sparse import copy_file, resize
 from .._errors import NovaliteError
+from .._host import events
 from .._host.command import CommandError, pipe, run
 from .._host.confined import ANY_SIZE, Limits, run_confined
 from .._host.files import instance_dir, remove_file
@@ -60,7 +61,8 @@ def send(
         # the console log of a guest that runs grows meanwhile, which is no harm
         tar += ["--warning=no-file-changed", f"--directory={directory}", "--", *names]
         ssh = channel.ssh(move["id"], doors[move["to_host"]])
-        pipe(tar, ssh, first_ok=(0, 1) if running else (0,), timeout=TRANSFER_TIMEOUT)
+        size = sum(events.size_on_disk(os.path.join(directory, name)) for name in names)
+        pipe(tar, ssh, first_ok=(0, 1) if running else (0,), timeout=TRANSFER_TIMEOUT, size=size)
 
     in_threads(send, moves, workers=4)
 

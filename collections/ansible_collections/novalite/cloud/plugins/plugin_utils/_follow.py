@@ -1,0 +1,123 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Following a trip while it happens: a second command on the task's connection, which waits at the host for events.
+
+Ansible's connections return what a command says when it has ended. So the host's end of a trip writes its events to a
+file (module_utils/_host/events.py), and this one asks for what is new in it, once a trip has lasted for a while. A
+question is answered as soon as there is something to tell. Over ssh it is a session of the connection that Ansible
+shares (ControlPersist); it becomes who the task becomes. Where a question fails there are no events.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import contextlib
+import contextvars
+import copy
+import functools
+import json
+import os
+import shlex
+import threading
+import time
+import typing as t
+
+from ..module_utils._host.events import OVER
+from ..module_utils._host.trip import MARK, TOKENS
+from ..module_utils._json import JsonMapping
+from . import _events
+
+AFTER = 0.6  # seconds of a trip after which it is followed; most have ended by then
+PAUSE = 0.5  # seconds between an answer and the next question
+WAIT = 10.0  # seconds that a question waits at the host for something new
+
+# argv: the file, how much of it is known, seconds to wait. It says the host's clock, and the lines that are new; it
+# fails where there is no such file, or none any more.
+_ASK = (
+    """
+import os,sys,time
+p,o,w=sys.argv[1],int(sys.argv[2]),float(sys.argv[3])
+e=time.monotonic()+w
+while 1:
+ try:
+  f=os.open(p,os.O_RDONLY|os.O_NOFOLLOW|os.O_NONBLOCK)
+  try:
+   if os.fstat(f).st_size<o:sys.exit(1)
+   b=os.pread(f,65536,o)
+  finally:os.close(f)
+  m=0
+ except OSError:
+  b,m=b'',1
+ b=b[:b.rfind(b'\\n')+1]
+ if b or m and o or time.monotonic()>e:break
+ time.sleep(.1)
+if m or b==OVER:sys.exit(1)
+print('MARK%s '%time.monotonic()+b.decode().replace('\\n',' '))
+""".replace("MARK", MARK)
+    .replace("OVER", repr(OVER))
+    .strip()
+)
+
+
+class Asker(t.Protocol):
+    """Ansible's side of a task: an action plug-in."""
+
+    _connection: t.Any
+
+    def _low_level_execute_command(self, cmd: str, *, in_data: bytes) -> JsonMapping: ...
+
+
+@contextlib.contextmanager
+def followed(action: Asker, python: str, host: str, token: str, steps: c.Sequence[JsonMapping]) -> t.Iterator[None]:
+    """Tell, while the block lasts, what becomes of `steps`, those of the trip `token` to `host`."""
+    over = threading.Event()
+
+    def follow() -> None:
+        with contextlib.suppress(Exception):  # whatever goes wrong here, the trip goes on
+            if not over.wait(AFTER):
+                _follow(_apart(action), python, token, over, functools.partial(_tell, host, steps, over))
+
+    # Ansible keeps what its plug-ins ask for in variables of the context. The thread is not waited for: its last
+    # question may be under way, and ends by itself.
+    threading.Thread(target=contextvars.copy_context().run, args=(follow,), name="novalite events", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _apart(action: Asker) -> Asker:
+    """`action` over a connection of its own: connections keep state of the command that they are at."""
+    apart = copy.copy(action)
+    apart._connection = copy.copy(action._connection)
+    become = getattr(action._connection, "become", None)
+    if become is not None:
+        apart._connection.set_become_plugin(copy.copy(become))
+    return apart
+
+
+def _follow(
+    action: Asker, python: str, token: str, over: threading.Event, tell: t.Callable[[str, float], None]
+) -> None:
+    path, known = os.path.join(TOKENS, token), 0
+    while not over.is_set():
+        argv = [python, "-I", "-S", "-c", _ASK, path, str(known), str(WAIT)]
+        done = action._low_level_execute_command(shlex.join(argv), in_data=b"\n")
+        answers = [line.partition(MARK)[2] for line in done["stdout_lines"] if MARK in line]
+        if done["rc"] != 0 or not answers:
+            return
+        clock, _space, said = answers[-1].partition(" ")
+        known += len(said.encode())
+        tell(said, time.monotonic() - float(clock))
+        over.wait(PAUSE)
+
+
+def _tell(host: str, steps: c.Sequence[JsonMapping], over: threading.Event, said: str, behind: float) -> None:
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(said):
+        line, at = decoder.raw_decode(said, at)
+        if not over.is_set():
+            _events.tell(_events.Event.of_host(host, steps, line, behind))
+        at += 1
