@@ -4,7 +4,7 @@
 """Ssh to hypervisors that are not there: each says of every step that it was taken, and takes none.
 
 It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, `silent` those that die in a
-trip which is to change something, `failing` has messages of modules that fail, by host, and `taken` gets a line of JSON
+trip which is to change something, `failing` has results of modules that fail, by host, and `taken` gets a line of JSON
 for each trip: the host and its steps. What is no trip is run on this machine, which is right for `ping` alone.
 """
 
@@ -78,7 +78,7 @@ def failures(host: str) -> dict[str, dict[str, t.Any]]:
     """What the modules return that fail on the host, by their names."""
     path = HERE / "failing"
     said = json.loads(path.read_text()).get(host, {}) if path.exists() else {}
-    return {module: {"failed": True, "msg": message} for module, message in said.items()}
+    return dict(said)
 
 
 def main() -> int:

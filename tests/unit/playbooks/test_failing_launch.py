@@ -32,7 +32,8 @@ def failing(path: pathlib.Path, seeded: pathlib.Path) -> Hosts:
     shutil.rmtree(hosts.home)
     shutil.copytree(seeded, hosts.home)
     (path / "dead").write_text("")
-    (path / "failing").write_text(json.dumps({host: {"nwfilter": CAUSE} for host in ("hv1", "hv2")}))
+    refused = {"nwfilter": {"failed": True, "msg": CAUSE}}
+    (path / "failing").write_text(json.dumps(dict.fromkeys(("hv1", "hv2"), refused)))
     return hosts
 
 
@@ -93,6 +94,25 @@ def test_what_is_secret_is_in_no_file(seeded: pathlib.Path, tmp_path: pathlib.Pa
     assert "Zx9-unheard-of" not in "".join([*lines, *texts]) and not [
         text for text in texts if "Make the disks" in text
     ]
+
+
+def test_a_slow_guest_fails_the_run_of_who_asked_for_an_answer_alone(
+    seeded: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    hosts = failing(tmp_path, seeded)
+    slow = {
+        "server_wait": {"failed": True, "msg": "one is silent", "silent": [{"name": "web", "message": "web: slow"}]}
+    }
+    (tmp_path / "failing").write_text(json.dumps({"hv1": slow, "hv2": slow}))
+    (hosts.elsewhere / "group_vars/compute.yml").write_text("novalite_wait_for: ssh\n")
+    servers = [{"name": "web", "flavor": "m1.nano", "image": "tiny"}]
+    done = hosts.play("launch.yml", "-e", json.dumps({"servers": servers}))
+    assert (done.returncode, "running, but without an answer yet: web: slow" in done.stdout) == (0, True), done.stdout
+    servers = [{"name": "other", "flavor": "m1.nano", "image": "tiny"}]
+    done = hosts.play("launch.yml", "-e", json.dumps({"servers": servers, "wait_for": "ssh"}))
+    output = done.stdout + done.stderr
+    assert (done.returncode, "left running, but without an answer: web: slow" in output) == (2, True), output
+    assert [server[1] for server in hosts.servers()] == ["active", "active"]
 
 
 def test_old_files_go(tmp_path: pathlib.Path) -> None:
