@@ -66,8 +66,8 @@ def test_the_last_line_is_the_fault_and_begins_with_the_cause(seeded: pathlib.Pa
     named = [pathlib.Path(line.split(": ", 1)[1]) for line in lines if line.startswith("  all that it said: ")]
     assert {path.parent for path in named} == {hosts.home / _failure_files.DIRECTORY} and len(named) == 4
     assert {path.stat().st_mode & 0o777 for path in named} == {0o600}
-    told = json.loads(named[0].read_text())
-    assert told["steps"][-1]["name"] == "Ensure the network filters" and CAUSE in told["msg"]
+    details = json.loads(named[0].read_text())
+    assert details["steps"][-1]["name"] == "Ensure the network filters" and CAUSE in details["msg"]
 
 
 def test_lines_are_short_on_ansibles_own_screen_and_what_was_built_is_taken_back(

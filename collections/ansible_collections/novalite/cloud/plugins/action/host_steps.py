@@ -74,8 +74,8 @@ class ActionModule(ImageAction):
         result = {**summed, **_failure(last), "invocation": steps}
         if not (self._task.no_log or self._task.check_mode):
             home = _home.home(None, task_vars, self._templar)
-            told = {"task": self._task.get_name(), "msg": result["msg"], **steps}
-            if path := _failure_files.keep(home, self.host_name(task_vars), told):
+            details = {"task": self._task.get_name(), "msg": result["msg"], **steps}
+            if path := _failure_files.keep(home, self.host_name(task_vars), details):
                 result["details"] = path
         return result
 

@@ -18,8 +18,8 @@ DIRECTORY = "failures"  # in the ledger's home
 KEPT = 50  # files: the newest
 
 
-def keep(home: str, host: str, told: JsonMapping) -> str | None:
-    """Write what is `told` of a failure on the host to a new file below the home, and remove the oldest ones beyond
+def keep(home: str, host: str, details: JsonMapping) -> str | None:
+    """Write the `details` of a failure on the host to a new file below the home, and remove the oldest ones beyond
     KEPT; returns its path. Mode 0600. None where it cannot be written: a full disk must not hide why a task failed."""
     now, directory = time.time(), os.path.join(home, DIRECTORY)
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06}Z"
@@ -27,7 +27,7 @@ def keep(home: str, host: str, told: JsonMapping) -> str | None:
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
-            json.dump(told, handle, indent=1, default=str)
+            json.dump(details, handle, indent=1, default=str)
         if os.geteuid() == 0:  # the home may be a service's, which removes the old ones, too
             owner = os.stat(home)
             for made in (directory, path):
