@@ -30,7 +30,7 @@ FACTS = {
 TASKS = ("Bring the images into the cache", "Make the disks", "Define and start the domains", "Write into the disks")
 WORDS = ["qemu-img:", "error", "x" * 40, "{{ 7 * 7 }}", "100%", '"quoted"', "it's", "\n", "\t", "\u6771", "[Errno 28]"]
 # what stands around causes
-WORDS += ["No valid host", ". The last one tried: ", "gave up after 3 attempts", "; 0 of 2 hosts remain"]
+WORDS += ["No valid host", "(the last of 3 attempts: ", "; 0 of 2 hosts remain"]
 VERSION = {"OpenStack-API-Version": "compute 2.84"}
 
 

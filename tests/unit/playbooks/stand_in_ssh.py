@@ -4,8 +4,8 @@
 """Ssh to hypervisors that are not there: each says of every step that it was taken, and takes none.
 
 It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, `silent` those that die in a
-trip which is to change something, and `taken` gets a line of JSON for each trip: the host and its steps. What is no
-trip is run on this machine, which is right for `ping` alone.
+trip which is to change something, `failing` has results of modules that fail, by host, and `taken` gets a line of JSON
+for each trip: the host and its steps. What is no trip is run on this machine, which is right for `ping` alone.
 """
 
 from __future__ import annotations
@@ -74,6 +74,13 @@ def met(host: str, expected: dict[str, object] | None) -> dict[str, object] | No
     return {"identity": identity, "mark": None, "refused": None, "left": expected["leave"] is not None}
 
 
+def failures(host: str) -> dict[str, dict[str, t.Any]]:
+    """What the modules return that fail on the host, by their names."""
+    path = HERE / "failing"
+    said = json.loads(path.read_text()).get(host, {}) if path.exists() else {}
+    return dict(said)
+
+
 def main() -> int:
     host, command = sys.argv[-2], sys.argv[-1]
     if host in (HERE / "dead").read_text().split():
@@ -92,10 +99,12 @@ def main() -> int:
         (HERE / "dead").write_text(host)
         sys.stderr.write(f"Timeout, server {host} not responding.\n")  # as ssh's keep-alive ends it
         return 255
-    done = [
-        {"name": s["name"], "module": s["module"], "seconds": 0.0, "result": answer(host, s["module"], s["args"])}
-        for s in request["steps"]
-    ]
+    done: list[dict[str, t.Any]] = []
+    for s in request["steps"]:
+        result = {**answer(host, s["module"], s["args"]), **failures(host).get(s["module"], {})}
+        done.append({"name": s["name"], "module": s["module"], "seconds": 0.0, "result": result})
+        if result.get("failed") and not s["may_fail"]:
+            break
     print(MARK + json.dumps({"host": met(host, request["expected"]), "steps": done}))
     return 0
 

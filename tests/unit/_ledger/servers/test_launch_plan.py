@@ -155,7 +155,7 @@ def test_the_reason_of_the_last_host_is_kept_where_no_other_fits(cloud: Cloud) -
     params = {"launch": launch["launch"], "plans": launch["hosts"], "outcomes": [outcome]}
     ended = called(cloud, launch_record, **params)
     (failure,) = ended["launch"]["failures"]
-    assert failure.startswith("No valid host") and failure.endswith(". The last one tried: this machine is hv7")
+    assert failure.startswith("this machine is hv7. No valid host was found for 'web': ")
     (kept,) = cloud.info()
     assert kept["fault"]["message"] == failure
 

@@ -152,7 +152,7 @@ def test_the_last_attempt_is_an_error(cloud: t.Any) -> None:
     assert result["retry"] == [] and result["changed"]
     (now,) = result["instances"]
     assert (now["vm_state"], now["host"], now["attempts"]) == ("error", None, ["hv1", "hv2", "hv3"])
-    assert now["fault"]["message"] == "gave up after 3 attempts (hv1, hv2, hv3): no room"
+    assert now["fault"]["message"] == "no room (the last of 3 attempts: hv1, hv2, hv3)"
     assert [error["message"] for error in result["errors"]] == [now["fault"]["message"]]
     assert claims(cloud) == [] and now["nics"][0]["ip"] is None
     assert again(cloud, last)["errors"] == result["errors"]

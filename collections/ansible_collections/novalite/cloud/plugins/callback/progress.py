@@ -15,9 +15,9 @@ author: [novalite contributors (@novalite)]
 description:
   - On a terminal, a table of the instances that the run is about, each with its host, its step and the seconds that it
     has been at it, drawn anew in place. Elsewhere, one line for each step of each host.
-  - Errors, differences, warnings and messages are shown as the default callback shows them. With C(-v), it shows
-    everything.
-  - Below the recap, how long each step took.
+  - Differences, warnings and messages are shown as the default callback shows them, and of what failed the cause, in
+    one line, with the file that has the rest. With C(-v), it shows everything.
+  - Below the recap, how long each step took, unless the run failed.
 extends_documentation_fragment:
   - default_callback
   - result_format_callback
@@ -49,6 +49,7 @@ from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.utils.color import stringc
 
 from ..plugin_utils import _events
+from ..plugin_utils._causes import cause_of
 from ..plugin_utils._progress import Progress, StepNow
 from ..plugin_utils._task_names import operation_name
 
@@ -286,14 +287,27 @@ class CallbackModule(Default):
         return None
 
     def v2_runner_on_failed(self, result: CallbackTaskResult, ignore_errors: bool = False) -> None:
-        if self.progress is not None:
-            self._ended(result, "ignored" if ignore_errors else "failed")
-        self._shown("v2_runner_on_failed", result, ignore_errors)
+        if self.progress is None:
+            return super().v2_runner_on_failed(result, ignore_errors)
+        self._ended(result, "ignored" if ignore_errors else "failed")
+        if not (result.task.loop and "results" in result.result):  # its items were told
+            self._cause("failed, which is ignored" if ignore_errors else "FAILED", result)
+        return None
 
     def v2_runner_on_unreachable(self, result: CallbackTaskResult) -> None:
-        if self.progress is not None:
-            self._ended(result, "failed")
-        self._shown("v2_runner_on_unreachable", result)
+        if self.progress is None:
+            return super().v2_runner_on_unreachable(result)
+        self._ended(result, "failed")
+        return self._cause("UNREACHABLE", result)
+
+    def _cause(self, how: str, result: CallbackTaskResult) -> None:
+        """Tell why a task failed, and where all else is that the host said of it."""
+        with self.screen.aside() if self.screen is not None else contextlib.nullcontext():
+            self._handle_warnings(result.result)
+            text = f"{result.host.get_name()}: {how}: {cause_of(result.result)}"
+            self._display.display(text, color=C.COLOR_ERROR)
+            if details := result.result.get("details"):
+                self._display.display(f"  all that it said: {details}", color=C.COLOR_ERROR)
 
     def v2_runner_on_skipped(self, result: CallbackTaskResult) -> None:
         if self.progress is None:
@@ -309,7 +323,10 @@ class CallbackModule(Default):
             super().v2_runner_item_on_skipped(result)
 
     def v2_runner_item_on_failed(self, result: CallbackTaskResult) -> None:
-        self._shown("v2_runner_item_on_failed", result)
+        if self.progress is None:
+            super().v2_runner_item_on_failed(result)
+        else:
+            self._cause("FAILED", result)
 
     def v2_runner_retry(self, result: CallbackTaskResult) -> None:
         self._shown("v2_runner_retry", result)
@@ -341,7 +358,7 @@ class CallbackModule(Default):
                 for text, kind in progress.table(os.get_terminal_size(sys.stdout.fileno()).columns, 1000, now):
                     self._display.display(text, color=_COLOURS[kind])
         super().v2_playbook_on_stats(stats)
-        if self.progress is not None:
+        if self.progress is not None and not (stats.failures or stats.dark):  # then the causes are to be the last lines
             with self._noted() as progress:
                 self._display.display("\n".join([*progress.summary(now), ""]))
 

@@ -75,8 +75,10 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: The steps that were run, in their order.
-  returned: always
+  description:
+    - The steps that were run, in their order. Of a failed task they are in C(ansible_failed_result.invocation), which
+      Ansible shows with C(-vvv) alone, and in the file RV(details).
+  returned: when no step failed
   type: list
   elements: dict
   contains:
@@ -99,8 +101,8 @@ steps:
 trip:
   description:
     - When it began (seconds since the epoch, by the controller's clock), how long it took, and each step's module and
-      seconds. The step V(launch_record) keeps it.
-  returned: always
+      seconds. The step V(launch_record) keeps it. Of a failed task it is where RV(steps) are.
+  returned: when no step failed
   type: dict
   sample: {"at": 1795593936.9, "seconds": 2.41, "steps": [{"module": "bridge", "seconds": 0.07}]}
 outcome:
@@ -109,6 +111,10 @@ outcome:
       M(novalite.cloud.compute_host) was among them, and the C(silent) guests of M(novalite.cloud.server_wait).
   returned: when O(outcome) is given and no step failed
   type: dict
+details:
+  description: Path of a file in the ledger's home with all that the host returned. The newest 50 are kept.
+  returned: when a step failed, unless the task has C(no_log)
+  type: str
 failed_step:
   description: The name of the step that failed.
   returned: when one failed

@@ -13,7 +13,6 @@ from .choices import Score
 from .rows import Request
 
 NO_HOST = "No valid host was found"
-LAST_TRIED = ". The last one tried: "
 NAMED_IN_LINE = 3  # hosts named per filter in the one-line message
 NAMED = 10  # hosts that one filter removed and that get a line of their own
 NAMED_IN_DATA = 100  # hosts named per filter in what is recorded; the counts are always whole
@@ -78,14 +77,10 @@ def no_valid_host(decision: Decision) -> str:
 def without_reasons(message: str) -> str:
     """Return a fault's `message` as tenants may read it: Nova's sentence stands for what no_valid_host() tells.
 
-    What comes before it ("gave up after 3 attempts (...): ") stays, and so does why the last host failed, as in Nova's
-    MaxRetriesExceeded.
+    What comes before it stays: why the last host failed, as in Nova's MaxRetriesExceeded.
     """
-    before, sentence, reasons = message.partition(f"{NO_HOST} for ")
-    if not sentence:
-        return message
-    _reasons, last, cause = reasons.partition(LAST_TRIED)
-    return f"{before}{NO_HOST}. There are not enough hosts available{last or '.'}{cause}"
+    before, sentence, _reasons = message.rpartition(f"{NO_HOST} for ")
+    return f"{before}{NO_HOST}. There are not enough hosts available." if sentence else message
 
 
 def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> JsonObject:

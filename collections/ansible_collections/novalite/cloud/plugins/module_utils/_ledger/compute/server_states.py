@@ -39,6 +39,7 @@ from . import migrations, shelving
 MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
 RUNNING = 1  # Nova's power states
 NO_STATE = 0
+_LONGEST_AFTER = 100  # characters of what follows a cause
 STATES = ("active", "error", "retry", "deleted")
 _BUILDING = sa.or_(*map(being_built, BUILDS))
 
@@ -166,12 +167,11 @@ def _retry(
         attempts = [*row.attempts, host]
         message = actions.one_line(outcome.get("reason")) or f"host {host} could not build it"
         if len(attempts) >= max_attempts:
-            last: Outcome = {
-                "state": "error",
-                "host": host,
-                "reason": f"gave up after {len(attempts)} attempts ({', '.join(map(str, attempts))}): {message}",
-            }
-            exhausted.append((row, last))
+            after = f" (the last of {len(attempts)} attempts: {', '.join(map(str, attempts))})"
+            if len(after) > _LONGEST_AFTER:
+                after = f" (the last of {len(attempts)} attempts)"
+            cause = actions.one_line(message, actions.MAX_MESSAGE - len(after))
+            exhausted.append((row, {"state": "error", "host": host, "reason": f"{cause}{after}"}))
             continue
         moved = _swap(
             connection,

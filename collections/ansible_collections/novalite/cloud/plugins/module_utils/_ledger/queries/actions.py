@@ -28,12 +28,12 @@ _URL_LOGIN = re.compile(r"(://)[^/\s@]+@")
 _SECRET = re.compile(r"(?i)\b([a-z_-]*(?:passw(?:or)?d|secret|token|passphrase|api_?key))(\s*[=:]\s*)(\S+)")
 
 
-def one_line(message: str | None) -> str:
-    """`message` as one printable line of at most 255 characters, without passwords and the like. What is left out is in
-    its middle: it begins with what was tried, and ends with the cause."""
+def one_line(message: str | None, longest: int = MAX_MESSAGE) -> str:
+    """`message` as one printable line of at most so many characters, without passwords and the like. What is left out
+    is in its middle: it begins with what was tried, and ends with the cause."""
     line = without_secrets(" ".join(without_controls(message or "", " ").split()))
-    half = (MAX_MESSAGE - len(_LEFT_OUT)) // 2
-    return line if len(line) <= MAX_MESSAGE else line[:half] + _LEFT_OUT + line[-half:]
+    half = (longest - len(_LEFT_OUT)) // 2
+    return line if len(line) <= longest else line[:half] + _LEFT_OUT + line[-half:]
 
 
 def without_secrets(text: str) -> str:

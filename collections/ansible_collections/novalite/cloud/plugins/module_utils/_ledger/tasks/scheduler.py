@@ -14,7 +14,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import StateRow
 from ..._rules.build_states import build_of
-from ..._scheduling.explain import LAST_TRIED, Decision
+from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
 from ..._scheduling.rows import Request, request_of
 from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
@@ -116,7 +116,7 @@ def _place(
         outcome.recorded.update(uuid for uuid in outcome.decisions if uuid in outcome.unplaced)
     for uuid, reason in (params.get("last_errors") or {}).items():  # of hosts that are not tried again
         if uuid in outcome.unplaced:
-            outcome.unplaced[uuid] += f"{LAST_TRIED}{one_line(reason)}"
+            outcome.unplaced[uuid] = f"{one_line(reason)}. {outcome.unplaced[uuid]}"  # the cause first
     write_outcome(connection, outcome, rows, now)
     return outcome
 

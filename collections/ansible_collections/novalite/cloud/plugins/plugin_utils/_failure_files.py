@@ -1,0 +1,41 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files with all that hosts returned of tasks that failed: on the screen there is the cause, and the file's path."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+
+from ..module_utils._json import JsonMapping
+
+DIRECTORY = "failures"  # in the ledger's home
+KEPT = 50  # files: the newest
+
+
+def keep(home: str, host: str, details: JsonMapping) -> str | None:
+    """Write the `details` of a failure on the host to a new file below the home, and remove the oldest ones beyond
+    KEPT; returns its path. Mode 0600. None where it cannot be written: a full disk must not hide why a task failed."""
+    now, directory = time.time(), os.path.join(home, DIRECTORY)
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06}Z"
+    path = os.path.join(directory, f"{stamp}-{re.sub('[^A-Za-z0-9.-]', '_', host)[:100]}.json")
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
+            json.dump(details, handle, indent=1, default=str)
+        if os.geteuid() == 0:  # the home may be a service's, which removes the old ones, too
+            owner = os.stat(home)
+            for made in (directory, path):
+                os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        old = sorted(name for name in os.listdir(directory) if name.endswith(".json"))[:-KEPT]
+    except (OSError, ValueError):
+        return None
+    for name in old:
+        with contextlib.suppress(OSError):  # another run was first
+            os.unlink(os.path.join(directory, name))
+    return path

@@ -1,0 +1,126 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A launch that no host can build says why at its end, in the words of the fault; the rest is in files."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _failure_files
+from tests.unit.playbooks.answering import Hosts
+
+CAUSE = "the network filter nova-instance-x on this host is another ledger's"
+SCREEN = {
+    "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.progress",
+    "ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.launch_summary",
+    "COLUMNS": "80",
+}
+LONGEST = 500  # characters of a line
+
+
+def failing(path: pathlib.Path, seeded: pathlib.Path) -> Hosts:
+    hosts = Hosts(path)
+    shutil.rmtree(hosts.home)
+    shutil.copytree(seeded, hosts.home)
+    (path / "dead").write_text("")
+    refused = {"nwfilter": {"failed": True, "msg": CAUSE}}
+    (path / "failing").write_text(json.dumps(dict.fromkeys(("hv1", "hv2"), refused)))
+    return hosts
+
+
+def launch(hosts: Hosts, screen: dict[str, str], **server: t.Any) -> list[str]:
+    servers = [{"name": "web", "flavor": "m1.nano", "image": "tiny", **server}]
+    done = hosts.play("launch.yml", "-e", json.dumps({"servers": servers}), **screen)
+    assert done.returncode == 2, done.stdout + done.stderr
+    return (done.stdout + done.stderr).splitlines()
+
+
+def fault(hosts: Hosts) -> str:
+    engine = open_ledger(str(hosts.home))
+    with reading(engine) as connection:
+        kept = connection.execute(sa.select(tables.instance.c.fault)).scalar_one()
+    engine.dispose()
+    return str(kept["message"])
+
+
+def test_the_last_line_is_the_fault_and_begins_with_the_cause(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    hosts = failing(tmp_path, seeded)
+    lines = launch(hosts, SCREEN)
+    said = fault(hosts)
+    assert said.startswith(f"Ensure the network filters: {CAUSE}") and "No valid host was found for 'web'" in said
+    assert lines[-1] == f"FAILED localhost: {said}"
+    assert [line for line in lines if line.startswith("FAILED hv")] == [
+        f"FAILED {host}: Ensure the network filters: {CAUSE}" for host in ("hv1", "hv2")
+    ]
+    assert len(lines) < 60 and max(map(len, lines)) < LONGEST
+    assert not [line for line in lines if "{" in line]
+    named = [pathlib.Path(line.split(": ", 1)[1]) for line in lines if line.startswith("  all that it said: ")]
+    assert {path.parent for path in named} == {hosts.home / _failure_files.DIRECTORY} and len(named) == 4
+    assert {path.stat().st_mode & 0o777 for path in named} == {0o600}
+    details = json.loads(named[0].read_text())
+    assert details["steps"][-1]["name"] == "Ensure the network filters" and CAUSE in details["msg"]
+
+
+def test_lines_are_short_on_ansibles_own_screen_and_what_was_built_is_taken_back(
+    seeded: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    hosts = failing(tmp_path, seeded)
+    lines = launch(hosts, {})
+    assert max(map(len, lines)) < LONGEST and '"steps"' not in "".join(lines)
+    trips = [steps for _host, _check, steps in map(json.loads, hosts.taken.read_text().splitlines())]
+    undone = [
+        {step["module"]: step["args"] for step in steps} for steps in trips if steps and steps[-1]["module"] == "disk"
+    ]
+    # made before the step that failed; and what comes after it, which was not
+    counts = [(len(steps["dhcp"]["networks"]), len(steps["firewall"]["instances"])) for steps in undone]
+    assert counts == [(1, 0), (1, 0)]
+
+
+def test_what_is_secret_is_in_no_file(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    hosts = failing(tmp_path, seeded)
+    lines = launch(hosts, SCREEN, admin_password="Zx9-unheard-of")
+    assert fault(hosts) in lines[-1]
+    kept = hosts.home / _failure_files.DIRECTORY
+    texts = [path.read_text() for path in kept.iterdir()] if kept.exists() else []
+    assert "Zx9-unheard-of" not in "".join([*lines, *texts]) and not [
+        text for text in texts if "Make the disks" in text
+    ]
+
+
+def test_a_slow_guest_fails_the_run_of_who_asked_for_an_answer_alone(
+    seeded: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    hosts = failing(tmp_path, seeded)
+    slow = {
+        "server_wait": {"failed": True, "msg": "one is silent", "silent": [{"name": "web", "message": "web: slow"}]}
+    }
+    (tmp_path / "failing").write_text(json.dumps({"hv1": slow, "hv2": slow}))
+    (hosts.elsewhere / "group_vars/compute.yml").write_text("novalite_wait_for: ssh\n")
+    servers = [{"name": "web", "flavor": "m1.nano", "image": "tiny"}]
+    done = hosts.play("launch.yml", "-e", json.dumps({"servers": servers}))
+    assert (done.returncode, "running, but without an answer yet: web: slow" in done.stdout) == (0, True), done.stdout
+    servers = [{"name": "other", "flavor": "m1.nano", "image": "tiny"}]
+    done = hosts.play("launch.yml", "-e", json.dumps({"servers": servers, "wait_for": "ssh"}))
+    output = done.stdout + done.stderr
+    assert (done.returncode, "left running, but without an answer: web: slow" in output) == (2, True), output
+    assert [server[1] for server in hosts.servers()] == ["active", "active"]
+
+
+def test_old_files_go(tmp_path: pathlib.Path) -> None:
+    paths = [_failure_files.keep(str(tmp_path), f"../hv{number}", {}) for number in range(_failure_files.KEPT + 3)]
+    kept = sorted(os.listdir(tmp_path / _failure_files.DIRECTORY))
+    assert kept == [os.path.basename(path or "") for path in paths[3:]]
+
+
+def test_a_home_that_takes_no_file_is_no_second_failure(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "home").write_text("")
+    assert _failure_files.keep(str(tmp_path / "home"), "hv1", {}) is None
