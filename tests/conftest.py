@@ -15,7 +15,7 @@ import typing as t
 import hypothesis
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import known, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import known, sqlite_engine, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, place_of
 from tests.support import postgresql
 from tests.support.statements import compiled_once
@@ -65,6 +65,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _statements_are_compiled_once() -> t.Iterator[None]:
     with compiled_once():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_ledger_waits_for_the_disk() -> t.Iterator[None]:
+    """No test cuts the power. Without the waits for what is written, a short test of the API takes a seventh less of a
+    processor, and a third less time; PostgreSQL's ledgers are made so, too (tests/support/postgresql.py)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite_engine, "SYNCHRONOUS", "OFF")
         yield
 
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import BusyError, ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import made, tables, text
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import made, sqlite_engine, tables, text
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from tests.support.beside import CONTEXT
 from tests.support.former import make_former
@@ -26,6 +26,7 @@ from tests.support.patience import GENEROUS
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
 pytestmark = pytest.mark.both_databases
+OF_USERS = sqlite_engine.SYNCHRONOUS  # tests/conftest.py has another one, later
 
 
 def projects(engine: sa.Engine) -> set[str]:
@@ -51,8 +52,9 @@ def count_up(url: str, times: int) -> None:
             connection.execute(sa.update(quota).values(hard_limit=value + 1))
 
 
-def test_a_new_ledger_is_private_durable_and_strict(tmp_path: pathlib.Path) -> None:
+def test_a_new_ledger_is_private_durable_and_strict(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
+    monkeypatch.setattr(sqlite_engine, "SYNCHRONOUS", OF_USERS)
     engine = open_ledger(str(home))
     with transaction(engine) as connection:
         add_project(connection, "one")

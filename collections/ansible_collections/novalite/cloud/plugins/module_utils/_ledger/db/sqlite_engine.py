@@ -17,6 +17,8 @@ from .sqlite_files import Immutable, connect, damage
 
 DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
 _LOOK = "novalite_look"  # whom the connection was first given to
+# With WAL, NORMAL loses no consistency: a power cut may take the last commits, never tear one
+SYNCHRONOUS = "NORMAL"
 _FILE = "novalite_file"  # which file a connection is to, in the record that the pool has of it
 
 
@@ -74,8 +76,7 @@ def prepared(engine: sa.Engine) -> sa.Engine:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA foreign_keys=ON")
-        # With WAL, NORMAL loses no consistency: a power cut may take the last commits, never tear one
-        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
         cursor.close()
 
     @event.listens_for(engine, "begin")
