@@ -94,7 +94,7 @@ def test_each_step_is_heard_of_within_a_second(tmp_path: pathlib.Path) -> None:
     slow = 10 * (time.monotonic() - began)  # of this machine, now
     late = {name: round(event["heard"] - event["at"], 2) for name, event in begun.items()}
     assert max(late.values()) < 1.0 + slow, late
-    assert begun["Wait again"]["at"] - begun["Wait"]["at"] == pytest.approx(3.0, abs=1.0 + slow)
+    assert begun["Wait again"]["at"] - begun["Wait"]["at"] > 2.5  # the step waits for three seconds
     (ended,) = [event for event in heard if event["kind"] == "end" and event["step"] == "Wait"]
     assert ended["failed"] and not ended["changed"]
     assert SECRET not in (tmp_path / "events").read_text()

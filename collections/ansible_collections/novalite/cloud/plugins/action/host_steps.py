@@ -19,7 +19,7 @@ from ..plugin_utils import _failure_files, _home
 from ..plugin_utils._host_code import modules_of_hosts, place_of, steps_of_hosts
 from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
-from ..plugin_utils._metadata_key import with_key
+from ..plugin_utils._step_actions import with_key
 
 KNOWN = modules_of_hosts() | steps_of_hosts()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonObject
-from ..plugin_utils._metadata_key import with_key
+from ..plugin_utils._step_actions import with_key
 from ..plugin_utils._trip import TripAction
 
 

@@ -32,7 +32,7 @@ import typing as t
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback import CallbackBase
 
-from ..plugin_utils._task_names import operation_name
+from ..plugin_utils._task_words import operation_name
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.task_result import CallbackTaskResult

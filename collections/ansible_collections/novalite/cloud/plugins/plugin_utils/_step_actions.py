@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The controller's part of those steps (module_utils/_steps) that a host cannot take alone."""
+"""The controller's part of those steps (module_utils/_steps), and of the module metadata_proxy, that a host cannot take
+alone."""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ from ansible.errors import AnsibleError
 from ..module_utils._disk.controller_files import received
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
 from ..module_utils._errors import NovaliteError
+from ..module_utils._guest.signature import host_key
 from ..module_utils._host import deadlines
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._secret_file import ensure_secret, read_secret, secret_path
 from ..module_utils._steps import host_drift, host_record, orphans
 from . import _home, _patience
 from ._handshake import Errand
@@ -125,3 +128,16 @@ ACTIONS: t.Mapping[str, type[TripAction]] = {
     "host_record": HostRecord,
     "orphans": Orphans,
 }
+
+
+def with_key(args: JsonMapping, task_vars: JsonMapping, templar: _home.Templar, check_mode: bool) -> JsonObject:
+    """Return `args` of metadata_proxy with `host` and `key`, and without `home`: where the secret lies is no business
+    of the hypervisor. Raises NovaliteError."""
+    host = args.get("host") or task_vars["inventory_hostname"]
+    complete = {name: value for name, value in args.items() if name not in ("home", "key")}
+    if args.get("state", "present") == "present":
+        path = secret_path(_home.home(args.get("home"), task_vars, templar))
+        # a check makes no file; what it shows of the key then says only that there will be one
+        secret = read_secret(path) or bytes(32) if check_mode else ensure_secret(path)
+        complete["key"] = host_key(secret, host).hex()
+    return {**complete, "host": host}

@@ -2,19 +2,30 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Causes of failed tasks, as screens show them: one line, of a bounded length."""
+"""Names of tasks' operations and causes of failures, for callbacks: light, since these are loaded with every run."""
 
 from __future__ import annotations
+
+import typing as t
 
 from ..module_utils._json import JsonMapping
 from ..module_utils._model.plain_text import without_controls
 
-LONGEST = 1000  # characters
+if t.TYPE_CHECKING:
+    from ansible.playbook.task import Task
+
+LONGEST = 1000  # characters of a cause
 _HIDDEN = "its output is hidden (no_log): the fault of the instance has the cause"
 
 
+def operation_name(task: Task) -> str:
+    """The name of the task's module, without its collection, or of the step that it takes in the ledger."""
+    name = str(task.action).rpartition(".")[2]
+    return str(task.args.get("step")) if name == "ledger_step" else name
+
+
 def cause_of(result: JsonMapping) -> str:
-    """Return the cause of a task that failed with this `result`."""
+    """Return the cause of a task that failed with this `result`, as screens show it: one line, of a bounded length."""
     said = _HIDDEN if "censored" in result else result.get("msg") or result.get("module_stderr") or "no message"
     line = " ".join(without_controls(str(said), " ").split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 4]} ..."
