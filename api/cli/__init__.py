@@ -3,25 +3,21 @@
 
 """The command `novalite`: one more door to the cloud, for people at the controller and their scripts.
 
-Looking opens the ledger (looking.py) and imports as little as that takes. Doing runs the collection's playbooks
-(playbooks.py). Output is a table for people, or JSON (output.py).
+Looking opens the ledger (looking.py, nouns.py) and imports as little as that takes; what it finds is shown as a table
+for people, or as JSON, YAML or names (tables.py). Doing runs the collection's playbooks (actions.py, playbooks.py).
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import gc
 import os
 import typing as t
 
 import click
 
-from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
+from . import actions, looking, nouns, options, playbooks, tables
+from . import output as shown
 
-from . import looking, output, playbooks
-
-Decorated = t.TypeVar("Decorated", bound="t.Callable[..., object]")
 PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}  # another parser reads the words
 
 
@@ -46,94 +42,58 @@ def main(context: click.Context, home: str | None) -> None:
         os.environ.pop("NOVALITE_LEDGER_URL", None)
 
 
-# - Options and arguments that several commands have
-
-
-def _of_project(command: Decorated) -> Decorated:
-    for option in (
-        click.option("-A", "--all-projects", is_flag=True, help="In all projects."),
-        click.option("-p", "--project", envvar="NOVALITE_PROJECT", help="In this project. [default: demo]"),
-    ):
-        command = option(command)
-    return command
-
-
-_format = click.option(
-    "-o", "--output", "form", type=click.Choice(["table", "json"]), default="table", help="How it is shown."
-)
-
-
-def _complete_server(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    words = context.params
-    return looking.names_beginning(incomplete, words.get("project"), bool(words.get("all_projects")))
-
-
-_server = click.argument("server", metavar="SERVER", shell_complete=_complete_server)
-
-
-def _inventory() -> tuple[str, ...]:
-    path = os.environ.get("NOVALITE_INVENTORY")
-    return (path,) if path else ()
-
-
-def _playbook_options(command: t.Callable[..., None]) -> t.Callable[..., None]:
-    """Give the command its playbook's options, as its parameter `options`."""
-
-    @functools.wraps(command)
-    def with_options(**words: Json) -> None:
-        options = {field.name: words.pop(field.name) for field in dataclasses.fields(playbooks.Options)}
-        command(options=playbooks.Options(**options), **words)
-
-    decorated: t.Callable[..., None] = with_options
-    for option in (
-        click.option("-v", "--verbose", count=True, help="As ansible-playbook's."),
-        click.option("-D", "--diff", is_flag=True, help="Show what is changed."),
-        click.option("-C", "--check", is_flag=True, help="Show what would be done, and change nothing."),
-        click.option("-e", "--extra-vars", multiple=True, help="More variables, as ansible-playbook's."),
-        click.option("-l", "--limit", help="Only these hosts."),
-        click.option(
-            "-i",
-            "--inventory",
-            multiple=True,
-            default=_inventory,  # not an envvar of click's, which takes a blank in the path for the end of one
-            help="The compute hosts. [default: $NOVALITE_INVENTORY, or as ansible.cfg says]",
-        ),
-    ):
-        decorated = option(decorated)
-    return decorated
-
-
 # - Looking
 
 
 @main.command("list")
-@_of_project
+@options.of_project
 @click.option("--host", help="On this compute host.")
-@_format
-def list_servers(project: str | None, all_projects: bool, host: str | None, form: str) -> None:
+@options.form
+def list_servers(project: str | None, all_projects: bool, host: str | None, form: tables.Form) -> None:
     """List servers, the newest first."""
-    output.servers(looking.servers(project, all_projects, host), form)
+    shown.servers(looking.servers(project, all_projects, host), form, all_projects)
 
 
 @main.command()
-@_server
-@_of_project
-@_format
-def show(server: str, project: str | None, all_projects: bool, form: str) -> None:
+@options.server
+@options.of_project
+@options.structure
+def show(server: str, project: str | None, all_projects: bool, output: str) -> None:
     """Show all about a server, by its name or UUID."""
-    output.server(looking.server(server, project, all_projects, history=True), form)
+    shown.server(looking.server(server, project, all_projects, history=True), output)
 
 
 @main.command()
-@_format
-def hosts(form: str) -> None:
+@options.server
+@options.of_project
+@options.form
+def events(server: str, project: str | None, all_projects: bool, form: tables.Form) -> None:
+    """List what was done to a server, the oldest first."""
+    shown.events(looking.server(server, project, all_projects, history=True), form)
+
+
+@main.command()
+@options.server
+@options.of_project
+@options.structure
+def why(server: str, project: str | None, all_projects: bool, output: str) -> None:
+    """Show why a server is on its host, or on none."""
+    shown.why(looking.placement(looking.server(server, project, all_projects)["uuid"]), output)
+
+
+@main.command()
+@options.form
+def hosts(form: tables.Form) -> None:
     """List the compute hosts and what they have left."""
-    output.hosts(looking.hosts(), form)
+    shown.hosts(looking.hosts(), form)
+
+
+nouns.add_to(main)
 
 
 @main.command(context_settings={"allow_interspersed_args": False})
-@_of_project
-@_server
+@options.of_project
+@options.server
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ssh(project: str | None, all_projects: bool, server: str, command: tuple[str, ...]) -> None:
     """Log in to a server, or run COMMAND there; ssh's own options come before COMMAND."""
@@ -142,11 +102,11 @@ def ssh(project: str | None, all_projects: bool, server: str, command: tuple[str
 
 
 @main.command()
-@_of_project
+@options.of_project
 @click.option("--log", is_flag=True, help="Show what it said, also of one that does not run, and return.")
 @click.option("--lines", type=int, help="So many lines of the log.")
-@_playbook_options
-@_server
+@options.of_playbook
+@options.server
 def console(
     project: str | None, all_projects: bool, server: str, log: bool, lines: int | None, options: playbooks.Options
 ) -> None:
@@ -171,7 +131,7 @@ def console(
 @click.option("-z", "--zone", help="Availability zone.")
 @click.option("-p", "--project", envvar="NOVALITE_PROJECT", help="For this project. [default: demo]")
 @click.option("-w", "--wait-for", help="What guests must do before the command returns: running, ssh, agent.")
-@_playbook_options
+@options.of_playbook
 def launch(name: str | None, options: playbooks.Options, **variables: object) -> None:
     """Launch servers, or leave alone those that run: the playbook novalite.cloud.launch.
 
@@ -181,10 +141,10 @@ def launch(name: str | None, options: playbooks.Options, **variables: object) ->
 
 
 @main.command()
-@click.argument("servers", nargs=-1, required=True, metavar="SERVER...", shell_complete=_complete_server)
-@_of_project
+@options.servers
+@options.of_project
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@_playbook_options
+@options.of_playbook
 def delete(
     servers: tuple[str, ...], project: str | None, all_projects: bool, yes: bool, options: playbooks.Options
 ) -> None:
@@ -194,6 +154,53 @@ def delete(
         shown = ", ".join(f"{record['name']} ({record['uuid']})" for record in records)
         click.confirm(f"Delete {shown} with all that is on them?", abort=True)
     playbooks.run("terminate", {"uuids": [record["uuid"] for record in records]}, options)
+
+
+@main.command()
+@options.server
+@click.argument("volume")
+@options.of_project
+@click.option("--device", help="Name of the device in the guest.")
+@options.of_playbook
+def attach(
+    server: str, volume: str, project: str | None, all_projects: bool, device: str | None, options: playbooks.Options
+) -> None:
+    """Attach a volume to a server: the playbook novalite.cloud.volume_attach."""
+    record = looking.server(server, project, all_projects)
+    words = {"server": record["name"], "project": record["project"]["name"], "volume": volume, "device": device}
+    playbooks.run("volume_attach", words, options)
+
+
+@main.command()
+@click.argument("volume")
+@click.option("-p", "--project", envvar="NOVALITE_PROJECT", help="Of this project. [default: demo]")
+@options.of_playbook
+def detach(volume: str, project: str | None, options: playbooks.Options) -> None:
+    """Detach a volume from its server: the playbook novalite.cloud.volume_detach."""
+    playbooks.run("volume_detach", {"volume": volume, "project": project}, options)
+
+
+@main.command()
+@click.argument("stack", type=click.Path(exists=True, dir_okay=False, resolve_path=True), metavar="FILE")
+@click.option("--prune", is_flag=True, help="Remove what the stack made and does not name any more.")
+@click.option("--replace", is_flag=True, help="Replace servers that cannot be changed.")
+@options.of_playbook
+def apply(stack: str, prune: bool, replace: bool, options: playbooks.Options) -> None:
+    """Make what FILE describes: the playbook novalite.cloud.stack. With --check, its plan."""
+    playbooks.run("stack", {"stack": stack, "prune": prune or None, "replace": replace or None}, options)
+
+
+@main.command()
+@click.option(
+    "--accept", multiple=True, metavar="HOST", help="Its guests are its own, though the ledger has them elsewhere."
+)
+@options.of_playbook
+def reconcile(accept: tuple[str, ...], options: playbooks.Options) -> None:
+    """Find and repair differences between ledger and hosts: the playbook novalite.cloud.reconcile."""
+    playbooks.run("reconcile", {"accept": accept}, options)
+
+
+actions.add_to(main)
 
 
 # - Serving

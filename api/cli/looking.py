@@ -20,6 +20,8 @@ import click
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
+from .tables import natural
+
 if t.TYPE_CHECKING:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
@@ -99,7 +101,39 @@ def hosts() -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
     with _ledger() as connection:
-        return [] if connection is None else [{**host} for host in status.hosts(connection)]
+        if connection is None:
+            return []
+        return sorted(({**host} for host in status.hosts(connection)), key=lambda host: natural(host["name"]))
+
+
+def records(
+    read: t.Callable[[Connection, str | None], t.Sequence[Record]], project: str | None, all_projects: bool
+) -> list[Record]:
+    """Return what `read` finds of a project (None: the default one), or of all. The ids of projects that records have
+    as `project` are their names then."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+
+    with _ledger() as connection:
+        if connection is None:
+            return []
+        project_id = None
+        if not all_projects:
+            project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
+        names = lookups.project_names(connection)
+        return [
+            {**record, "project": names.get(record["project"])} if "project" in record else record
+            for record in read(connection, project_id)
+        ]
+
+
+def placement(uuid: str) -> Record:
+    """Return the scheduler's record of the server of this UUID."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+
+    with _ledger() as connection:
+        if connection is None:
+            raise click.ClickException(f"there is no server {uuid!r}")
+        return {**status.placement(connection, uuid, None)}
 
 
 def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:

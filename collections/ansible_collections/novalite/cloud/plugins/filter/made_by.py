@@ -31,7 +31,8 @@ EXAMPLES = r"""
   ansible.builtin.include_role:
     name: novalite.cloud.reclaim
   vars:
-    reclaim_plan: "{{ spawn_plan | novalite.cloud.made_by(ansible_failed_result.steps | default([])) }}"
+    reclaim_plan: "{{ spawn_plan | novalite.cloud.made_by(spawn_failure.steps | default([])) }}"
+    spawn_failure: "{{ ansible_failed_result.invocation | default({}) }}"
 """
 
 RETURN = r"""

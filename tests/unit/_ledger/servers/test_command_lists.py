@@ -1,0 +1,156 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lists of the command `novalite`: on a terminal of 80 columns, for programs, and what its options choose."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import typing as t
+
+import click.testing
+import pytest
+import sqlalchemy as sa
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as ledger_tables
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
+from api import cli
+from api.cli import actions, nouns, tables
+from tests.support.cloud import Cloud
+from tests.support.patience import GENEROUS
+from tests.unit._ledger.servers.test_command import WEB, active
+
+ROOT = pathlib.Path(__file__).parents[4]
+LONG = "a-server-with-a-name-that-its-owner-found-telling"
+FAULT = {"message": "the disk of hv1 is full: " + "no space left " * 20, "code": 500, "created": 1}
+LISTS = [[name] for name in ("list", "hosts", *nouns.NOUNS)] + [["events", "web"]]
+OF_ONE = [["show", "web"], ["why", "web"], ["show", LONG]]
+
+
+@pytest.fixture
+def cloud_in_use(cloud: Cloud, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    """A cloud with servers, one of which failed, volumes and hosts."""
+    for name in ("NOVALITE_LEDGER_URL", "NOVALITE_PROJECT", "NOVALITE_INVENTORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NOVALITE_HOME", str(tmp_path))
+    active(cloud, "web")
+    active(cloud, "web-10", "hv2")
+    active(cloud, "web-9", "hv2")
+    cloud.server({**WEB, "name": LONG})
+    c = ledger_tables.instance.c
+    cloud.write(sa.update(ledger_tables.instance).where(c.name == LONG).values(vm_state="error", fault=FAULT))
+    cloud.run("volume", volumes=[{"name": "data", "size": 1}])
+    return cloud
+
+
+def novalite(*words: str, code: int = 0) -> str:
+    """Run the command in this process; returns what it prints."""
+    done = click.testing.CliRunner().invoke(cli.main, list(words), catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def on_terminal(commands: t.Sequence[t.Sequence[str]], columns: int) -> str:
+    """Return what a terminal of so many columns gets from these commands, of one process."""
+    program = (
+        f"import json, sys; sys.path.insert(0, {str(ROOT)!r}); from api import cli\n"
+        "for words in json.loads(sys.argv[1]): cli.main(words, standalone_mode=False)"
+    )
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    argv = [sys.executable, "-c", program, json.dumps(commands)]
+    with subprocess.Popen(argv, stdin=follower, stdout=follower, stderr=follower, env=environment) as process:
+        os.close(follower)
+        said = b""
+        while True:
+            try:
+                data = os.read(leader, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not data:
+                break
+            said += data
+        assert process.wait(GENEROUS) == 0, said.decode()
+    os.close(leader)
+    return said.decode()
+
+
+@pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_no_list_is_wider_than_the_terminal(cloud_in_use: Cloud) -> None:
+    wide = [[*words, "-o", "wide"] for words in LISTS if words != ["list"]]  # which has eight columns and a UUID
+    said = on_terminal([*LISTS, *wide, *OF_ONE], 80)
+    assert not [line for line in said.splitlines() if len(line) > 80]
+    assert tables.CUT in said and "web-10" in said and "data" in said
+
+
+@pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_each_list_is_for_programs_too(cloud_in_use: Cloud) -> None:
+    for words in LISTS:
+        records = json.loads(novalite(*words, "-o", "json"))
+        assert records and yaml.safe_load(novalite(*words, "-o", "yaml")) == records
+        names = novalite(*words, "-o", "name").splitlines()
+        head, *lines = novalite(*words, "-o", "wide").splitlines()
+        assert len(records) == len(names) == len(lines), words
+        column = head.split()[0].lower()
+        assert json.loads(novalite(*words, "-o", "json", "-c", column)) == [{column: name} for name in names]
+    for words in OF_ONE:
+        assert yaml.safe_load(novalite(*words, "-o", "yaml")) == json.loads(novalite(*words, "-o", "json"))
+
+
+@pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_lists_are_filtered_and_sorted(cloud_in_use: Cloud) -> None:
+    assert novalite("list", "--sort", "name", "-o", "name").split() == [LONG, "web", "web-9", "web-10"]
+    assert novalite("list", "--sort=-name", "-o", "name").split()[0] == "web-10"
+    assert novalite("list", "--filter", "status=error", "-o", "name").split() == [LONG]
+    both = ("--filter", "name=web-*", "--filter", "host=hv2", "--sort", "name")
+    assert novalite("list", *both, "-o", "name").split() == ["web-9", "web-10"]
+    assert "there is no column 'size': there are name, status" in novalite("list", "--sort", "size", code=2)
+    assert "'error' is not a filter: write COLUMN=PATTERN" in novalite("list", "--filter", "error", code=2)
+    assert FAULT["message"].strip()[-9:] in novalite("list", "-o", "wide")  # whole, where no terminal is
+
+
+@pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_why_tells_what_the_scheduler_recorded(cloud_in_use: Cloud) -> None:
+    to_build = cloud_in_use.server({**WEB, "name": "placed"})["to_build"]
+    cloud_in_use.operate("scheduler", instances=to_build, service_down_time=10**10)
+    assert "weight" in novalite("why", "placed")
+    assert "nothing is recorded" in novalite("why", LONG)
+
+
+@pytest.mark.parametrize("name", actions.ACTIONS)
+def test_an_action_says_what_its_playbook_takes(name: str) -> None:
+    playbook = PLAYBOOKS[actions.ACTIONS[name].playbook]
+    command = cli.main.commands[name]
+    own = {option.name for option in command.params} - {"servers", "project", "all_projects"}
+    theirs = {"inventory", "limit", "extra_vars", "check", "diff", "verbose"}
+    assert own - theirs <= playbook.variables.keys() and "uuids" in playbook.variables
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(20, 200))
+def test_widths_fit_or_are_as_narrow_as_may_be(widths: list[int], room: int) -> None:
+    narrowed = tables.fitting(widths, room)
+    total = sum(narrowed) + len(tables.GAP) * (len(widths) - 1)
+    assert total <= room or max(narrowed) <= tables.NARROWEST
+    assert all(new == old or tables.NARROWEST <= new < old for new, old in zip(narrowed, widths))
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_numbers_in_names_are_sorted_by_their_size(one: int, other: int) -> None:
+    assert (tables.natural(f"hv{one}") < tables.natural(f"hv{other}")) == (one < other)
+
+
+def test_the_chapter_names_each_command() -> None:
+    chapter = (ROOT / "docs/cli.md").read_text()
+    assert not [name for name in cli.main.commands if f"`{name}" not in chapter and f"`novalite {name}" not in chapter]
