@@ -17,6 +17,7 @@ import click
 
 from . import actions, looking, nouns, options, playbooks, tables
 from . import output as shown
+from .doctor import findings
 
 PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}  # another parser reads the words
 
@@ -89,6 +90,16 @@ def hosts(form: tables.Form) -> None:
 
 
 nouns.add_to(main)
+
+
+@main.command()
+@options.form
+def doctor(form: tables.Form) -> None:
+    """Say what is wrong with this controller and its hosts, and what helps; without asking a host."""
+    problems = findings(looking.health())
+    shown.findings(problems, form)
+    if problems:
+        raise SystemExit(1)
 
 
 @main.command(context_settings={"allow_interspersed_args": False})

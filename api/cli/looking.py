@@ -20,6 +20,7 @@ import click
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
+from .doctor import SILENT, Health, has_libvirt_collection
 from .tables import natural
 
 if t.TYPE_CHECKING:
@@ -134,6 +135,27 @@ def placement(uuid: str) -> Record:
         if connection is None:
             raise click.ClickException(f"there is no server {uuid!r}")
         return {**status.placement(connection, uuid, None)}
+
+
+def health() -> Health:
+    """Return the state of this controller and its cloud. Raises click.ClickException for a ledger that cannot be read,
+    or that is not there."""
+    from ansible import constants
+
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+
+    with _ledger() as connection:
+        if connection is None:
+            raise click.ClickException("without a ledger there is nothing to look at")
+        return Health(
+            now=clock.seconds(connection),
+            has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),
+            behind=behind.sentence(connection),
+            hosts=[{**host} for host in status.hosts(connection)],
+            networks=status.networks(connection, None),
+            troubled=status.troubled(connection, clock.before(connection, SILENT)),
+        )
 
 
 def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:

@@ -40,8 +40,8 @@ def _age() -> Column:
 def _networks(connection: Connection, project_id: str | None) -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
-    found = network_records.networks_seen(connection, project_id, bare=True)
-    return [{**dataclasses.asdict(network), "project": network.owner or None} for network in found]
+    networks = network_records.networks_seen(connection, project_id, bare=True)
+    return [{**dataclasses.asdict(network), "project": network.owner or None} for network in networks]
 
 
 def _volumes(connection: Connection, project_id: str | None) -> list[Record]:
@@ -56,15 +56,15 @@ def _volumes(connection: Connection, project_id: str | None) -> list[Record]:
 def _images(connection: Connection, project_id: str | None) -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
 
-    found = image_records.images_seen(connection, project_id or "", everything=project_id is None)
-    return [{**image, "project": image["owner"] or None} for image in found]
+    images = image_records.images_seen(connection, project_id or "", everything=project_id is None)
+    return [{**image, "project": image["owner"] or None} for image in images]
 
 
 def _groups(connection: Connection, project_id: str | None) -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
-    found = group_rules.groups_of(connection, project_id)
-    return [{**group, "project": group["project_id"]} for group in found]
+    groups = group_rules.groups_of(connection, project_id)
+    return [{**group, "project": group["project_id"]} for group in groups]
 
 
 def _keys(connection: Connection, project_id: str | None) -> list[Record]:

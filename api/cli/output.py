@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 import typing as t
 
+import click
+
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
+from .doctor import Finding
 from .looking import age
 from .tables import Column, Form, Record, lines, show, structure
 
@@ -102,6 +108,19 @@ def why(placed: Record, output: str) -> None:
             *(("why", line) for line in reasons.get("lines") or ["nothing is recorded: the scheduler did not choose"]),
         ]
     )
+
+
+def findings(problems: t.Sequence[Finding], form: Form) -> None:
+    """Show what is wrong: people get a paragraph for each finding."""
+    columns = [Column(field.name, operator.itemgetter(field.name)) for field in dataclasses.fields(Finding)]
+    if form == Form():
+        for finding in problems:
+            text = f"{finding.about}: {finding.problem}\n  -> {finding.remedy}"
+            click.echo("\n".join(map(without_controls, text.splitlines())))
+        if not problems:
+            click.echo("nothing is wrong, as far as the ledger and this machine tell")
+        return
+    show([dataclasses.asdict(finding) for finding in problems], columns, form)
 
 
 def _server_in_short(record: Record) -> Record:

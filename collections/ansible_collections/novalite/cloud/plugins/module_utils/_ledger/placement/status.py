@@ -310,6 +310,17 @@ def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> P
     }
 
 
+def troubled(connection: sa.Connection, silent_since: float) -> list[JsonObject]:
+    """The instances of all projects that failed, and those of which nothing was heard since then (seconds since the
+    epoch) although something is done to them: uuid, name, vm_state, task_state, updated_at and fault, by name."""
+    c = instance.c
+    failed = sa.and_(c.vm_state == "error", c.task_state.is_(None))
+    silent = sa.and_(c.task_state.is_not(None), c.updated_at < silent_since)
+    fields = (c.uuid, c.name, c.vm_state, c.task_state, c.updated_at, c.fault)
+    query = sa.select(*fields).where(c.deleted == 0, sa.or_(failed, silent)).order_by(c.name, c.id)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
 def usage(connection: sa.Connection, project_id: str) -> list[Usage]:
     """The quotas of a project that can be counted over all of it."""
     limits, used = quota_limits(connection, project_id), counts.used(connection, project_id)
