@@ -15,7 +15,7 @@ import typing as t
 
 import click
 
-from . import actions, looking, nouns, options, playbooks, tables
+from . import actions, config, looking, nouns, options, playbooks, tables
 from . import output as shown
 from .doctor import findings
 
@@ -37,6 +37,10 @@ def main(context: click.Context, home: str | None) -> None:
     """
     gc.disable()  # half a second is too short to tidy up in
     context.call_on_close(gc.enable)
+    settings = config.read()
+    context.default_map = config.defaults(main.commands, settings)
+    if not (home or os.environ.get("NOVALITE_HOME") or os.environ.get("NOVALITE_LEDGER_URL")):
+        home = settings.get("home")
     if home:
         # for whatever is started from here, too; a home means the file in it
         os.environ["NOVALITE_HOME"] = os.path.abspath(os.path.expanduser(home))
@@ -143,11 +147,16 @@ def console(
 @click.option("-p", "--project", envvar="NOVALITE_PROJECT", help="For this project. [default: demo]")
 @click.option("-w", "--wait-for", help="What guests must do before the command returns: running, ssh, agent.")
 @options.of_playbook
-def launch(name: str | None, options: playbooks.Options, **variables: object) -> None:
+@click.pass_context
+def launch(context: click.Context, name: str | None, options: playbooks.Options, **variables: object) -> None:
     """Launch servers, or leave alone those that run: the playbook novalite.cloud.launch.
 
     What has no option of its own is said with -e; `-e @servers.yml` brings a whole list of servers.
     """
+    if name is None:  # servers in a list say by themselves what they are
+        for variable in config.OF_NEW & variables.keys():
+            if context.get_parameter_source(variable) is click.core.ParameterSource.DEFAULT_MAP:
+                variables[variable] = None
     playbooks.run("launch", {"server": name, **variables}, options)
 
 
@@ -212,6 +221,7 @@ def reconcile(accept: tuple[str, ...], options: playbooks.Options) -> None:
 
 
 actions.add_to(main)
+main.add_command(config.command)
 
 
 # - Serving

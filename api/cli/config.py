@@ -1,0 +1,125 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Defaults of a person, in one file: what options and the environment do not say. The file is that of NOVALITE_CONFIG,
+or novalite/config.yml in the directory for configuration (XDG Base Directory Specification)."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+import click
+
+# Name of a setting -> the option that it is the default of, and what it is
+SETTINGS: t.Mapping[str, tuple[str, str]] = {
+    "home": ("home", "where the ledger is"),
+    "inventory": ("inventory", "the compute hosts"),
+    "project": ("project", "project of servers"),
+    "flavor": ("flavor", "flavor of new servers"),
+    "image": ("image", "image of new servers"),
+    "key": ("key", "key pair of new servers"),
+    "network": ("networks", "network of new servers"),
+    "wait_for": ("wait_for", "what new guests must do before the command returns: running, ssh, agent"),
+}
+OF_NEW = {"flavor", "image", "key", "networks"}  # which say something else of a server that is there
+_SEVERAL = {"inventory", "networks"}  # options that may be given more than once
+
+
+def path() -> str:
+    """Return the path of the file, which may not be there."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return os.environ.get("NOVALITE_CONFIG") or os.path.join(base, "novalite", "config.yml")
+
+
+def read() -> dict[str, str]:
+    """Return the settings of the file. Raises click.ClickException for a file that has others, or none."""
+    file = path()
+    if not os.path.exists(file):
+        return {}
+    import yaml  # takes as long as the rest of a look, where nobody has the file
+
+    try:
+        with open(file, encoding="utf-8") as handle:
+            settings = yaml.safe_load(handle)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise click.ClickException(f"{file} cannot be read: {error}") from None
+    if settings is None:
+        return {}
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
+        raise click.ClickException(f"{file} is not a mapping of settings to texts, such as `key: me`")
+    for name in settings:
+        check(name)
+    return settings
+
+
+def write(settings: t.Mapping[str, str]) -> None:
+    """Replace the settings of the file, which is made with its directory. Raises click.ClickException."""
+    import yaml
+
+    file = path()
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(file)), exist_ok=True)
+        with open(f"{file}.new", "w", encoding="utf-8") as handle:
+            yaml.safe_dump(dict(sorted(settings.items())), handle, allow_unicode=True)
+        os.replace(f"{file}.new", file)
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
+
+
+def check(name: str) -> None:
+    """Raise click.ClickException for the name of no setting."""
+    if name not in SETTINGS:
+        raise click.ClickException(f"there is no setting {name!r}: there are {', '.join(SETTINGS)}")
+
+
+def defaults(commands: t.Mapping[str, click.Command], settings: t.Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """Return what click takes as the defaults of options: command -> option -> value. The environment's
+    NOVALITE_INVENTORY goes before; that of the others click reads itself."""
+    values: dict[str, object] = {}
+    for name, value in settings.items():
+        option = SETTINGS[name][0]
+        values[option] = [value] if option in _SEVERAL else value
+    if os.environ.get("NOVALITE_INVENTORY"):
+        values.pop("inventory", None)
+    return {
+        name: {
+            option.name: values[option.name]
+            for option in command.params
+            if option.name in values and (name == "launch" or option.name not in OF_NEW)
+        }
+        for name, command in commands.items()
+    }
+
+
+@click.group("config")
+def command() -> None:
+    """Keep defaults: project, inventory, key ..."""
+
+
+@command.command()
+def show() -> None:
+    """Show what is set, and what may be."""
+    settings = read()
+    click.echo(f"# {path()}")
+    for name, (_option, text) in SETTINGS.items():
+        click.echo(f"{name}: {settings[name]}" if name in settings else f"# {name}: ({text})")
+
+
+@command.command("set")
+@click.argument("name")
+@click.argument("value")
+def set_value(name: str, value: str) -> None:
+    """Set NAME to VALUE."""
+    check(name)
+    if name in ("home", "inventory") and "," not in value:  # `hv1,` is an inventory, too
+        value = os.path.abspath(os.path.expanduser(value))
+    write({**read(), name: value})
+
+
+@command.command()
+@click.argument("name")
+def unset(name: str) -> None:
+    """Forget NAME."""
+    check(name)
+    write({known: value for known, value in read().items() if known != name})
