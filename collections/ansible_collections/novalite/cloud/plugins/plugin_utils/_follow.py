@@ -7,7 +7,7 @@
 Ansible's connections return what a command says when it has ended. So the host's end of a trip writes its events to a
 file (module_utils/_host/events.py), and this one asks for what is new in it, once a trip has lasted for a while. A
 question is answered as soon as there is something to tell. Over ssh it is a session of the connection that Ansible
-shares (ControlPersist); it becomes who the task becomes. Where a question fails there are no events.
+shares; it becomes who the task becomes. Where a question fails there are no events.
 """
 
 from __future__ import annotations
