@@ -37,7 +37,8 @@ def main(context: click.Context, home: str | None) -> None:
     """
     gc.disable()  # half a second is too short to tidy up in
     context.call_on_close(gc.enable)
-    settings = config.read()
+    # a file that is wrong is mended by the command, too
+    settings = {} if context.invoked_subcommand == "config" else config.read()
     context.default_map = config.defaults(main.commands, settings)
     if not (home or os.environ.get("NOVALITE_HOME") or os.environ.get("NOVALITE_LEDGER_URL")):
         home = settings.get("home")

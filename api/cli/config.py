@@ -32,8 +32,9 @@ def path() -> str:
     return os.environ.get("NOVALITE_CONFIG") or os.path.join(base, "novalite", "config.yml")
 
 
-def read() -> dict[str, str]:
-    """Return the settings of the file. Raises click.ClickException for a file that has others, or none."""
+def read(checked: bool = True) -> dict[str, str]:
+    """Return the settings of the file. Raises click.ClickException for a file that is no mapping of texts, and if
+    `checked` for one with a name that is none of SETTINGS."""
     file = path()
     if not os.path.exists(file):
         return {}
@@ -48,7 +49,7 @@ def read() -> dict[str, str]:
         return {}
     if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
         raise click.ClickException(f"{file} is not a mapping of settings to texts, such as `key: me`")
-    for name in settings:
+    for name in settings if checked else ():
         check(name)
     return settings
 
@@ -70,7 +71,10 @@ def write(settings: t.Mapping[str, str]) -> None:
 def check(name: str) -> None:
     """Raise click.ClickException for the name of no setting."""
     if name not in SETTINGS:
-        raise click.ClickException(f"there is no setting {name!r}: there are {', '.join(SETTINGS)}")
+        known = ", ".join(SETTINGS)
+        raise click.ClickException(
+            f"there is no setting {name!r} (novalite config unset removes it): there are {known}"
+        )
 
 
 def defaults(commands: t.Mapping[str, click.Command], settings: t.Mapping[str, str]) -> dict[str, dict[str, object]]:
@@ -100,7 +104,7 @@ def command() -> None:
 @command.command()
 def show() -> None:
     """Show what is set, and what may be."""
-    settings = read()
+    settings = read(checked=False)
     click.echo(f"# {path()}")
     for name, (_option, text) in SETTINGS.items():
         click.echo(f"{name}: {settings[name]}" if name in settings else f"# {name}: ({text})")
@@ -114,12 +118,11 @@ def set_value(name: str, value: str) -> None:
     check(name)
     if name in ("home", "inventory") and "," not in value:  # `hv1,` is an inventory, too
         value = os.path.abspath(os.path.expanduser(value))
-    write({**read(), name: value})
+    write({**read(checked=False), name: value})
 
 
 @command.command()
 @click.argument("name")
 def unset(name: str) -> None:
     """Forget NAME."""
-    check(name)
-    write({known: value for known, value in read().items() if known != name})
+    write({known: value for known, value in read(checked=False).items() if known != name})

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_statu
 
 from .doctor import Finding
 from .looking import age
-from .tables import Column, Form, Record, lines, show, structure
+from .tables import Column, Form, Record, fields, show, structure
 
 
 def servers(records: t.Sequence[Record], form: Form, all_projects: bool = False) -> None:
@@ -59,7 +59,7 @@ def server(record: Record, output: str) -> None:
         ("age", age(record["created_at"])),
         *(("action", _action(action)) for action in reversed(record["actions"])),
     ]
-    lines([row for row in rows if row[1] not in (None, "")])
+    fields([row for row in rows if row[1] not in (None, "")])
 
 
 def hosts(records: t.Sequence[Record], form: Form) -> None:
@@ -100,7 +100,7 @@ def why(placed: Record, output: str) -> None:
         structure(placed, output)
         return
     reasons = placed["explanation"] or {}
-    lines(
+    fields(
         [
             ("server", placed["name"]),
             ("host", placed["host"]),

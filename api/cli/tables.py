@@ -15,6 +15,7 @@ import json
 import re
 import shutil
 import sys
+import textwrap
 import typing as t
 
 import click
@@ -94,6 +95,17 @@ def lines(rows: t.Sequence[t.Sequence[object]], head: t.Sequence[str] = ()) -> N
     if sys.stdout.isatty():
         widths = fitting(widths, shutil.get_terminal_size().columns)
     click.echo("\n".join(_line(row, widths) for row in cells))
+
+
+def fields(rows: t.Sequence[tuple[str, object]]) -> None:
+    """Print a line for each name and its value. On a terminal, long values go on below themselves."""
+    width = max(len(name) for name, _value in rows)
+    room = max(shutil.get_terminal_size().columns - width - len(GAP), NARROWEST) if sys.stdout.isatty() else None
+    for name, value in rows:
+        text = "-" if value in (None, "") else without_controls(str(value))
+        parts = [text] if room is None else textwrap.wrap(text, room)
+        for label, part in zip([name, *[""] * len(parts)], parts):
+            click.echo(f"{label.ljust(width)}{GAP}{part}")
 
 
 def fitting(widths: t.Sequence[int], room: int) -> list[int]:

@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import typing as t
 
 import pytest
@@ -123,8 +124,13 @@ class Place:
 
     def reaches(self, address: str, seconds: int = 0) -> bool:
         """Ping once, or until there is an answer: the first packets wait for ARP, on the way below a tunnel, too."""
-        patience = ("-w", str(seconds), "-i", "0.2") if seconds else ("-W", "0.5")
-        return self.run("ping", "-c", "1", *patience, address, check=False).returncode == 0
+        deadline = time.monotonic() + seconds
+        # not with ping's own -w, which ends with the first "unreachable", such as of an ARP that was too early
+        while self.run("ping", "-c", "1", "-W", "0.5", address, check=False).returncode:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.2)
+        return True
 
     def end(self) -> None:
         if self.process.poll() is None:

@@ -81,7 +81,7 @@ def test_the_home_is_the_environments_first(file: pathlib.Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kye: me", "there is no setting 'kye': there are home, inventory"),
+        ("kye: me", "there is no setting 'kye' (novalite config unset removes it): there are home, inventory"),
         ("[key]", "is not a mapping of settings"),
         ("key: [me]", "is not a mapping of settings"),
         ("key: 'me", "cannot be read"),
@@ -99,3 +99,10 @@ def test_each_setting_is_an_option_of_some_command(name: str) -> None:
     option = config.SETTINGS[name][0]
     commands = [cli.main, *cli.main.commands.values()]
     assert any(option == parameter.name for command in commands for parameter in command.params)
+
+
+def test_a_wrong_name_is_taken_out_of_the_file_by_the_command(file: pathlib.Path) -> None:
+    file.parent.mkdir()
+    file.write_text("kye: me\nflavor: m1.tiny\n")
+    novalite("config", "unset", "kye")
+    assert "flavor: m1.tiny" in novalite("config", "show") and "kye" not in file.read_text()

@@ -94,6 +94,8 @@ def test_no_list_is_wider_than_the_terminal(cloud_in_use: Cloud) -> None:
     said = on_terminal([*LISTS, *wide, *OF_ONE], 80)
     assert not [line for line in said.splitlines() if len(line) > 80]
     assert tables.CUT in said and "web-10" in said and "data" in said
+    shown = " ".join(on_terminal([["show", LONG]], 80).split())
+    assert CAUSE.strip() in shown  # all of the fault of one server
 
 
 @pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
