@@ -97,7 +97,7 @@ def tell(event: Event) -> None:
 def _read(reader: int) -> None:
     rest = b""
     while True:
-        ready, _, _ = select.select([reader], [], [], TICK)
+        ready = select.select([reader], [], [], TICK)[0]
         data = os.read(reader, 65536) if ready else b""
         *lines, rest = (rest + data).split(b"\n")
         events = [Event(**json.loads(line)) for line in lines]
