@@ -38,8 +38,10 @@ def main(context: click.Context, home: str | None) -> None:
     gc.disable()  # half a second is too short to tidy up in
     context.call_on_close(gc.enable)
     # a file that is wrong is mended by the command, too
-    settings = {} if context.invoked_subcommand == "config" else config.read()
-    context.default_map = config.defaults(main.commands, settings)
+    name = context.invoked_subcommand or ""
+    settings = {} if name == "config" else config.read()
+    if name in main.commands:
+        context.default_map = {name: config.defaults(main.commands[name], settings)}
     if not (home or os.environ.get("NOVALITE_HOME") or os.environ.get("NOVALITE_LEDGER_URL")):
         home = settings.get("home")
     if home:
@@ -84,7 +86,7 @@ def events(server: str, project: str | None, all_projects: bool, form: tables.Fo
 @options.structure
 def why(server: str, project: str | None, all_projects: bool, output: str) -> None:
     """Show why a server is on its host, or on none."""
-    shown.why(looking.placement(looking.server(server, project, all_projects)["uuid"]), output)
+    shown.why(looking.placement(server, project, all_projects), output)
 
 
 @main.command()
@@ -208,7 +210,7 @@ def detach(volume: str, project: str | None, options: playbooks.Options) -> None
 @options.of_playbook
 def apply(stack: str, prune: bool, replace: bool, options: playbooks.Options) -> None:
     """Make what FILE describes: the playbook novalite.cloud.stack. With --check, its plan."""
-    playbooks.run("stack", {"stack": stack, "prune": prune or None, "replace": replace or None}, options)
+    playbooks.run("stack", {"stack": stack, "prune": prune, "replace": replace}, options)
 
 
 @main.command()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Commands that do something to servers: a row of ACTIONS for each, which names its playbook and its own options."""
+"""Commands that do something to servers: a row of ACTIONS for each, with its own options. Its playbook has its name."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ import click
 
 from . import looking, options, playbooks
 
-Option = t.Callable[[t.Callable[..., None]], t.Callable[..., None]]
-
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """The playbook of a command on servers. Its options have the names of the playbook's variables."""
+    """The text and options of a command on servers. The options have the names of its playbook's variables."""
 
     text: str
-    playbook: str
-    options: tuple[Option, ...] = ()
+    options: tuple[options.Option, ...] = ()
 
 
 _HOST = click.option("--host", help="Compute host to go to. [default: the scheduler chooses]")
@@ -29,40 +26,33 @@ _SHUTDOWN = click.option("--shutdown-timeout", type=float, help="Seconds that gu
 _IMAGE = click.option("-I", "--image", help="Image.")
 
 ACTIONS: t.Mapping[str, Action] = {
-    "start": Action("Start servers.", "start"),
-    "stop": Action("Shut servers down.", "stop", (_SHUTDOWN,)),
-    "reboot": Action(
-        "Reboot servers.", "reboot", (click.option("--hard", is_flag=True, help="Cut off the power."), _SHUTDOWN)
-    ),
-    "pause": Action("Halt servers where they are.", "pause"),
-    "unpause": Action("Let paused servers go on.", "unpause"),
-    "suspend": Action("Save servers to disk, and stop them.", "suspend"),
-    "resume": Action("Let suspended servers go on.", "resume"),
-    "lock": Action("Let nobody change servers.", "lock", (click.option("--reason", help="Why."),)),
-    "unlock": Action("Let servers be changed again.", "unlock"),
-    "shelve": Action("Take servers off their hosts, and keep their disks as images.", "shelve", (_SHUTDOWN,)),
-    "unshelve": Action("Bring shelved servers back.", "unshelve", (_HOST,)),
-    "rescue": Action("Boot servers from a rescue image, with their disk beside it.", "rescue", (_IMAGE, _SHUTDOWN)),
-    "unrescue": Action("Boot rescued servers from their own disk again.", "unrescue", (_SHUTDOWN,)),
-    "rebuild": Action(
-        "Give servers a new disk from an image; what was on the old one is lost.", "rebuild", (_IMAGE, _SHUTDOWN)
-    ),
+    "start": Action("Start servers."),
+    "stop": Action("Shut servers down.", (_SHUTDOWN,)),
+    "reboot": Action("Reboot servers.", (click.option("--hard", is_flag=True, help="Cut off the power."), _SHUTDOWN)),
+    "pause": Action("Halt servers where they are."),
+    "unpause": Action("Let paused servers go on."),
+    "suspend": Action("Save servers to disk, and stop them."),
+    "resume": Action("Let suspended servers go on."),
+    "lock": Action("Let nobody change servers.", (click.option("--reason", help="Why."),)),
+    "unlock": Action("Let servers be changed again."),
+    "shelve": Action("Take servers off their hosts, and keep their disks as images.", (_SHUTDOWN,)),
+    "unshelve": Action("Bring shelved servers back.", (_HOST,)),
+    "rescue": Action("Boot servers from a rescue image, with their disk beside it.", (_IMAGE, _SHUTDOWN)),
+    "unrescue": Action("Boot rescued servers from their own disk again.", (_SHUTDOWN,)),
+    "rebuild": Action("Give servers a new disk from an image; what was on the old one is lost.", (_IMAGE, _SHUTDOWN)),
     "resize": Action(
         "Give servers another flavor.",
-        "resize",
         (
             click.option("-f", "--flavor", required=True, help="Flavor."),
             click.option("--confirm", is_flag=True, help="Confirm the resizes at once."),
             _HOST,
         ),
     ),
-    "confirm-resize": Action("Confirm resizes: what was kept to go back is removed.", "confirm_resize"),
-    "revert-resize": Action("Take resizes back.", "revert_resize"),
-    "migrate": Action("Move servers to other hosts; they are shut down for it.", "migrate", (_HOST,)),
-    "live-migrate": Action("Move servers to other hosts while they run.", "live_migrate", (_HOST,)),
-    "snapshot": Action(
-        "Keep servers' disks as images.", "snapshot", (click.option("--image-name", help="Name of the image."),)
-    ),
+    "confirm-resize": Action("Confirm resizes: what was kept to go back is removed."),
+    "revert-resize": Action("Take resizes back."),
+    "migrate": Action("Move servers to other hosts; they are shut down for it.", (_HOST,)),
+    "live-migrate": Action("Move servers to other hosts while they run.", (_HOST,)),
+    "snapshot": Action("Keep servers' disks as images.", (click.option("--image-name", help="Name of the image."),)),
 }
 
 
@@ -73,6 +63,8 @@ def add_to(main: click.Group) -> None:
 
 
 def _command(name: str, action: Action) -> click.Command:
+    playbook = name.replace("-", "_")
+
     def act(
         servers: tuple[str, ...],
         project: str | None,
@@ -81,12 +73,9 @@ def _command(name: str, action: Action) -> click.Command:
         **variables: object,
     ) -> None:
         records = [looking.server(server, project, all_projects) for server in servers]
-        said = {word: value for word, value in variables.items() if value is not False}
-        playbooks.run(action.playbook, {"uuids": [record["uuid"] for record in records], **said}, options)
+        playbooks.run(playbook, {"uuids": [record["uuid"] for record in records], **variables}, options)
 
     command = options.of_project(options.of_playbook(act))
     for option in reversed(action.options):
         command = option(command)
-    return click.command(name, help=f"{action.text} The playbook novalite.cloud.{action.playbook}.")(
-        options.servers(command)
-    )
+    return click.command(name, help=f"{action.text} The playbook novalite.cloud.{playbook}.")(options.servers(command))

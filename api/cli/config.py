@@ -33,7 +33,7 @@ def path() -> str:
 
 
 def read(checked: bool = True) -> dict[str, str]:
-    """Return the settings of the file. Raises click.ClickException for a file that is no mapping of texts, and if
+    """Return the settings of the file. Raises click.ClickException for one that is not a mapping of texts, and if
     `checked` for one with a name that is none of SETTINGS."""
     file = path()
     if not os.path.exists(file):
@@ -77,9 +77,9 @@ def check(name: str) -> None:
         )
 
 
-def defaults(commands: t.Mapping[str, click.Command], settings: t.Mapping[str, str]) -> dict[str, dict[str, object]]:
-    """Return what click takes as the defaults of options: command -> option -> value. The environment's
-    NOVALITE_INVENTORY goes before; that of the others click reads itself."""
+def defaults(command: click.Command, settings: t.Mapping[str, str]) -> dict[str, object]:
+    """Return what click takes as the defaults of the command's options. The environment's NOVALITE_INVENTORY goes
+    before; that of the others click reads itself."""
     values: dict[str, object] = {}
     for name, value in settings.items():
         option = SETTINGS[name][0]
@@ -87,12 +87,9 @@ def defaults(commands: t.Mapping[str, click.Command], settings: t.Mapping[str, s
     if os.environ.get("NOVALITE_INVENTORY"):
         values.pop("inventory", None)
     return {
-        name: {
-            option.name: values[option.name]
-            for option in command.params
-            if option.name in values and (name == "launch" or option.name not in OF_NEW)
-        }
-        for name, command in commands.items()
+        option.name: values[option.name]
+        for option in command.params
+        if option.name in values and (command.name == "launch" or option.name not in OF_NEW)
     }
 
 

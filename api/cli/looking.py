@@ -55,34 +55,57 @@ def _ledger() -> t.Iterator[Connection | None]:
         raise click.ClickException(str(error)) from None
 
 
+def _project_id(connection: Connection, project: str | None, all_projects: bool) -> str | None:
+    """The id of a project (None: of the default one); None for all."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+
+    if all_projects:
+        return None
+    return str(lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"])
+
+
 def servers(project: str | None, all_projects: bool, host: str | None) -> list[Record]:
     """The servers of a project (None: the default one), or of all; with `host`, those on it. The newest first."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-    with _ledger() as connection:
-        if connection is None:
-            return []
-        query = server_listing.Query(equals={} if host is None else {"host": host})
-        if not all_projects:
-            query.project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
-        names = lookups.project_names(connection)
-        records = server_listing.load(connection, server_listing.find(connection, query))
-        return [{**record, "project": names[record["project_id"]]} for record in records]
+    def read(connection: Connection, project_id: str | None) -> list[Record]:
+        query = server_listing.Query(project_id=project_id, equals={} if host is None else {"host": host})
+        listed = server_listing.load(connection, server_listing.find(connection, query))
+        return [{**record, "project": record["project_id"]} for record in listed]
+
+    return records(read, project, all_projects)
 
 
 def server(name: str, project: str | None, all_projects: bool, history: bool = False) -> Record:
     """The server of this name or UUID, as the module server_info returns it; with `history`, its action log as
     `actions`. A UUID is looked for in all projects, unless one is named. Raises click.ClickException for none, or
     several."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, lookups, views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+
+    with _server(name, project, all_projects) as (connection, record):
+        if history:
+            record["actions"] = actions.history(connection, [record["uuid"]]).get(record["uuid"], [])
+        return record
+
+
+def placement(name: str, project: str | None, all_projects: bool) -> Record:
+    """The scheduler's record of the server of this name or UUID. Raises click.ClickException as server()."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+
+    with _server(name, project, all_projects) as (connection, record):
+        return {**status.placement(connection, record["uuid"], None)}
+
+
+@contextlib.contextmanager
+def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tuple[Connection, Record]]:
+    """A view of the ledger, and what server() says of a server."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, views
 
     with _ledger() as connection:
         if connection is None:
             raise click.ClickException(f"there is no server {name!r}")
         by_uuid = _is_uuid(name)
-        project_id = None
-        if not all_projects and (project or not by_uuid):
-            project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
+        project_id = _project_id(connection, project, all_projects or (by_uuid and not project))
         words: JsonObject = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
         matching = views.instances_by(connection, project_id=project_id, **words)
         if not matching:
@@ -91,10 +114,7 @@ def server(name: str, project: str | None, all_projects: bool, history: bool = F
         if len(matching) > 1:
             which = ", ".join(f"{record['uuid']} ({record['project']['name']})" for record in matching)
             raise click.ClickException(f"there are several servers {name!r}: say which by its UUID: {which}")
-        record: Record = dict(matching[0])
-        if history:
-            record["actions"] = actions.history(connection, [record["uuid"]]).get(record["uuid"], [])
-        return record
+        yield connection, dict(matching[0])
 
 
 def hosts() -> list[Record]:
@@ -117,24 +137,11 @@ def records(
     with _ledger() as connection:
         if connection is None:
             return []
-        project_id = None
-        if not all_projects:
-            project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
         names = lookups.project_names(connection)
         return [
             {**record, "project": names.get(record["project"])} if "project" in record else record
-            for record in read(connection, project_id)
+            for record in read(connection, _project_id(connection, project, all_projects))
         ]
-
-
-def placement(uuid: str) -> Record:
-    """Return the scheduler's record of the server of this UUID."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-
-    with _ledger() as connection:
-        if connection is None:
-            raise click.ClickException(f"there is no server {uuid!r}")
-        return {**status.placement(connection, uuid, None)}
 
 
 def health() -> Health:

@@ -12,12 +12,11 @@ import typing as t
 
 import click
 
-from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
-
 from . import looking, playbooks
 from .tables import OUTPUTS, Form
 
 Command = t.Callable[..., None]
+Option = t.Callable[[Command], Command]
 
 
 def of_project(command: Command) -> Command:
@@ -30,24 +29,35 @@ def of_project(command: Command) -> Command:
     return command
 
 
-def form(command: Command) -> Command:
-    """Give the command its `form`: how a list is shown."""
+def _gathered(
+    command: Command, parameter: str, kind: type[Form] | type[playbooks.Options], *options: Option
+) -> Command:
+    """Give the command `options`, which it gets as one `parameter` of this `kind`."""
 
     @functools.wraps(command)
-    def with_form(**words: t.Any) -> None:
-        command(form=Form(**{field.name: words.pop(field.name) for field in dataclasses.fields(Form)}), **words)
+    def with_gathered(**words: t.Any) -> None:
+        gathered = kind(**{field.name: words.pop(field.name) for field in dataclasses.fields(kind)})
+        command(**{parameter: gathered}, **words)
 
-    decorated: Command = with_form
-    for option in (
+    decorated: Command = with_gathered
+    for option in options:
+        decorated = option(decorated)
+    return decorated
+
+
+def form(command: Command) -> Command:
+    """Give the command its `form`: how a list is shown."""
+    return _gathered(
+        command,
+        "form",
+        Form,
         click.option("--sort", metavar="COLUMN", help="By this column; -COLUMN the other way round."),
         click.option(
             "--filter", "filters", metavar="COLUMN=PATTERN", multiple=True, help="Only such: status=ERROR, name=web-*."
         ),
         click.option("-c", "--columns", metavar="COLUMN,...", multiple=True, help="These columns, in this order."),
         click.option("-o", "--output", type=click.Choice(OUTPUTS), default="table", help="How it is shown."),
-    ):
-        decorated = option(decorated)
-    return decorated
+    )
 
 
 def structure(command: Command) -> Command:
@@ -72,14 +82,10 @@ def _inventory() -> tuple[str, ...]:
 
 def of_playbook(command: Command) -> Command:
     """Give the command its playbook's options, as its parameter `options`."""
-
-    @functools.wraps(command)
-    def with_options(**words: Json) -> None:
-        options = {field.name: words.pop(field.name) for field in dataclasses.fields(playbooks.Options)}
-        command(options=playbooks.Options(**options), **words)
-
-    decorated: Command = with_options
-    for option in (
+    return _gathered(
+        command,
+        "options",
+        playbooks.Options,
         click.option("-v", "--verbose", count=True, help="As ansible-playbook's."),
         click.option("-D", "--diff", is_flag=True, help="Show what is changed."),
         click.option("-C", "--check", is_flag=True, help="Show what would be done, and change nothing."),
@@ -92,6 +98,4 @@ def of_playbook(command: Command) -> Command:
             default=_inventory,  # not an envvar of click's, which takes a blank in the path for the end of one
             help="The compute hosts. [default: $NOVALITE_INVENTORY, or as ansible.cfg says]",
         ),
-    ):
-        decorated = option(decorated)
-    return decorated
+    )

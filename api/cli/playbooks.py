@@ -40,8 +40,10 @@ class Options:
 
 
 def run(playbook: str, variables: t.Mapping[str, object], options: Options) -> t.NoReturn:
-    """Run `novalite.cloud.<playbook>` with these variables, of which those that are None or empty are not said."""
-    passed_variables = {name: value for name, value in variables.items() if value not in (None, (), [])}
+    """Run `novalite.cloud.<playbook>` with these variables, but for those that are None, False or empty."""
+    passed_variables = {
+        name: value for name, value in variables.items() if value not in (None, (), []) and value is not False
+    }
     command = [sys.executable, "-m", "ansible", "playbook", f"novalite.cloud.{playbook}"]
     for source in options.inventory:
         command += ["-i", source]

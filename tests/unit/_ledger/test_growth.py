@@ -35,7 +35,7 @@ def heal(call: Call) -> Result:
 
 
 def way_in(call: Call, name: str) -> list[Result]:
-    """What is written of one server, whose alias the others of that name want; all is there but the guests' files."""
+    """Files of one server, whose alias the others of that name want; all is there but the guests' files."""
     uuid = call.grown.uuids[int(name[1:])]
     with tempfile.TemporaryDirectory() as home:
         path = pathlib.Path(home, "ssh_config")

@@ -181,7 +181,7 @@ LOOKS: dict[str, tuple[t.Callable[[str, pathlib.Path], str], str]] = {
 
 
 def _pages(path: pathlib.Path, first: int) -> None:
-    """What a disk that lost its mind leaves of all pages from this one on."""
+    """Remains of all pages from this one on, on a disk that lost its mind."""
     with path.open("r+b") as file:
         for start in range(first * 4096, path.stat().st_size, 4096):
             file.seek(start)

@@ -111,7 +111,7 @@ def launch(url: str, worker: int, ready: t.Any) -> None:
 
 
 def test_processes_begin_with_what_they_need() -> None:
-    """What their parent does not find it would leave out, and each of them would import it once more."""
+    """A name that their parent does not find is left out, and each of them imports it once more."""
     answers = CONTEXT.Queue()
     process = CONTEXT.Process(target=report_modules, args=(answers,))
     process.start()

@@ -75,7 +75,7 @@ def met(host: str, expected: dict[str, object] | None) -> dict[str, object] | No
 
 
 def failures(host: str) -> dict[str, dict[str, t.Any]]:
-    """What the modules return that fail on the host, by their names."""
+    """Results of the modules that fail on the host, by their names."""
     path = HERE / "failing"
     said = json.loads(path.read_text()).get(host, {}) if path.exists() else {}
     return dict(said)

@@ -202,7 +202,7 @@ def _steps(value: object) -> t.Iterator[tuple[str, dict[str, t.Any]]]:
 
 @pytest.mark.parametrize("path", YAML, ids=lambda path: str(path.relative_to(ROOT)))
 def test_steps_that_are_taken_are_there_with_their_options(path: pathlib.Path) -> None:
-    """What ansible-lint checks of modules."""
+    """Checks of modules by ansible-lint."""
     for module, task in _steps(yaml.safe_load(path.read_text())):
         spec, args = SPECS[module][task["step"]], task.get("args", {})
         missing = {name for name, option in spec.items() if option.get("required")} - args.keys()

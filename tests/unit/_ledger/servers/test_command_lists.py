@@ -134,7 +134,7 @@ def test_why_tells_what_the_scheduler_recorded(cloud_in_use: Cloud) -> None:
 
 @pytest.mark.parametrize("name", actions.ACTIONS)
 def test_an_action_says_what_its_playbook_takes(name: str) -> None:
-    playbook = PLAYBOOKS[actions.ACTIONS[name].playbook]
+    playbook = PLAYBOOKS[name.replace("-", "_")]
     command = cli.main.commands[name]
     own = {option.name for option in command.params} - {"servers", "project", "all_projects"}
     theirs = {"inventory", "limit", "extra_vars", "check", "diff", "verbose"}

@@ -144,8 +144,8 @@ def test_a_table_is_drawn_in_place_and_leaves_nothing_behind(command: list[str])
     assert sum(line.startswith("  web-1 ") for line in screen) == 1
     assert [line for line in screen if line.startswith("  web-2 ") and "error" in line]
     assert not [line for line in screen if line.endswith("s  Build")]
-    for said in ("a message", "failed, which is ignored", "PLAY RECAP"):
-        assert sum(said in line for line in screen) == 1
+    for text in ("a message", "failed, which is ignored", "PLAY RECAP"):
+        assert sum(text in line for line in screen) == 1
     assert [line for line in screen if re.match(r"Make the disks +\d+\.\d\d +2  hv", line)]
 
 

@@ -5,7 +5,7 @@
 the controller (plugin_utils/_events.py) as it grows.
 
 Lines hold numbers only: which step of the request, times of the monotonic clock, bytes. Nobody waits for them, and
-what goes wrong with them is no failure of the trip.
+what goes wrong with them does not fail the trip.
 """
 
 from __future__ import annotations
