@@ -56,9 +56,7 @@ def show_job(connection: Connection, job_id: str) -> str:
     )
     (body,) = masked(connection, [job])
     final, last = job["state"] in job_rows.FINAL, events[-1]["seq"] if events else 0
-    # that a task began is of interest until something came of it
-    under_way = None if final else last
-    shown = [event for event in events if event["event"] != "task" or event["seq"] == under_way]
+    shown = _without_past(events, final)
     return render_template("pages/job.html", job=body, events=shown, last=last, final=final)
 
 
@@ -81,3 +79,17 @@ def act_on_job(connection: Connection, job_id: str, action: str) -> ResponseRetu
         raise BadRequestError("A job can be cancelled, or tried again.")
     job = act(connection, job_id)
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)
+
+
+def _without_past(events: t.Sequence[JsonMapping], final: bool) -> list[JsonMapping]:
+    """`events` without those that are of interest only until something came of them: that a task or a step began, and
+    how far it was."""
+    newest = {(event["host"], event["task"]): event["seq"] for event in events if event["event"] == "step"}
+    last = events[-1]["seq"] if events else 0
+
+    def is_past(event: JsonMapping) -> bool:
+        if event["event"] == "step" and event["status"] == "running":
+            return final or event["seq"] != newest[event["host"], event["task"]]
+        return event["event"] == "task" and (final or event["seq"] != last)
+
+    return [event for event in events if not is_past(event)]

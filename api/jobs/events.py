@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text i
 
 from .kinds import KINDS
 from .runs import Plan
+from .supervisor import STEP
 
 log = logging.getLogger("novalite.jobs")
 
@@ -41,6 +42,8 @@ STEPS = {
     "delete": {"Remove the guests": "reclaim", "Record the removal": None},
 }
 SPAWN = "spawn"
+BYTES_EVERY = 5.0  # seconds between two rows that say how many bytes a step has moved
+MIB = 1 << 20
 _SECRET_NAME = re.compile(r"PASSW|SECRET|TOKEN|_URL$|KEY$")
 
 
@@ -54,6 +57,7 @@ class Reducer:
         self._play: str | None = None
         self._task: str | None = None
         self._count = 0
+        self._moved: dict[tuple[str | None, str | None], float] = {}  # host and step -> when its bytes were told last
         self.failure: str | None = None  # what the last task that failed for good said
         self.data: JsonObject = {}  # of set_stats
 
@@ -73,6 +77,8 @@ class Reducer:
             return None
         if name in STATUS:
             return self._result(event, STATUS[name], data)
+        if name == STEP:
+            return self._step(event, data)
         return None
 
     def last_line(self, output: str | None) -> str | None:
@@ -113,6 +119,22 @@ class Reducer:
             duration=data.get("duration") if isinstance(data.get("duration"), (int, float)) else None,
             text=message or None,
         )
+
+    def _step(self, event: JsonMapping, data: JsonMapping) -> Row | None:
+        """Return the row of an event of a step (plugin_utils/_events.py): it began, has moved bytes, or ended."""
+        host, task, text, duration = _name(data["host"]), _name(data["step"]), None, None
+        if data["kind"] == "moving":
+            if data["at"] < self._moved.get((host, task), float("-inf")) + BYTES_EVERY:
+                return None
+            self._moved[host, task] = data["at"]
+            of = f" of {data['total'] // MIB}" if data["total"] else ""
+            text = f"{data['done'] // MIB}{of} MiB"
+        status = "running"
+        if data["kind"] == "end":
+            duration = data["seconds"]
+            failed = "ignored" if data["may_fail"] else "failed"
+            status = failed if data["failed"] else "changed" if data["changed"] else "ok"
+        return self._row(event, "step", task=task, host=host, status=status, duration=duration, text=text)
 
     def _row(self, event: JsonMapping, kind: str, **values: Json) -> Row | None:
         self._count += 1

@@ -45,7 +45,12 @@ if t.TYPE_CHECKING:
     import psycopg
 
 MARKER = "NOVALITE_RUN_ID"  # in the environment of every process of a run
+STEPS_VARIABLE = (
+    "NOVALITE_STEPS"  # in the environment of a playbook: a FIFO, for what hosts are at (plugin_utils/_events.py)
+)
+STEP = "novalite_step"  # kind of the event that is made of a line of it, beside those of ansible-runner
 UNKNOWN = "-" * 36  # its value until there is a run, whose id is a UUID
+TELLING = 5.0  # seconds for what is left of the steps to be told when a playbook has ended
 REAP_PATIENCE = 30.0  # seconds; what was sent SIGKILL and stays is in the kernel's hands
 LOCK_INTERVAL = 0.1  # seconds between two tries
 PING_INTERVAL = 2.0  # seconds between two looks at the connection that holds a lock in PostgreSQL
@@ -142,6 +147,10 @@ class Playbook:
         os.makedirs(f"{self._directory}/env", mode=0o700)
         os.mkfifo(f"{self._directory}/order", mode=0o600)
         self._order = os.open(f"{self._directory}/order", os.O_RDWR)  # waits for no reader
+        os.mkfifo(f"{self._directory}/steps", mode=0o600)
+        self._steps = os.open(f"{self._directory}/steps", os.O_RDWR)
+        self._telling = threading.Thread(target=self._tell, args=(event,), name="steps", daemon=True)
+        self._telling.start()
         self._done: ansible_runner.Runner | None = None
         started = threading.Event()
         arguments = {
@@ -162,7 +171,7 @@ class Playbook:
         }
         own = dict(os.environ)  # libpq reads some of it
         os.environ.clear()
-        os.environ.update({**ahead.environment, MARKER: UNKNOWN})
+        os.environ.update({**ahead.environment, MARKER: UNKNOWN, STEPS_VARIABLE: f"{self._directory}/steps"})
         # where no run comes, nobody waits for it; and the kernel ends the playbook with this thread, at the latest
         self._thread = threading.Thread(target=self._run, args=(arguments, started), daemon=True)
         self._thread.start()
@@ -178,11 +187,22 @@ class Playbook:
         order = {"marker": MARKER, "run": run.id, "command": [*run.command, "-e", f"@{variables}"]}
         os.write(self._order, f"{json.dumps(order)}\n".encode())
         self._thread.join()
+        os.write(self._steps, b"\n")  # after all that was told
+        self._telling.join(TELLING)
         if self._done is None:
             return {"rc": None, "output": "ansible-runner failed"}
         output = pathlib.Path(self._directory, "artifacts/run/stdout")
         tail = output.read_text(errors="replace")[-4000:] if output.exists() and self._done.rc else ""
         return {"rc": self._done.rc, "status": self._done.status, "output": tail}
+
+    def _tell(self, event: t.Callable[[Event], bool]) -> None:
+        """Pass on what hosts are at, until an empty line."""
+        with open(self._steps, encoding="utf-8", errors="replace", closefd=False) as lines:
+            for line in lines:
+                if line == "\n":
+                    return
+                with contextlib.suppress(ValueError):  # of a worker that was killed as it wrote
+                    event({"event": STEP, "created": None, "event_data": json.loads(line)})
 
     def is_waiting(self) -> bool:
         return self._thread.is_alive()

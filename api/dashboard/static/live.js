@@ -49,7 +49,15 @@ function follow(body) {
     seen = event.seq;
     if (start === null) start = Date.parse(event.created_at) / 1000;
     for (const empty of body.querySelectorAll(".empty, .task")) empty.remove();
-    body.append(row(event, start, "hosts" in body.dataset));
+    const made = row(event, start, "hosts" in body.dataset);
+    if (event.event === "step") {
+      // how far a step is takes the place of what was said of it before
+      made.dataset.step = JSON.stringify([event.host, event.task]);
+      const before = [...body.querySelectorAll("[data-running]")].find((line) => line.dataset.step === made.dataset.step);
+      if (event.status === "running") made.dataset.running = "";
+      if (before) return before.replaceWith(made);
+    }
+    body.append(made);
   });
   source.addEventListener("job", (message) => {
     const job = JSON.parse(message.data);

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -23,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
+from ansible_collections.novalite.cloud.plugins.plugin_utils._events import Event
 from api.jobs import events, playbook, queue, runs, supervisor
 from api.jobs.children import Child
 from api.jobs.kinds import KINDS
@@ -141,7 +143,38 @@ class TestCancel:
             queue.retry(connection, again["id"])
 
 
+def step(kind: str, at: float = 0.0, host: str = "hv1", **more: t.Any) -> dict[str, t.Any]:
+    """An event of a step, as a supervisor passes it on."""
+    event = Event(host, "Put the image there", "image_cache", t.cast(t.Any, kind), at, **more)
+    return {"event": supervisor.STEP, "created": None, "event_data": dataclasses.asdict(event)}
+
+
 class TestEvents:
+    @pytest.mark.parametrize(
+        ("event", "status", "duration", "text"),
+        [
+            (step("begin"), "running", None, None),
+            (step("moving", done=3 << 20, total=7 << 20), "running", None, "3 of 7 MiB"),
+            (step("moving", done=3 << 20), "running", None, "3 MiB"),
+            (step("end", seconds=1.5), "ok", 1.5, None),
+            (step("end", seconds=1.5, changed=True), "changed", 1.5, None),
+            (step("end", seconds=1.5, changed=True, failed=True), "failed", 1.5, None),
+            (step("end", seconds=1.5, failed=True, may_fail=True), "ignored", 1.5, None),
+        ],
+    )
+    def test_a_step_of_a_host_is_an_event(
+        self, event: dict[str, t.Any], status: str, duration: float | None, text: str | None
+    ) -> None:
+        row = events.Reducer("r").reduce(event)
+        assert row is not None and (row["event"], row["task"], row["host"]) == ("step", "Put the image there", "hv1")
+        assert (row["status"], row["duration"], row["text"]) == (status, duration, text)
+
+    def test_bytes_are_told_now_and_then(self) -> None:
+        reducer = events.Reducer("r")
+        rows = [reducer.reduce(step("moving", at / 2, host)) for at in range(30) for host in ("a", "b")]
+        assert sum(row is not None for row in rows) == 2 * 3
+        assert reducer.failure is None
+
     def test_texts_are_bounded_and_rid_of_secrets(self) -> None:
         reducer = events.Reducer("r", ["s3cr3t-value"])
         row = reducer.reduce(

@@ -273,3 +273,50 @@ class TestEmbedded:
             (second,) = until(lambda: [pid for pid in self.workers(jobs) if pid != first], "the second worker")
             server.kill()
         until(lambda: not _command(second), "the worker's end after its server's")
+
+
+PLAY_OF_STEPS = """
+- name: Read consoles
+  hosts: localhost
+  connection: local
+  gather_facts: false
+  vars:
+    ansible_python_interpreter: /usr/bin/python3
+    compute_node_state_dir: STATE
+  tasks:
+    - name: Build
+      novalite.cloud.host_steps:
+        steps:
+          - {name: Look, module: host_files, args: {files: []}}
+          - name: Wait
+            module: server_wait
+            may_fail: true
+            args: {guests: [{name: nobody, address: 198.51.100.9}], timeout: 3}
+    - name: Hand the consoles over
+      ansible.builtin.set_stats: {data: {console: {}}}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="/run is root's")
+def test_what_a_host_is_at_is_an_event_while_it_happens(jobs: JobCloud, tmp_path: pathlib.Path) -> None:
+    playbooks = tmp_path / "project" / "playbooks"
+    playbooks.mkdir(parents=True)
+    (playbooks / "console.yml").write_text(PLAY_OF_STEPS.replace("STATE", str(tmp_path / "state")))
+    made = jobs.create("web")
+    with transaction(jobs.engine) as connection:
+        connection.execute(sa.delete(job))
+        asked = queue.enqueue(connection, "console", instances=made["instances"], project_id=PROJECTS["demo"])
+    jobs.work(playbooks)
+
+    def steps() -> list[tuple[str, str]]:
+        with reading(jobs.engine) as connection:
+            events = run_rows.events_of(connection, asked["id"], texts=True)
+        return [(event["task"], event["status"]) for event in events if event["event"] == "step"]
+
+    until(
+        lambda: ("Wait", "running") in steps() or jobs.job(asked["id"])["state"] == "failed",
+        "a step that takes a while",
+    )
+    assert jobs.job(asked["id"])["state"] == "running"
+    jobs.wait(asked["id"])
+    assert [pair for pair in steps() if pair[1] != "running"] == [("Look", "ok"), ("Wait", "ignored")]

@@ -49,8 +49,11 @@ class ActionModule(HostSteps):
 """
 
 
-def played(path: pathlib.Path, action: str = "novalite.cloud.host_steps") -> tuple[str, list[dict[str, t.Any]]]:
-    """Run PLAY on this machine, which must succeed; return its output, and the events that were heard."""
+def played(
+    path: pathlib.Path, action: str = "novalite.cloud.host_steps", **more: str
+) -> tuple[str, list[dict[str, t.Any]]]:
+    """Run PLAY on this machine, which must succeed; return its output, and the events that were heard. `more` goes to
+    the environment."""
     (path / "play.yml").write_text(PLAY.replace("ACTION", action))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "NOVALITE_"))}
     environment = {
@@ -60,12 +63,13 @@ def played(path: pathlib.Path, action: str = "novalite.cloud.host_steps") -> tup
         "ANSIBLE_PIPELINING": "True",
         "NOVALITE_HOME": str(path / "home"),
         "RECORD_EVENTS": str(path / "events"),
+        **more,
     }
     variables = {"ansible_python_interpreter": "/usr/bin/python3", "compute_node_state_dir": str(path / "state")}
     done = subprocess.run(
         [sys.executable, "-m", "ansible", "playbook", "-ihv1,", "-clocal", "-e", json.dumps(variables), "play.yml"],
         cwd=path,
-        env={**kept, **environment},
+        env={**kept, **{name: value for name, value in environment.items() if value}},
         capture_output=True,
         text=True,
         timeout=GENEROUS,
@@ -101,12 +105,60 @@ def test_each_step_is_heard_of_within_a_second(tmp_path: pathlib.Path) -> None:
 
 
 @needs_root
+@pytest.mark.parametrize("pipelining", ["True", "False"])
+def test_who_started_the_run_hears_each_end_once(tmp_path: pathlib.Path, pipelining: str) -> None:
+    """Also of steps that had ended before anybody asked, and by Ansible's own way."""
+    os.mkfifo(tmp_path / "steps")
+    fd = os.open(tmp_path / "steps", os.O_RDWR)
+    nobody = {"ANSIBLE_CALLBACKS_ENABLED": "", "ANSIBLE_PIPELINING": pipelining}
+    played(tmp_path, NOVALITE_STEPS=str(tmp_path / "steps"), **nobody)
+    events = [Event(**json.loads(line)) for line in os.read(fd, 1 << 16).splitlines()]
+    os.close(fd)
+    ended = [event for event in events if event.kind == "end"]
+    assert [event.step for event in ended] == ["Look", "Wait", "Wait again"]
+    assert [(event.failed, event.may_fail) for event in ended] == [(False, False), (True, True), (True, True)]
+    assert ended[1].seconds > 2.5
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "missing", "nobody reads", "full"])
+def test_a_wrong_place_for_events_costs_nothing_but_them(
+    tmp_path: pathlib.Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, target = tmp_path / "steps", tmp_path / "target"
+    os.mkfifo(target)
+    fd = os.open(target, os.O_RDWR | os.O_NONBLOCK)
+    if kind == "link":
+        place.symlink_to(target)
+    elif kind == "file":
+        place.touch()
+    elif kind == "nobody reads":
+        os.mkfifo(place)
+    elif kind == "full":
+        place = target
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(fd, b"x" * _events.MOST)
+    monkeypatch.setenv("NOVALITE_STEPS", str(place))
+    _events.tell(moving(1.0, 1))
+    if kind != "full":
+        with pytest.raises(BlockingIOError):
+            os.read(fd, 1)
+    assert kind != "file" or place.read_bytes() == b""
+    os.close(fd)
+
+
+@needs_root
 @pytest.mark.parametrize("broken", ["_ASK = 'raise SystemExit(3)'", "_ASK = 'print(1)'", "_apart = None"])
-def test_a_trip_goes_on_without_its_events(tmp_path: pathlib.Path, broken: str) -> None:
+def test_a_trip_goes_on_without_its_channel(tmp_path: pathlib.Path, broken: str) -> None:
+    """The answer says then what its steps were."""
     (tmp_path / "action_plugins").mkdir()
     (tmp_path / "action_plugins/broken.py").write_text(BROKEN.replace("BREAK", f"_follow.{broken}"))
     output, heard = played(tmp_path, "broken")
-    assert not heard
+    assert [(event["step"], event["kind"]) for event in heard] == [
+        ("Look", "end"),
+        ("Wait", "end"),
+        ("Wait again", "end"),
+    ]
     assert "ok=1" in output and "Traceback" not in output, output
 
 
@@ -203,7 +255,7 @@ def test_the_table_shows_the_step_of_a_trip() -> None:
 
 def test_a_listener_that_fails_ends_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_events, "_listeners", [])
-    monkeypatch.setattr(_events, "_writer", None)
+    monkeypatch.setattr(_events, "_writers", [])
     _events.tell(moving(1.0, 1))  # nobody listens
     heard: list[Event] = []
 

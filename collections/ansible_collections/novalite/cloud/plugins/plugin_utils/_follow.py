@@ -16,7 +16,6 @@ import collections.abc as c
 import contextlib
 import contextvars
 import copy
-import functools
 import json
 import os
 import shlex
@@ -69,23 +68,56 @@ class Asker(t.Protocol):
     def _low_level_execute_command(self, cmd: str, *, in_data: bytes) -> JsonMapping: ...
 
 
+class Trip:
+    """Teller of the `steps` of a trip to `host`: that each ended is told once."""
+
+    def __init__(self, host: str, steps: c.Sequence[JsonMapping]) -> None:
+        self._host = host
+        self._steps = steps
+        self._ended: set[int] = set()
+        self._lock = threading.Lock()
+        self.over = threading.Event()
+
+    def heard(self, said: str, behind: float) -> None:
+        """Tell what the host `said`, lines of JSON without what is between them; its clock is `behind` by seconds."""
+        decoder, at = json.JSONDecoder(), 0
+        while at < len(said):
+            line, at = decoder.raw_decode(said, at)
+            event = _events.Event.of_host(self._host, self._steps, line, behind)
+            with self._lock:
+                if self.over.is_set():
+                    return
+                if event.kind == "end":
+                    self._ended.add(line["step"])
+                _events.tell(event)
+            at += 1
+
+    def answered(self, results: c.Sequence[JsonMapping]) -> None:
+        """Tell the end of those steps that it was not told of, by the `results` of the trip, which is over."""
+        with self._lock:
+            self.over.set()
+        for number, done in enumerate(results):
+            if number not in self._ended:
+                _events.tell(_events.Event.of_result(self._host, self._steps[number], done))
+
+
 @contextlib.contextmanager
-def followed(action: Asker, python: str, host: str, token: str, steps: c.Sequence[JsonMapping]) -> t.Iterator[None]:
+def followed(action: Asker, python: str, host: str, token: str, steps: c.Sequence[JsonMapping]) -> t.Iterator[Trip]:
     """Tell, while the block lasts, what becomes of `steps`, those of the trip `token` to `host`."""
-    over = threading.Event()
+    trip = Trip(host, steps)
 
     def follow() -> None:
         with contextlib.suppress(Exception):  # whatever goes wrong here, the trip goes on
-            if not over.wait(AFTER):
-                _follow(_apart(action), python, token, over, functools.partial(_tell, host, steps, over))
+            if not trip.over.wait(AFTER):
+                _follow(_apart(action), python, token, trip)
 
     # Ansible keeps what its plug-ins ask for in variables of the context. The thread is not waited for: its last
     # question may be under way, and ends by itself.
     threading.Thread(target=contextvars.copy_context().run, args=(follow,), name="novalite events", daemon=True).start()
     try:
-        yield
+        yield trip
     finally:
-        over.set()
+        trip.over.set()
 
 
 def _apart(action: Asker) -> Asker:
@@ -98,11 +130,9 @@ def _apart(action: Asker) -> Asker:
     return apart
 
 
-def _follow(
-    action: Asker, python: str, token: str, over: threading.Event, tell: t.Callable[[str, float], None]
-) -> None:
+def _follow(action: Asker, python: str, token: str, trip: Trip) -> None:
     path, known = os.path.join(TOKENS, token), 0
-    while not over.is_set():
+    while not trip.over.is_set():
         argv = [python, "-I", "-S", "-c", _ASK, path, str(known), str(WAIT)]
         done = action._low_level_execute_command(shlex.join(argv), in_data=b"\n")
         answers = [line.partition(MARK)[2] for line in done["stdout_lines"] if MARK in line]
@@ -110,14 +140,5 @@ def _follow(
             return
         clock, _space, said = answers[-1].partition(" ")
         known += len(said.encode())
-        tell(said, time.monotonic() - float(clock))
-        over.wait(PAUSE)
-
-
-def _tell(host: str, steps: c.Sequence[JsonMapping], over: threading.Event, said: str, behind: float) -> None:
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(said):
-        line, at = decoder.raw_decode(said, at)
-        if not over.is_set():
-            _events.tell(_events.Event.of_host(host, steps, line, behind))
-        at += 1
+        trip.heard(said, time.monotonic() - float(clock))
+        trip.over.wait(PAUSE)

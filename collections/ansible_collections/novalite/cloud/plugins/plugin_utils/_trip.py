@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import collections.abc as c
 import contextlib
-import functools
 import importlib
 import json
 import math
@@ -39,7 +38,7 @@ from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
 from ..module_utils._model import yaml_types
 from . import _events, _home, _patience
-from ._follow import followed
+from ._follow import Trip, followed
 from ._handshake import Errand, Handshake, HostRefusedError
 from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
 
@@ -170,19 +169,21 @@ class TripAction(ActionBase):
             "again": False,
             "events": _events.is_heard(),
         }
-        with self._followed(request, task_vars):
+        with self._followed(request, task_vars) as trip:
             try:
                 reply = self._ask(request, task_vars)
             except SshLost:
                 reply = self._ask({**request, "again": True}, task_vars)
                 if reply == BEGUN:
                     raise
-        if reply is None:
-            return None
-        answer = json.loads(reply)
+            if reply is None:
+                return None
+            answer = json.loads(reply)
+            if trip is not None:
+                trip.answered(answer["steps"])
         return NOT_MET if answer["host"] is None else Seen.of(answer["host"]), answer["steps"]
 
-    def _followed(self, request: JsonObject, task_vars: JsonObject) -> t.ContextManager[None]:
+    def _followed(self, request: JsonObject, task_vars: JsonObject) -> t.ContextManager[Trip | None]:
         """Tell what becomes of the steps of `request`, where there is somebody who hears of it."""
         if not (request["events"] and request["token"] and request["steps"]):
             return contextlib.nullcontext()
@@ -236,15 +237,11 @@ class TripAction(ActionBase):
                 return seen, []
         results: list[Result] = []
         for step in steps:
-            event_of = functools.partial(_events.Event, self.host_name(task_vars), step["name"], step["module"])
-            _events.tell(event_of("begin", time.monotonic()))
+            host = self.host_name(task_vars)
+            _events.tell(_events.Event(host, step["name"], step["module"], "begin", time.monotonic()))
             results.append(self._module(step, task_vars))
+            _events.tell(_events.Event.of_result(host, step, results[-1]))
             result = results[-1]["result"]
-            _events.tell(
-                event_of(
-                    "end", time.monotonic(), changed=bool(result.get("changed")), failed=bool(result.get("failed"))
-                )
-            )
             if result.get("missing") or (result.get("failed") and not step["may_fail"]):
                 break
         return seen, results

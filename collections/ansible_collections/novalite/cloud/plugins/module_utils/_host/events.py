@@ -31,6 +31,7 @@ class _Stream:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.step = 0
+        self.began = 0.0
         self.moving: dict[object, Sample] = {}
         self.lock = threading.Lock()
         self.watched = False
@@ -85,14 +86,15 @@ def kept(directory: str, token: str) -> t.Iterator[None]:
 def begun(step: int) -> None:
     """Tell that the step of this number in the request begins."""
     if _stream is not None:
-        _stream.step = step
+        _stream.step, _stream.began = step, time.monotonic()
         _stream.tell(event="begin")
 
 
 def ended(changed: bool, failed: bool) -> None:
     """Tell how the step ended that had begun."""
     if _stream is not None:
-        _stream.tell(event="end", changed=changed, failed=failed)
+        seconds = round(time.monotonic() - _stream.began, 3)
+        _stream.tell(event="end", changed=changed, failed=failed, seconds=seconds)
 
 
 @contextlib.contextmanager
