@@ -41,6 +41,7 @@ FLOORS = (
     "_drift",
     "_steps",
     "_rules",
+    "_image_catalog",
     # SQL
     "_ledger.db",
     "_ledger.queries",

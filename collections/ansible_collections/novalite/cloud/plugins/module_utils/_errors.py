@@ -22,6 +22,14 @@ class NotFoundError(NovaliteError):
     """A name or id that the ledger or the host does not know."""
 
 
+class ImageNotFoundError(NotFoundError):
+    """A name, `image`, that no image has; the catalogue may know one."""
+
+    def __init__(self, message: str, image: str) -> None:
+        super().__init__(message)
+        self.image = image
+
+
 class ConflictError(NovaliteError):
     """Another owner or a concurrent change stands in the way."""
 

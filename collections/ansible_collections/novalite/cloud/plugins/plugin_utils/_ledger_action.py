@@ -15,7 +15,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._errors import NovaliteError
+from ..module_utils._errors import ImageNotFoundError, NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger_module import Judge, operation_of, plain, run_operation, spec_of, spec_of_step
 from ..module_utils._model import yaml_types
@@ -59,8 +59,23 @@ class LedgerAction(ActionBase):
         return cls.module.__name__.rpartition(".")[2]
 
     def operate(self, params: JsonMapping, judge: Judge | None = None) -> JsonObject:
-        """Run the operation on the ledger that `params` name, as run_operation() does. Raises NovaliteError."""
-        return run_operation(operation_of(self.name()), params, self._task.check_mode, judge)
+        """Run the operation on the ledger that `params` name, as run_operation() does. Raises NovaliteError.
+
+        An image that the ledger does not know, and the catalogue does, is fetched and recorded first.
+        """
+        fetched: dict[str, tuple[str, ...]] = {}
+        while True:
+            try:
+                result = run_operation(operation_of(self.name()), params, self._task.check_mode, judge)
+            except ImageNotFoundError as error:
+                if error.image in fetched:
+                    raise
+                from ..module_utils._image_catalog.recorded import record
+
+                fetched[error.image] = record(error, params, self._task.check_mode, self._display.display)
+                continue
+            warnings = [*result.get("warnings", ()), *(warning for each in fetched.values() for warning in each)]
+            return {**result, "warnings": warnings} if warnings else result
 
     def where(self, params: JsonMapping, task_vars: JsonMapping) -> JsonObject:
         """The ledger of a task with these `params`: `home`, `ledger_url`. AnsibleActionFail without SQLAlchemy."""

@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError, NovaliteError
+from ..._errors import ImageNotFoundError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..db import tables
 
@@ -125,7 +125,7 @@ def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Reco
     row = connection.execute(query.limit(1)).mappings().first()
     if row is None:
         names = sa.select(columns.name).where(seen).order_by(columns.name)
-        raise unknown("image", name, connection.execute(names).scalars())
+        raise ImageNotFoundError(str(unknown("image", name, connection.execute(names).scalars())), name)
     return _launchable(connection, dict(row), project_id)
 
 

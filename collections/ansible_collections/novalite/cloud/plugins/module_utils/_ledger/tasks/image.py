@@ -10,7 +10,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import NovaliteError
+from ..._errors import ImageNotFoundError, NovaliteError
 from ..._guest.image_properties import HOST_MOUNT
 from ..._host.waiting import in_threads
 from ..._json import Json, JsonMapping, JsonObject
@@ -122,7 +122,8 @@ def _measured(item: JsonMapping, before: Image | None) -> Files:
     disk_format = item["disk_format"] or (before and before["disk_format"])
     if not source or not disk_format:
         missing = "disk_format" if source else "source"
-        raise NovaliteError(f"{what} does not exist yet: give its {missing} to make it")
+        message = f"{what} does not exist yet: give its {missing} to make it"
+        raise NovaliteError(message) if source or disk_format else ImageNotFoundError(message, item["name"])
     if before is None or item["source"] or item["disk_format"] or item["checksum"]:
         known = None
         if before is not None and before["disk_format"] == disk_format:
