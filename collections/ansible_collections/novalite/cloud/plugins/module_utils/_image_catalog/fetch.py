@@ -77,11 +77,10 @@ def _checksum(image: CatalogImage, home: str, workplace: str, report: Report) ->
     source, file = image.place_of(image.checksums), posixpath.basename(image.file)
     path = _brought(source, os.path.join(workplace, "checksums"), MAX_TEXT, TEXT_TIMEOUT, report)
     warnings = []
-    if image.signature is None:
-        pass
-    elif (keyring := _keyring(image, home)) is not None:
-        path = _signed(image, keyring, path, workplace, report)
-    else:
+    keyring = _keyring(image, home)
+    if image.signature is not None and keyring is not None:
+        path = _signed(image, image.signature, keyring, path, workplace, report)
+    elif image.signature is not None:
         places = f"{os.path.join(home, KEYRINGS[0])} or {KEYRINGS[1]}"
         warnings.append(f"the signature of {source} was not checked: put {image.keyring} into {places}")
     with open(path, encoding="utf-8", errors="replace") as text:
@@ -97,14 +96,14 @@ def _keyring(image: CatalogImage, home: str) -> str | None:
     return None
 
 
-def _signed(image: CatalogImage, keyring: str, checksums: str, workplace: str, report: Report) -> str:
-    """Return the path of those checksums that somebody in `keyring` signed. Raises ImageRefusedError."""
-    assert image.signature is not None
+def _signed(image: CatalogImage, beside: str, keyring: str, checksums: str, workplace: str, report: Report) -> str:
+    """Return the path of those checksums that somebody in `keyring` signed, in the file `beside` the image's. Raises
+    ImageRefusedError."""
     signed = os.path.join(workplace, "signed")
-    if image.signature == image.checksums:  # in clear: only what gpgv writes was signed, and not what is around it
+    if beside == image.checksums:  # in clear: only what gpgv writes was signed, and not what is around it
         argv = ["gpgv", "--keyring", keyring, "--output", signed, checksums]
     else:
-        place = image.place_of(image.signature)
+        place = image.place_of(beside)
         signature = _brought(place, os.path.join(workplace, "signature"), MAX_TEXT, TEXT_TIMEOUT, report)
         argv, signed = ["gpgv", "--keyring", keyring, signature, checksums], checksums
     try:
@@ -194,10 +193,12 @@ class _XzReader:
         self._decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 
     def read(self, size: int) -> bytes:
-        while not self._decompressor.eof:
-            data = self._source.read(CHUNK) if self._decompressor.needs_input else b""
-            if self._decompressor.needs_input and not data:
-                raise EOFError("the file ends too early")
-            if plain := self._decompressor.decompress(data, size):
-                return plain
-        return b""
+        plain = b""
+        while not plain and not self._decompressor.eof:
+            packed = b""
+            if self._decompressor.needs_input:
+                packed = self._source.read(CHUNK)
+                if not packed:
+                    raise EOFError("the file ends too early")
+            plain = self._decompressor.decompress(packed, size)
+        return plain
