@@ -144,15 +144,19 @@ def _brought(place: str, path: str, limit: int, timeout: float, report: Report) 
             open(source, "rb", closefd=False) as reader,
             open(path, "xb") as writer,
         ):
-            _copied(reader.read, writer, limit, place)
+            _copied(_chunks(reader), writer, limit, place)
     except OSError as error:
         raise NovaliteError(f"{place} cannot be read: {error.strerror}") from error
     return path
 
 
-def _copied(read: t.Callable[[int], bytes], writer: t.IO[bytes], limit: int, name: str) -> None:
+def _chunks(reader: t.IO[bytes] | gzip.GzipFile) -> t.Iterator[bytes]:
+    return iter(lambda: reader.read(CHUNK), b"")
+
+
+def _copied(chunks: t.Iterable[bytes], writer: t.IO[bytes], limit: int, name: str) -> None:
     size = 0
-    while chunk := read(CHUNK):
+    for chunk in chunks:
         size += len(chunk)
         if size > limit:
             raise ImageRefusedError(f"{name} is larger than the {limit} bytes that are accepted")
@@ -162,7 +166,7 @@ def _copied(read: t.Callable[[int], bytes], writer: t.IO[bytes], limit: int, nam
 def _digest(path: str, algorithm: str) -> str:
     digest = hashlib.new(algorithm)
     with open(path, "rb") as file:
-        while chunk := file.read(CHUNK):
+        for chunk in _chunks(file):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -178,27 +182,22 @@ def _unpacked(image: CatalogImage, packed: str, path: str) -> str:
     try:
         with contextlib.ExitStack() as files:
             source = files.enter_context(open(packed, "rb"))
-            read = gzip.GzipFile(fileobj=source).read if suffix == ".gz" else _XzReader(source).read
-            _copied(read, files.enter_context(open(path, "xb")), limit, name)
+            chunks = _chunks(gzip.GzipFile(fileobj=source)) if suffix == ".gz" else _xz_chunks(source)
+            _copied(chunks, files.enter_context(open(path, "xb")), limit, name)
     except (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise ImageRefusedError(f"image '{image.name}' cannot be unpacked: {error}") from error
     return path
 
 
-class _XzReader:
-    """Reader of an xz file that takes a bounded amount of memory."""
-
-    def __init__(self, source: t.IO[bytes]) -> None:
-        self._source = source
-        self._decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
-
-    def read(self, size: int) -> bytes:
-        plain = b""
-        while not plain and not self._decompressor.eof:
-            packed = b""
-            if self._decompressor.needs_input:
-                packed = self._source.read(CHUNK)
-                if not packed:
-                    raise EOFError("the file ends too early")
-            plain = self._decompressor.decompress(packed, size)
-        return plain
+def _xz_chunks(source: t.IO[bytes]) -> t.Iterator[bytes]:
+    """Unpack an xz file, with a bounded amount of memory. Raises LZMAError, and EOFError where the file is cut off."""
+    decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+    packed = source.read(CHUNK)
+    while not decompressor.eof:
+        yield decompressor.decompress(packed, CHUNK)
+        packed = b""
+        # pylint takes the attribute's value in its class for a constant
+        if decompressor.needs_input and not decompressor.eof:  # pylint: disable=using-constant-test
+            packed = source.read(CHUNK)
+            if not packed:
+                raise EOFError("the file ends too early")
