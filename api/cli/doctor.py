@@ -84,10 +84,10 @@ def _of_hosts(health: Health) -> t.Iterator[Finding]:
 
 
 def _of_networks(health: Health) -> t.Iterator[Finding]:
-    public = sorted(network["name"] for network in health.networks if not network["owner"])
-    if len(public) > 1:
-        problem = f"{', '.join(public)}: a launch that names no network is refused where it could mean several"
-        yield Finding("networks", problem, "name one: novalite launch -n NETWORK")
+    public = {network["name"]: network["is_default"] for network in health.networks if not network["owner"]}
+    if len(public) > 1 and not any(public.values()):
+        problem = f"{', '.join(sorted(public))}: none is the default, so a launch that names no network is refused"
+        yield Finding("networks", problem, "give one is_default: true (docs/networks.md), or name one: launch -n")
     for network in health.networks:
         addresses = network["addresses"]
         usable = addresses["total"] - addresses["reserved"]

@@ -22,7 +22,7 @@ from tests.unit._ledger.servers.test_command import WEB
 NOW = 2_000_000_000
 HOST = {"name": "hv1", "up": True, "down_reason": None, "last_seen_at": NOW, "differences": 0, "facts": {}}
 ADDRESSES = {"total": 256, "instances": 1, "hosts": 1, "reserved": 2, "resting": 0, "free": 252}
-NETWORK = {"name": "private", "owner": "", "addresses": ADDRESSES}
+NETWORK = {"name": "private", "owner": "", "is_default": False, "addresses": ADDRESSES}
 SERVER = {"name": "web", "uuid": "1f", "vm_state": "building", "task_state": None, "updated_at": NOW, "fault": None}
 
 
@@ -34,6 +34,7 @@ def health(**changes: t.Any) -> Health:
 def test_a_cloud_in_order_has_no_findings() -> None:
     own = {**NETWORK, "name": "own", "owner": "e" * 32}
     assert findings(health(networks=[NETWORK, own])) == []
+    assert findings(health(networks=[NETWORK, {**NETWORK, "name": "other", "is_default": True}])) == []
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_cloud_in_order_has_no_findings() -> None:
         ({"hosts": [{**HOST, "last_seen_at": None}]}, "host hv1", "never heard of"),
         ({"hosts": [{**HOST, "differences": 3}]}, "host hv1", "3 differences"),
         ({"hosts": [{**HOST, "facts": {"security_driver": "none"}}]}, "host hv1", "confines no guest"),
-        ({"networks": [NETWORK, {**NETWORK, "name": "other"}]}, "networks", "other, private: a launch that names no"),
+        ({"networks": [NETWORK, {**NETWORK, "name": "other"}]}, "networks", "other, private: none is the default"),
         (
             {"networks": [{**NETWORK, "addresses": {**ADDRESSES, "instances": 253, "free": 0}}]},
             "network private",

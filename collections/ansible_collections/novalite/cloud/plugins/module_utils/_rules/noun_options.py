@@ -33,6 +33,7 @@ NETWORK = (
     Option("ipv6_mode", choices=("eui64", "stable-privacy"), new="eui64", change="unused"),
     Option("port_security_enabled", "bool", new=True),
     Option("allow_project_net_traffic", "bool", new=False),
+    Option("is_default", "bool", new=False),
     Option("domain", new="novalocal"),
     Option("mtu", "int", (1, None)),
     Option("reserved", "list", new=[]),
@@ -92,6 +93,9 @@ allow_project_net_traffic:
   - Whether the guests of the network reach each other whatever their security groups say, as Nova's
     C(allow_same_net_traffic) has it. What comes from elsewhere is judged by their groups.
   - Guests that run are told by C(firewall.yml).
+is_default:
+  - Whether servers that name no network get this one, where their project sees several. One network of the ledger can
+    be it; another one becomes it when this one is not any more, also in the same task.
 domain: DNS domain of the guests.
 mtu: MTU of bridge and guests, in bytes. V(1450) for a new V(vxlan) network that does not say.
 reserved:

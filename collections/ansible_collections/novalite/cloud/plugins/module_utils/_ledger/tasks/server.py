@@ -234,7 +234,7 @@ def _new_instances(
     networks = {record["name"]: NetworkRef(record["id"], record["name"], record["cidr"]) for record in network_records}
     alone: tuple[NetworkRequest, ...] = ()
     if lone := next((request for request in requests if request.networks is None), None):
-        only = _only_network(connection, owner, lone.name)
+        only = _network_of_choice(connection, owner, lone.name)
         networks[only.name] = only
         alone = (NetworkRequest(only.name),)
 
@@ -278,16 +278,17 @@ def _named(requests: list[ServerRequest], field: str, required: bool = True) -> 
     return list(names)
 
 
-def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> NetworkRef:
+def _network_of_choice(connection: sa.Connection, owner: JsonMapping, name: str) -> NetworkRef:
     seen = networks_to_choose(connection, owner["id"])
     if not seen:
         raise NotFoundError(f"'{name}' needs a network, and project '{owner['name']}' sees none: create one first")
-    if len(seen) > 1:
+    if (chosen := server_requests.network_of_choice(seen)) is None:
         shown = ", ".join(each.name for each in seen[:5])
         raise NovaliteError(
-            f"'{name}' names no network, and project '{owner['name']}' sees {len(seen)} ({shown}): name one in networks"
+            f"'{name}' names no network, and project '{owner['name']}' sees {len(seen)} ({shown}): name one in "
+            "networks, or let one be the default (is_default of the module network)"
         )
-    return seen[0]
+    return chosen
 
 
 def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> JsonObject:
