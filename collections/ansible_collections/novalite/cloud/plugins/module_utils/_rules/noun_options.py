@@ -244,7 +244,9 @@ quotas:
   - Limits by resource. V(-1) is unlimited. What is not named stays as it is.
   - The word V(unlimited) stands for V(-1) of everything that a project has some of, for a cloud that is its
     operator's alone. What one request may bring (metadata, injected files) and V(jobs) stay bounded.
-  - The resources, and what a project has that never said otherwise, are V(instances) 10, V(cores) 20,
+  - A new project C(demo), in which playbooks act where none is named, is the operator's own, and V(unlimited) unless
+    quotas are named.
+  - The resources, and what another project has that never said otherwise, are V(instances) 10, V(cores) 20,
     V(ram) 51200 MiB, V(fixed_ips) -1, V(floating_ips) 10, V(key_pairs) 100, V(security_groups) 10,
     V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
     V(image_size_total) 102400 MiB of images that it uploads, V(server_groups) 10,
