@@ -78,6 +78,9 @@ def _of_hosts(health: Health) -> t.Iterator[Finding]:
         if host["differences"]:
             problem = f"{host['differences']} differences from the ledger when it was compared last"
             yield Finding(about, problem, "novalite reconcile")
+        if other := host["facts"].get("other_ledger"):
+            remedy = "no launch chooses it: take it out of the inventory, or have them moved away or deleted"
+            yield Finding(about, f"it carries guests of another ledger ({other})", remedy)
         if host["facts"].get("security_driver") == "none":
             problem = "its libvirt confines no guest: neither AppArmor nor SELinux"
             yield Finding(about, problem, "see docs/confinement.md")
