@@ -11,9 +11,10 @@ import importlib.util
 import os
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
+
 from .tables import Record
 
-SILENT = 900  # seconds without a sign of life; a run tells of itself more often, and reconcile.yml waits for 600
 UNSEEN = 86_400  # seconds after which it is worth a word that nothing was heard of a host
 SCARCE = 0.9  # of a pool's addresses that are in use
 
@@ -102,9 +103,9 @@ def _of_networks(health: Health) -> t.Iterator[Finding]:
 def _of_servers(health: Health) -> t.Iterator[Finding]:
     for server in health.troubled:
         about = f"server {server['name']} ({server['uuid']})"
-        if server["task_state"]:
-            silence = f"without a sign of life for {(health.now - server['updated_at']) // 60} minutes"
-            yield Finding(about, f"{server['task_state']}, {silence}", "novalite reconcile")
+        if server["silent_for"] is not None:
+            doing = server["task_state"] or server["vm_state"]
+            yield Finding(about, f"{doing}, {silence(server['silent_for'])}", "novalite reconcile")
         else:
             problem = (server["fault"] or {}).get("message") or "in ERROR, without a fault"
             yield Finding(about, problem, f"novalite show {server['uuid']}; then launch it again, or novalite delete")

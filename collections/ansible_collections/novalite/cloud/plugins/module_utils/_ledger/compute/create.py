@@ -51,7 +51,6 @@ from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
 from ..volumes import server_volumes
 
-BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
 
 

@@ -22,11 +22,11 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Image, Instance
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests, volume_mappings
+from ..._rules.build_states import BUILD_TIMEOUT
 from ..._rules.server_requests import NO_LABELS, NetworkRequest, ServerRequest
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created
 from ..compute.create import (
-    BUILD_TIMEOUT,
     NetworkRef,
     NewInstance,
     amounts,
