@@ -11,9 +11,10 @@ import importlib.util
 import os
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
+
 from .tables import Record
 
-SILENT = 900  # seconds without a sign of life; a run tells of itself more often, and reconcile.yml waits for 600
 UNSEEN = 86_400  # seconds after which it is worth a word that nothing was heard of a host
 SCARCE = 0.9  # of a pool's addresses that are in use
 
@@ -78,16 +79,19 @@ def _of_hosts(health: Health) -> t.Iterator[Finding]:
         if host["differences"]:
             problem = f"{host['differences']} differences from the ledger when it was compared last"
             yield Finding(about, problem, "novalite reconcile")
+        if other := host["facts"].get("other_ledger"):
+            remedy = "no launch chooses it: take it out of the inventory, or have them moved away or deleted"
+            yield Finding(about, f"it carries guests of another ledger ({other})", remedy)
         if host["facts"].get("security_driver") == "none":
             problem = "its libvirt confines no guest: neither AppArmor nor SELinux"
             yield Finding(about, problem, "see docs/confinement.md")
 
 
 def _of_networks(health: Health) -> t.Iterator[Finding]:
-    public = sorted(network["name"] for network in health.networks if not network["owner"])
-    if len(public) > 1:
-        problem = f"{', '.join(public)}: a launch that names no network is refused where it could mean several"
-        yield Finding("networks", problem, "name one: novalite launch -n NETWORK")
+    public = {network["name"]: network["is_default"] for network in health.networks if not network["owner"]}
+    if len(public) > 1 and not any(public.values()):
+        problem = f"{', '.join(sorted(public))}: none is the default, so a launch that names no network is refused"
+        yield Finding("networks", problem, "give one is_default: true (docs/networks.md), or name one: launch -n")
     for network in health.networks:
         addresses = network["addresses"]
         usable = addresses["total"] - addresses["reserved"]
@@ -99,9 +103,9 @@ def _of_networks(health: Health) -> t.Iterator[Finding]:
 def _of_servers(health: Health) -> t.Iterator[Finding]:
     for server in health.troubled:
         about = f"server {server['name']} ({server['uuid']})"
-        if server["task_state"]:
-            silence = f"without a sign of life for {(health.now - server['updated_at']) // 60} minutes"
-            yield Finding(about, f"{server['task_state']}, {silence}", "novalite reconcile")
+        if server["silent_for"] is not None:
+            doing = server["task_state"] or server["vm_state"]
+            yield Finding(about, f"{doing}, {silence(server['silent_for'])}", "novalite reconcile")
         else:
             problem = (server["fault"] or {}).get("message") or "in ERROR, without a fault"
             yield Finding(about, problem, f"novalite show {server['uuid']}; then launch it again, or novalite delete")

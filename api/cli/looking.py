@@ -20,7 +20,7 @@ import click
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
-from .doctor import SILENT, Health, has_libvirt_collection
+from .doctor import Health, has_libvirt_collection
 from .tables import natural
 
 if t.TYPE_CHECKING:
@@ -66,12 +66,14 @@ def _project_id(connection: Connection, project: str | None, all_projects: bool)
 
 def servers(project: str | None, all_projects: bool, host: str | None) -> list[Record]:
     """The servers of a project (None: the default one), or of all; with `host`, those on it. The newest first."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
     def read(connection: Connection, project_id: str | None) -> list[Record]:
         query = server_listing.Query(project_id=project_id, equals={} if host is None else {"host": host})
         listed = server_listing.load(connection, server_listing.find(connection, query))
-        return [{**record, "project": record["project_id"]} for record in listed]
+        watched = silence.with_silence(connection, listed)
+        return [{**record, "project": record["project_id"]} for record in watched]
 
     return records(read, project, all_projects)
 
@@ -99,6 +101,7 @@ def placement(name: str, project: str | None, all_projects: bool) -> Record:
 @contextlib.contextmanager
 def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tuple[Connection, Record]]:
     """A view of the ledger, and what server() says of a server."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, views
 
     with _ledger() as connection:
@@ -114,7 +117,8 @@ def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tu
         if len(matching) > 1:
             which = ", ".join(f"{record['uuid']} ({record['project']['name']})" for record in matching)
             raise click.ClickException(f"there are several servers {name!r}: say which by its UUID: {which}")
-        yield connection, dict(matching[0])
+        (record,) = silence.with_silence(connection, matching[:1])
+        yield connection, record
 
 
 def hosts() -> list[Record]:
@@ -161,7 +165,7 @@ def health() -> Health:
             behind=behind.sentence(connection),
             hosts=[{**host} for host in status.hosts(connection)],
             networks=status.networks(connection, None),
-            troubled=status.troubled(connection, clock.before(connection, SILENT)),
+            troubled=status.troubled(connection),
         )
 
 

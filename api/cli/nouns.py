@@ -103,6 +103,7 @@ NOUNS: t.Mapping[str, Noun] = {
             _field("cidr_v6"),
             _field("vlan"),
             _field("bridge"),
+            Column("default", lambda network: "yes" if network["is_default"] else ""),
             _field("project"),
             _field("manager", wide=True),
             _field("uuid", wide=True),

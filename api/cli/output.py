@@ -12,7 +12,7 @@ import typing as t
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence, status_of
 
 from .doctor import Finding
 from .looking import age
@@ -21,9 +21,13 @@ from .tables import Column, Form, Record, fields, show, structure
 
 def servers(records: t.Sequence[Record], form: Form, all_projects: bool = False) -> None:
     """Show what looking.servers() returned."""
+    # where a run died: the others have no use for the column
+    is_any_silent = any(record["silent_for"] is not None for record in records)
+    silent = [Column("silence", lambda record: silence(record["silent_for"]), wide=not is_any_silent)]
     columns = [
         Column("name", lambda record: record["name"]),
         Column("status", lambda record: status_of(record["vm_state"], record["task_state"])),
+        *silent,
         Column("host", lambda record: record["host"]),
         Column("addresses", lambda record: ", ".join(ip for ips in _addresses(record).values() for ip in ips)),
         Column("flavor", lambda record: record["flavor"]["name"]),
@@ -46,6 +50,7 @@ def server(record: Record, output: str) -> None:
         ("project", record["project"]["name"]),
         ("status", status_of(record["vm_state"], record["task_state"])),
         ("state", " / ".join(str(record[name] or "-") for name in ("vm_state", "task_state"))),
+        ("silence", silence(record["silent_for"])),
         ("fault", (record["fault"] or {}).get("message")),
         ("host", record["host"]),
         ("domain", record["domain_name"]),
@@ -128,6 +133,7 @@ def _server_in_short(record: Record) -> Record:
     return {
         **{name: record[name] for name in same},
         "status": status_of(record["vm_state"], record["task_state"]),
+        "silent_for": record["silent_for"],
         "fault": record["fault"],
         "flavor": record["flavor"]["name"],
         "image_id": record["image_id"],

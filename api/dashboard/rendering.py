@@ -19,6 +19,7 @@ from markupsafe import Markup
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
 from ..web import policy
 from ..web.context import Caller
@@ -51,6 +52,7 @@ TONES = {  # of words that say how something is
 
 def register(app: Flask) -> None:
     filters: tuple[t.Callable[..., str | int], ...] = (moment, ago, duration, size, number, percent, fullness, tone)
+    filters += (silence,)
     app.jinja_env.filters.update({function.__name__: function for function in filters}, console=console_text)
     app.context_processor(_context)
 

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import State, refusal
@@ -64,7 +64,8 @@ def show_instance(connection: Connection, uuid: str) -> str:
     if not records:
         raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
     veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
-    instance = named(connection, records[0])
+    (record,) = silence.with_silence(connection, records)
+    instance = named(connection, record)
     history = masked(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
     jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(

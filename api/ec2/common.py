@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import network_of_choice
 
 from ..web.addresses import REGION
 from . import ids
@@ -107,7 +108,8 @@ class VpcSubnet(t.NamedTuple):
 def subnets(connection: Connection, project_id: str) -> dict[str, VpcSubnet]:
     """The subnets of the networks that the project sees, by their ids; the default one first."""
     rows = network_records.networks_seen(connection, project_id)
-    rows.sort(key=lambda row: (row.owner == "", row.id))
+    default = network_of_choice(rows)
+    rows.sort(key=lambda row: (row is not default, row.owner == "", row.id))
     by_network = subnets_of(connection, rows)
     return {
         ids.of_subnet(row.uuid, subnet.id): VpcSubnet(row, subnet)
@@ -118,7 +120,8 @@ def subnets(connection: Connection, project_id: str) -> dict[str, VpcSubnet]:
 
 
 def first_subnet(connection: Connection, project_id: str) -> VpcSubnet:
-    """The subnet of an instance that asks for none: of the project's own networks before the public ones."""
+    """The subnet of an instance that asks for none: of the default network, else of the project's own before the public
+    ones."""
     for row in subnets(connection, project_id).values():
         return row
     raise Ec2Error("MissingInput", "No subnets found for the default VPC: the project sees no network.")

@@ -221,6 +221,10 @@ PLACEMENT = answered(
         "name": TEXT,
         "host": nullable(TEXT),
         "attempts": array(TEXT),
+        "silent_for": {
+            **nullable(COUNT),
+            "description": "Seconds without a sign of life, where the run at it is dead.",
+        },
         "decided_at": nullable(TIME),
         "explanation": nullable(reference("Explanation")),
     }

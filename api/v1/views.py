@@ -65,7 +65,7 @@ def explanation(record: Record | None) -> Body | None:
 
 def placement(record: Record) -> Body:
     return {
-        **{name: record[name] for name in ("uuid", "name", "host", "attempts")},
+        **{name: record[name] for name in ("uuid", "name", "host", "attempts", "silent_for")},
         "decided_at": moment(record["decided_at"]),
         "explanation": explanation(record["explanation"]),
     }

@@ -45,7 +45,8 @@ def password(name: str) -> str:
 def seed(cloud: Cloud) -> None:
     """Write the cloud into an empty ledger."""
     now = int(time.time())
-    cloud.run("project", projects=[{"name": name} for name in PROJECTS])
+    # named, so that it is a tenant as the others
+    cloud.run("project", projects=[{"name": name, "quotas": {"instances": 10}} for name in PROJECTS])
     with transaction(cloud.engine) as connection:
         projects = {row.name: row.id for row in connection.execute(sa.select(tables.project))}
         for name, (project, role) in USERS.items():

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
     subnets,
     tenant_networks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import DefaultTakenError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
@@ -47,6 +48,7 @@ UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
 FOR_ALL = ("shared", "router:external", "is_default")  # attributes for administrators
 INVALID: Words = {NovaliteError: word(400, "InvalidInput")}
+DEFAULT_TAKEN: Words = {DefaultTakenError: word(409, "DefaultExternalNetworkExists")}
 POOL_WORDS: Words = {NotFoundError: word(404, "SubnetPoolNotFound"), **INVALID}
 # Neutron's attributes of a subnet, and what the ledger calls them
 SUBNET = {
@@ -72,11 +74,11 @@ def create_networks(connection: Connection, body: Record) -> Answer:
         if item.get("router:external"):
             with in_words(INVALID):
                 return external_networks.create_external(connection, owner, item, settings.interfaces)
-        _check_default(item)
         values = {**item, "made_by": owner}
         with in_words(INVALID):
             how = provider_networks.carrier_of(item, settings.interfaces) or settings.carrier
-        return tenant_networks.create_network(connection, "" if item.get("shared") else owner, values, how)
+        with in_words(DEFAULT_TAKEN):
+            return tenant_networks.create_network(connection, "" if item.get("shared") else owner, values, how)
 
     return records.create_some(connection, "networks", body, create), 201
 
@@ -86,12 +88,14 @@ def update_network(connection: Connection, body: Record, network_id: str) -> Ans
     settings, pool = current_app.extensions["settings"], records.pool_row(connection, network_id)
     row = records.network_row(connection, network_id, write=True) if pool is None else None
     check_for_all(body, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
-    _check_default(body)
     if set(provider_networks.ATTRIBUTES) & set(body):
         raise INVALID[NovaliteError](
             "Invalid input for operation: Plugin does not support updating provider attributes."
         )
     external = body.get("router:external", pool is not None)
+    if external and body.get("is_default"):
+        with in_words(INVALID):
+            external_networks.check_attributes({"is_default": True})
     if pool is not None and external:
         external_networks.update_external(connection, pool, body)
     else:
@@ -99,7 +103,8 @@ def update_network(connection: Connection, body: Record, network_id: str) -> Ans
             external_networks.make_internal(connection, pool, current().project, settings.carrier, settings.interfaces)
             row = records.network_row(connection, network_id, write=True)
         assert row is not None
-        hosts = tenant_networks.update_network(connection, row, body)
+        with in_words(DEFAULT_TAKEN):
+            hosts = tenant_networks.update_network(connection, row, body)
         if hosts:
             update_hosts(calling(connection), "floating_ips", {"network_hosts": hosts}, row.owner or None)
         if external:
@@ -115,13 +120,6 @@ def delete_network(connection: Connection, network_id: str) -> Answer:
     else:
         tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
     return "", 204
-
-
-def _check_default(body: Record) -> None:
-    if body.get("is_default"):
-        raise INVALID[NovaliteError](
-            "Invalid input for is_default. Reason: no network is the default one: make a router that leads to it."
-        )
 
 
 # --- Subnets --------------------------------------------------------------------------------------------------------

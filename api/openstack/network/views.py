@@ -36,7 +36,7 @@ def network(row: Network, subnets: t.Sequence[Subnet], admin: bool = False) -> B
     numbers = [subnet.id for subnet in subnets]
     shown = _network(row.uuid, shown_name(row), row.owner or row.made_by, numbers, row.mtu or DEFAULT_MTU)
     shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
-    shown.update(same(row, "port_security_enabled", "admin_state_up"))
+    shown.update(same(row, "port_security_enabled", "admin_state_up", "is_default"))
     for subnet in subnets:
         if subnet.address_scope_id is not None:
             shown[f"ipv{subnet.version}_address_scope"] = subnet.address_scope_id

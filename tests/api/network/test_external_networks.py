@@ -56,6 +56,7 @@ STATES = {
     ),
     "shared": State(values={"shared": True}, held="while it is shared"),
     "down": State(values={"admin_state_up": False}, held="while it is down"),
+    "default": State(values={"is_default": True}, held="servers are put on it by default"),
     "of two subnets": State(cidrs=(CIDR, "203.0.114.0/28"), held="one subnet of IPv4"),
     "of IPv6": State(cidrs=(CIDR, "2001:db8:7::/64"), held="one subnet of IPv4"),
     "with a port": State(has="port", held="ports still in use"),

@@ -46,7 +46,8 @@ TAKEN: list[tuple[str, t.Any, int, int, int, int]] = [
     ("shared", True, 403, 201, 403, 200),
     ("router:external", False, 201, 201, 200, 200),
     ("router:external", True, 403, 201, 403, 200),
-    ("is_default", True, 403, 400, 403, 400),
+    ("is_default", False, 201, 201, 200, 200),
+    ("is_default", True, 403, 201, 403, 409),  # what the POST made is the default one
     ("provider:network_type", "vxlan", 403, 201, 403, 400),
     ("nosuch", 1, 400, 400, 400, 400),
 ]

@@ -173,7 +173,7 @@ def test_what_hosts_report_is_compared_too(cloud: Cloud, kind: str, way: tuple[i
         return
     with pytest.raises(NovaliteError, match=r"this machine is hv[123] of this ledger, and hv[123] is expected here"):
         cloud.operate("compute_host", compute_hosts=permuted)
-    machines = {entry["name"]: {"identity": entry["identity"], "marks": {}} for entry in permuted}
+    machines = {entry["name"]: {"identity": entry["identity"], "marks": {}, "ledgers": []} for entry in permuted}
     with pytest.raises(NovaliteError, match=r"this machine is hv[123] of this ledger, and hv[123] is expected here"):
         cloud.run("host_identity", machines=machines)
     assert cloud.dump() == before
@@ -251,7 +251,7 @@ def test_another_host_replaces_none(cloud: Cloud, trips: Trips, tmp_path: pathli
     for name, machine in zip(HOSTS, machines):
         cloud.host(name)
         trips.go(machine, name)
-    reported = {"hv1": {"identity": machines[1].identity, "marks": {}}}
+    reported = {"hv1": {"identity": machines[1].identity, "marks": {}, "ledgers": []}}
     with pytest.raises(NovaliteError, match="hv1: this machine is hv2 of this ledger"):
         cloud.run("host_identity", machines=reported, replaced=["hv1"])
     with pytest.raises(HostRefusedError, match="hv1: this machine is hv2 of this ledger"):

@@ -161,6 +161,20 @@ def test_an_operators_project_has_no_limits_but_for_single_requests(run: Run) ->
         run("project", projects=[{"name": "fleet", "quotas": "endless"}])
 
 
+def test_the_operators_own_project_is_made_without_limits(run: Run, ledger: sa.Engine) -> None:
+    run("project", projects=[{"name": "demo"}])  # it was there already
+    with reading(ledger) as connection:
+        assert quota_limits(connection, "d" * 32) == DEFAULTS
+    run("project", projects=[{"name": "demo"}], state="absent")
+    (made,) = run("project", projects=[{"name": "demo"}])["projects"]
+    assert {made["quotas"][name] for name in ("instances", "cores", "ram", "volumes", "networks")} == {-1}
+    assert made["quotas"]["jobs"] == DEFAULTS["jobs"]
+    assert not run("project", projects=[{"name": "demo"}])["changed"]
+    run("project", projects=[{"name": "demo"}], state="absent")
+    (limited,) = run("project", projects=[{"name": "demo", "quotas": {"cores": 4}}])["projects"]
+    assert limited["quotas"] == {**DEFAULTS, "cores": 4}
+
+
 def test_an_unknown_quota_is_refused(run: Run) -> None:
     with pytest.raises(NotFoundError, match=r"unknown quota 'core': there are instances, cores, ram"):
         run("project", projects=[{"name": "ci", "quotas": {"core": 1}}])

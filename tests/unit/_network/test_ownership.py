@@ -45,7 +45,7 @@ def added(steps: t.Iterable[bridge.Step]) -> Additions:
     return step_additions
 
 
-def test_a_mark_is_one_ledgers() -> None:
+def test_a_mark_is_other_ledgers() -> None:
     assert ownership.read(MINE.text) == MINE == ownership.of_ledger(MINE.ledger)
     assert ownership.read(ownership.NO_LEDGER.text) == Mark()
     for text in (None, "", "novalite", "novalite:", "novalite:hv1", f"x{MINE.text}", f"{MINE.text}\n"):

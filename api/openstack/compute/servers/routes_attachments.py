@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     attachments_by,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import network_of_choice
 
 from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current
@@ -80,7 +81,7 @@ def add_interface(interface_body: Record, server_id: str) -> Answer:
                 call, row, uuid=interface_body["net_id"].lower(), fixed_ip=fixed
             )
         else:
-            interface_request = _only_network(call, row)
+            interface_request = _network_of_choice(call, row)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
             port_id, job_id = attachments.attach_interface(call, row, interface_request)
     # As Nova, which answers when the guest has the NIC: until then, the next request for the server would be refused
@@ -115,13 +116,13 @@ def _interface(connection: Connection, server_id: str, port_id: str) -> Body:
     return interface(nic, record["vm_state"], subnet_ids(connection, [nic["network_uuid"]]))
 
 
-def _only_network(call: Call, row: InstanceRow) -> InterfaceRequest:
+def _network_of_choice(call: Call, row: InstanceRow) -> InterfaceRequest:
     seen = network_records.networks_seen(call.connection, row.project_id)
     if not seen:
         raise BadRequestError("No specific network was requested and none are available.")
-    if len(seen) > 1:
+    if (chosen := network_of_choice(seen)) is None:
         raise BadRequestError("Multiple possible networks found, use a Network ID to be more specific.")
-    return attachments.interface_in(call, row, uuid=seen[0].uuid)
+    return attachments.interface_in(call, row, uuid=chosen.uuid)
 
 
 # --- volumes (os-volume_attachments) --------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class Machine:
 
     def machine(self) -> Plan:
         """Module `host_mark`, state `read`."""
-        return {"identity": mark.identity_of(self.root), "marks": mark.marks_here(self._state_dir)}
+        return {"identity": mark.identity_of(self.root), "marks": mark.marks_here(self._state_dir), "ledgers": []}
 
     @property
     def _state_dir(self) -> str:

@@ -22,8 +22,8 @@ from tests.unit._ledger.servers.test_command import WEB
 NOW = 2_000_000_000
 HOST = {"name": "hv1", "up": True, "down_reason": None, "last_seen_at": NOW, "differences": 0, "facts": {}}
 ADDRESSES = {"total": 256, "instances": 1, "hosts": 1, "reserved": 2, "resting": 0, "free": 252}
-NETWORK = {"name": "private", "owner": "", "addresses": ADDRESSES}
-SERVER = {"name": "web", "uuid": "1f", "vm_state": "building", "task_state": None, "updated_at": NOW, "fault": None}
+NETWORK = {"name": "private", "owner": "", "is_default": False, "addresses": ADDRESSES}
+SERVER = {"name": "web", "uuid": "1f", "vm_state": "building", "task_state": None, "silent_for": None, "fault": None}
 
 
 def health(**changes: t.Any) -> Health:
@@ -34,6 +34,7 @@ def health(**changes: t.Any) -> Health:
 def test_a_cloud_in_order_has_no_findings() -> None:
     own = {**NETWORK, "name": "own", "owner": "e" * 32}
     assert findings(health(networks=[NETWORK, own])) == []
+    assert findings(health(networks=[NETWORK, {**NETWORK, "name": "other", "is_default": True}])) == []
 
 
 @pytest.mark.parametrize(
@@ -47,16 +48,17 @@ def test_a_cloud_in_order_has_no_findings() -> None:
         ({"hosts": [{**HOST, "last_seen_at": None}]}, "host hv1", "never heard of"),
         ({"hosts": [{**HOST, "differences": 3}]}, "host hv1", "3 differences"),
         ({"hosts": [{**HOST, "facts": {"security_driver": "none"}}]}, "host hv1", "confines no guest"),
-        ({"networks": [NETWORK, {**NETWORK, "name": "other"}]}, "networks", "other, private: a launch that names no"),
+        ({"hosts": [{**HOST, "facts": {"other_ledger": "e-d"}}]}, "host hv1", "guests of another ledger (e-d)"),
+        ({"networks": [NETWORK, {**NETWORK, "name": "other"}]}, "networks", "other, private: none is the default"),
         (
             {"networks": [{**NETWORK, "addresses": {**ADDRESSES, "instances": 253, "free": 0}}]},
             "network private",
             "0 of 254 addresses are free",
         ),
         (
-            {"troubled": [{**SERVER, "task_state": "spawning", "updated_at": NOW - 3600}]},
+            {"troubled": [{**SERVER, "task_state": "spawning", "silent_for": 3600}]},
             "server web (1f)",
-            "spawning, without a sign of life for 60 minutes",
+            "spawning, no sign of life for 60 min",
         ),
         ({"troubled": [{**SERVER, "fault": {"message": "disk full"}}]}, "server web (1f)", "disk full"),
     ],
@@ -86,7 +88,7 @@ def test_the_command_tells_of_servers_that_are_stuck(
 
     done = run("-o", "json")
     by_subject = {finding["about"].split(" (")[0]: finding for finding in json.loads(done.output)}
-    assert done.exit_code == 1 and "without a sign of life" in by_subject["server dead"]["problem"]
+    assert done.exit_code == 1 and "no sign of life" in by_subject["server dead"]["problem"]
     assert "server under-way" not in by_subject and "not heard of for" in by_subject["host hv1"]["problem"]
     for_people = run()
     assert for_people.exit_code == 1 and "  -> novalite reconcile" in for_people.output.splitlines()

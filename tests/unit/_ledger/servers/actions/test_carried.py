@@ -42,7 +42,8 @@ KEPT_BACK = {
     "subnet": {"subnetpool_id"},
     "floating_ip": {"last_project_id"},  # of one that nobody has
     "image": {"source", "transfer", "fault"},
-    "network": {"made_by"},  # its owner, as long as nobody shares it
+    # its owner, as long as nobody shares it; where other projects' servers go
+    "network": {"made_by", "is_default"},
     "floating_pool": {"made_by"},
 }
 EVIL = "/etc/shadow"

@@ -298,7 +298,8 @@ compute_host:
     domains:
       description: >-
         All of the host's domains, whoever made them, each with C(uuid), C(name), C(state) (V(running) or V(shutoff)),
-        C(vcpus), C(memory_mb) and C(disk_gb), what its disks may come to take of the file system of O(state_dir).
+        C(vcpus), C(memory_mb) and C(disk_gb), what its disks may come to take of the file system of O(state_dir),
+        and C(ledger), the identity of the ledger that made it, if any did.
       type: list
       elements: dict
 policy:

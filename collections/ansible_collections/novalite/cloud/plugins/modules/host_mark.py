@@ -61,6 +61,11 @@ marks:
   description: For each ledger that left one here, by its identity, C(mark), and C(host), its name for this host.
   returned: O(state=read)
   type: dict
+ledgers:
+  description: The identities of the ledgers that have guests here.
+  returned: O(state=read)
+  type: list
+  elements: str
 seen:
   description: How the comparison went.
   returned: O(state=present) and where O(expected) is there
@@ -69,6 +74,7 @@ seen:
 
 import dataclasses
 
+from ..module_utils._domain import ledgers
 from ..module_utils._host import mark
 from ..module_utils._host.files import STATE_DIR
 from ..module_utils._host.module import HostCall, Result, run_host_module
@@ -88,7 +94,8 @@ ARGUMENT_SPEC = {
 def run(call: HostCall) -> Result:
     state, state_dir = call.params["state"], call.params["state_dir"]
     if state == "read":
-        return {"changed": False, "identity": mark.identity_of(), "marks": mark.marks_here(state_dir)}
+        here = {"marks": mark.marks_here(state_dir), "ledgers": ledgers.with_guests()}
+        return {"changed": False, "identity": mark.identity_of(), **here}
     if call.params["expected"] is None:  # no ledger: nothing to compare with
         return {"changed": False}
     expected = mark.Expected.of(call.params["expected"])

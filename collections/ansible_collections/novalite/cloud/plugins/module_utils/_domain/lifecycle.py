@@ -18,7 +18,7 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host.libvirt_connection import with_filters
 from .._host.waiting import in_threads
 from .._json import JsonObject
-from . import compare
+from . import compare, ledgers
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
 
@@ -64,9 +64,10 @@ def list_domains(connection: libvirt.virConnect, directory: str) -> list[JsonObj
         for domain in connection.listAllDomains(listed):
             with contextlib.suppress(libvirt.libvirtError):  # it ended, or was undefined, just now
                 _state, _most, memory_kib, vcpus, _cpu_time = domain.info()
-                row = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
-                disk_gb = promised_gb(domain.XMLDesc(_AS_DEFINED), directory)
-                domains.append({**row, "vcpus": vcpus, "memory_mb": memory_kib // 1024, "disk_gb": disk_gb})
+                row: JsonObject = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
+                xml = domain.XMLDesc(_AS_DEFINED)
+                row |= {"disk_gb": promised_gb(xml, directory), "ledger": ledgers.maker(xml)}
+                domains.append({**row, "vcpus": vcpus, "memory_mb": memory_kib // 1024})
     return sorted(domains, key=lambda domain: str(domain["name"]))
 
 

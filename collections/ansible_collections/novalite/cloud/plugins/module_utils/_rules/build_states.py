@@ -13,6 +13,7 @@ import dataclasses
 
 SHELVED, OFFLOADED = "shelved", "shelved_offloaded"  # vm_states: on its host, on none
 DELETING = "deleting"
+BUILD_TIMEOUT = 600  # seconds without a sign of life, after which a run is taken for dead
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,6 +33,7 @@ NETWORK = (
     Option("ipv6_mode", choices=("eui64", "stable-privacy"), new="eui64", change="unused"),
     Option("port_security_enabled", "bool", new=True),
     Option("allow_project_net_traffic", "bool", new=False),
+    Option("is_default", "bool", new=False),
     Option("domain", new="novalocal"),
     Option("mtu", "int", (1, None)),
     Option("reserved", "list", new=[]),
@@ -92,6 +93,9 @@ allow_project_net_traffic:
   - Whether the guests of the network reach each other whatever their security groups say, as Nova's
     C(allow_same_net_traffic) has it. What comes from elsewhere is judged by their groups.
   - Guests that run are told by C(firewall.yml).
+is_default:
+  - Whether servers that name no network get this one, where their project sees several. One network of the ledger can
+    be it; another one becomes it when this one is not any more, also in the same task.
 domain: DNS domain of the guests.
 mtu: MTU of bridge and guests, in bytes. V(1450) for a new V(vxlan) network that does not say.
 reserved:
@@ -240,7 +244,9 @@ quotas:
   - Limits by resource. V(-1) is unlimited. What is not named stays as it is.
   - The word V(unlimited) stands for V(-1) of everything that a project has some of, for a cloud that is its
     operator's alone. What one request may bring (metadata, injected files) and V(jobs) stay bounded.
-  - The resources, and what a project has that never said otherwise, are V(instances) 10, V(cores) 20,
+  - A new project C(demo), in which playbooks act where none is named, is the operator's own, and V(unlimited) unless
+    quotas are named.
+  - The resources, and what another project has that never said otherwise, are V(instances) 10, V(cores) 20,
     V(ram) 51200 MiB, V(fixed_ips) -1, V(floating_ips) 10, V(key_pairs) 100, V(security_groups) 10,
     V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
     V(image_size_total) 102400 MiB of images that it uploads, V(server_groups) 10,

@@ -41,9 +41,23 @@ class NetworkRequest:
     subnet: str | None = None  # UUID of the network's subnet that the address is to be of; None: of any
 
 
+class _SeenNetwork(t.Protocol):
+    @property
+    def is_default(self) -> bool: ...
+
+
+Seen = t.TypeVar("Seen", bound=_SeenNetwork)
+
+
+def network_of_choice(seen: t.Sequence[Seen]) -> Seen | None:
+    """Return the network of a server that names none, of those that its project sees: the only one, else the default
+    one. None where there is no such network, and one has to be named."""
+    return seen[0] if len(seen) == 1 else next((network for network in seen if network.is_default), None)
+
+
 @dataclass(frozen=True)
 class ServerRequest:
-    """Server asked for, after `count` was expanded. `networks` is None for the project's only network."""
+    """Server asked for, after `count` was expanded. `networks` is None for network_of_choice()."""
 
     name: str
     flavor: str | None

@@ -38,6 +38,11 @@ def status_of(vm_state: str, task_state: str | None) -> str:
     return states.get(task_state or "default", states["default"])
 
 
+def silence(seconds: int | None) -> str:
+    """The sentence for an instance at which a run is that gave no sign of life for so long; empty for None."""
+    return "" if seconds is None else f"no sign of life for {seconds // 60} min"
+
+
 class States(t.NamedTuple):
     """The states behind statuses, as server_listing.Query takes them."""
 

@@ -23,7 +23,17 @@ NOVA = {
 }
 # What Nova leaves to Placement, its host manager, or the operator's care with ranges, whatever filters are enabled: a
 # list of its classes lacks them
-OF_PLACEMENT = ("requested_host", "retry", "ranges", "availability_zone", "traits", "vcpu", "ram", "disk")
+OF_PLACEMENT = (
+    "requested_host",
+    "retry",
+    "other_ledger",
+    "ranges",
+    "availability_zone",
+    "traits",
+    "vcpu",
+    "ram",
+    "disk",
+)
 IDLE = ("AllHostsFilter", "CrossCellWeigher")  # refuses no host; there are no cells
 
 _RATIOS = "a ratio is the host's (compute_node_cpu_ratio and its siblings), and {} holds it"

@@ -19,6 +19,7 @@ ENABLED_FILTERS = (
     "retry",
     "requested_host",
     "compute",
+    "other_ledger",
     "ranges",
     "availability_zone",
     "traits",

@@ -51,7 +51,6 @@ from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
 from ..volumes import server_volumes
 
-BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
 
 
@@ -61,6 +60,7 @@ class NetworkRef(t.NamedTuple):
     id: int
     name: str
     cidr: str | None  # None: it has no subnet, and record_servers() refuses it
+    is_default: bool = False
     within: str | None = None  # the range that an address is to be of, where the network has several
 
 
@@ -81,12 +81,11 @@ class NewInstance:
 
 
 def networks_to_choose(connection: sa.Connection, project_id: str) -> list[NetworkRef]:
-    """Return the networks that the project sees and that have addresses: one alone is what a server gets that names
-    none, of several it has to name one."""
-    seen = sa.select(network.c.id, network.c.name, network.c.cidr).where(
+    """Return the networks that the project sees and that have addresses: network_of_choice() decides among them."""
+    seen = sa.select(network.c.id, network.c.name, network.c.cidr, network.c.is_default).where(
         network.c.owner.in_(["", project_id]), network.c.cidr.is_not(None)
     )
-    return [NetworkRef(row.id, row.name, row.cidr) for row in connection.execute(seen.order_by(network.c.name))]
+    return [NetworkRef(*row) for row in connection.execute(seen.order_by(network.c.name))]
 
 
 def _check_places(connection: sa.Connection, plans: t.Sequence[NewInstance]) -> None:

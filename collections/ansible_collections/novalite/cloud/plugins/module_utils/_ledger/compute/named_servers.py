@@ -13,12 +13,12 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._plan.host_plan import Plan
+from ..._rules.build_states import BUILD_TIMEOUT
 from ..db import clock
 from ..queries import lookups
 from ..queries.open_jobs import with_open_job
 from ..queries.views import instances_by
 from . import server_actions
-from .create import BUILD_TIMEOUT
 
 
 def servers_named(connection: sa.Connection, project: str | None, names: t.Sequence[str]) -> list[Instance]:

@@ -185,9 +185,9 @@ def _networks(
         seen = networks_to_choose(connection, project_id)
         if not seen:
             raise NotFoundError("Unable to automatically allocate a network: the project sees none")
-        if len(seen) > 1:
+        if (chosen := server_requests.network_of_choice(seen)) is None:
             raise ConflictError("Multiple possible networks found, use a Network ID to be more specific.")
-        return ((seen[0], None),)
+        return ((chosen, None),)
     if not requests:
         return ()
     uuids_ = [wish.name for wish in requests if wish.port is None]

@@ -80,7 +80,8 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
         POOL: "network_id floating_pool ranges",
         "network": (
             "id uuid owner name display_name description tenant routes admin_state_up created_at updated_at "
-            f"{' '.join(NETWORK_COLUMNS)}"
+            # where other projects' servers go, no host says
+            f"{' '.join(name for name in NETWORK_COLUMNS if name != 'is_default')}"
         ),
         "subnet": (
             "id network_id version position name description gateway pools enable_dhcp ra_mode address_mode cidr dns "

@@ -62,10 +62,13 @@ network = numbered(
     sa.Column(
         "made_by", sa.String(32), nullable=False, server_default=""
     ),  # project; "": nobody knows, or the operator
+    # servers that name none of several networks are put on it
+    sa.Column("is_default", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("owner", "name"),
     sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
 )
 sa.Index("uq_network_vni", network.c.vni, unique=True)
+partial_index("uq_network_default", network.c.is_default, network.c.is_default, unique=True)
 
 fixed_ip = table(  # one row for each address of a pool, made with the network
     "fixed_ip",

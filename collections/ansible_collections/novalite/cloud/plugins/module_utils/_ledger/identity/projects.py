@@ -19,10 +19,10 @@ from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
 from ..db.tables_networking import address_scope, subnet_pool
 from ..db.tables_volumes import volume
 from ..queries.counts import count, is_any
-from ..queries.lookups import lock_project
+from ..queries.lookups import DEFAULT_PROJECT, lock_project
 from ..queries.projects import project_by_id, project_id_of, projects_above, projects_below
 from .key_owners import remove_keys
-from .quotas import checked_quotas, quota_limits, write_quotas
+from .quotas import EVERYTHING, checked_quotas, quota_limits, write_quotas
 
 NAME_LENGTH, MAX_DEPTH, MAX_TAGS = 64, 5, 80  # Keystone's
 EDITABLE = ("name", "description", "enabled", "extra", "tags")
@@ -31,15 +31,17 @@ EDITABLE = ("name", "description", "enabled", "extra", "tags")
 def write_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Make or change these projects, {"name", "quotas"}: `projects`, `changed` and `diff`, as modules return them.
 
-    Quotas that are not named stay as they are.
+    Quotas that are not named stay as they are. The project in which playbooks act where none is named is the operator's
+    own: a new one of which no quotas are said has no limits.
     """
     names = checked_names("project", items, NAME_LENGTH)
     ids = _ids(connection, names)
     table = tables.project
     changes = Changes()
     for item, name in zip(items, names):
-        quotas = checked_quotas(item["quotas"] or {})
         before = {"quotas": quota_limits(connection, ids[name])} if name in ids else None
+        is_own = before is None and name == DEFAULT_PROJECT
+        quotas = checked_quotas(item["quotas"] or (EVERYTHING if is_own else {}))
         if before is None:
             ids[name] = uuid.uuid4().hex
             connection.execute(sa.insert(table).values(id=ids[name], name=name, created_at=clock.seconds(connection)))

@@ -153,6 +153,7 @@ def make_external(connection: sa.Connection, row: Network, interfaces: t.Collect
     for is_so, why in (
         (row.owner == "", "external while it is shared, since servers have no ports on external networks"),
         (not row.admin_state_up, "external while it is down"),
+        (row.is_default, "external while servers are put on it by default"),
         (row.vlan is not None, "external: it lies on a VLAN, and external networks are flat"),
     ):
         if is_so:

@@ -37,6 +37,10 @@ NEW: JsonMapping = {**new_values(NETWORK[1:]), "admin_state_up": True}
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges
 
 
+class DefaultTakenError(ConflictError):
+    """Another network is the default one."""
+
+
 class TakenError(ConflictError):
     """Another network has the range, bridge, VLAN or VNI."""
 
@@ -54,9 +58,12 @@ def create(
     UUID: `number`, or a new one.
 
     `record` has all COLUMNS, `more` has others; `uses` are what hosts have to do for it. The caller holds the locks of
-    the project and of the pools. Raises TakenError, ConflictError where a host lives in its range, QuotaError.
+    the project and of the pools. Raises TakenError, DefaultTakenError, ConflictError where a host lives in its range,
+    QuotaError.
     """
     check_others(connection, record, 0, name, uses)
+    if record["is_default"]:
+        check_default(connection)
     number, now = number or str(uuid.uuid4()), clock.seconds(connection)
     values = {"uuid": number, "owner": owner, "name": name, "created_at": now, "updated_at": now, **more}
     values.update({column: record[column] for column in COLUMNS})
@@ -114,6 +121,16 @@ def check_others(
             if record[key] is not None and record[key] == getattr(other, key):
                 raise TakenError(f"network {name!r}: {key} {record[key]} belongs to the network {other.name!r}")
     refuse_ranges(connection, name, uses, naming)
+
+
+def check_default(connection: sa.Connection, own_id: int = 0) -> None:
+    """Raise DefaultTakenError if a network other than this one is the default. The caller holds the pools' lock."""
+    table = tables.network.c
+    other = sa.select(table.uuid, table.name).where(table.is_default, table.id != own_id)
+    if row := connection.execute(other).first():
+        raise DefaultTakenError(
+            f"A default network already exists: {row.uuid} ({row.name}). Set its is_default to false first."
+        )
 
 
 def _further_ranges(connection: sa.Connection) -> dict[int, list[str]]:

@@ -63,15 +63,17 @@ def create_network(
     """Record a network without addresses for the project ("": for all of them); returns its UUID: `number`, or a new
     one.
 
-    `attributes` may have "name" (any text), "description", "mtu", "port_security_enabled", "admin_state_up" and
-    "made_by" (the id of the project that makes it; not there: the same). Raises QuotaError, TenantError for a VLAN, VNI
-    or interface that another network has, and NovaliteError when there is no number left, and for a network that cannot
-    be down.
+    `attributes` may have "name" (any text), "description", "mtu", "port_security_enabled", "admin_state_up",
+    "is_default" and "made_by" (the id of the project that makes it; not there: the same). Raises QuotaError,
+    TenantError for a VLAN, VNI or interface that another network has, DefaultTakenError, and NovaliteError when there
+    is no number left, and for a network that cannot be down.
     """
     lock_project(connection, project_id)
     pool_lock(connection)
     number, name = number or str(uuid.uuid4()), attributes.get("name", "")
-    chosen = {key: attributes[key] for key in ("port_security_enabled", "admin_state_up") if key in attributes}
+    chosen = {
+        key: attributes[key] for key in ("port_security_enabled", "admin_state_up", "is_default") if key in attributes
+    }
     chosen |= {"gateway": None, "mtu": attributes.get("mtu") or None}
     record: JsonObject = {
         **networks.NEW,
@@ -118,15 +120,18 @@ def _check_state(attributes: JsonMapping, isolated: bool) -> None:
 
 
 def update_network(connection: sa.Connection, row: Network, values: JsonMapping) -> list[str]:
-    """Write "name", "description", "port_security_enabled" (of ports to come), "admin_state_up" or "shared" of the
-    network `row`; returns the hosts that are to be told.
+    """Write "name", "description", "port_security_enabled" (of ports to come), "admin_state_up", "is_default" or
+    "shared" of the network `row`; returns the hosts that are to be told.
 
-    Raises NovaliteError for a network that cannot be down, TenantError for one that other projects use and that would
-    no longer be shared, and for one of which nobody knows whose it would be.
+    Raises NovaliteError for a network that cannot be down, DefaultTakenError, TenantError for one that other projects
+    use and that would no longer be shared, and for one of which nobody knows whose it would be.
     """
-    written = ("description", "port_security_enabled", "admin_state_up")
+    written = ("description", "port_security_enabled", "admin_state_up", "is_default")
     changed = {key: values[key] for key in written if key in values}
     _check_state(changed, row.isolated)
+    if changed.get("is_default"):
+        pool_lock(connection)
+        networks.check_default(connection, row.id)
     if "name" in values:
         changed["display_name"] = values["name"]  # the handle stays: hosts know the network by it
     if "shared" in values and values["shared"] != (row.owner == ""):

@@ -17,6 +17,7 @@ from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, check_text
 from ..._scheduling.rows import Aggregate, HostState
+from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, instance, server_group_member
 from ..db.tables import compute_host as table
 from ..queries.foreign import known_uuids
@@ -79,6 +80,7 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
     replaced = {entry["name"] for entry in entries if entry.get("replaced")}
     machines = check_machines(connection, reported, replaced)
     ours = known_uuids(connection, (domain["uuid"] for entry in entries for domain in entry.get("domains") or ()))
+    own_id = ledger_id(connection)
     before: JsonObject = {}
     after: JsonObject = {}
     new, seen_ids = [], []
@@ -87,7 +89,7 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
         old = known.get(name)
         if old is None and entry.get("refused_host"):
             continue  # another name of a machine that is recorded
-        values = _reported(entry, old) | _decided(entry, old)
+        values = _reported(entry, old, own_id) | _decided(entry, old)
         values |= _foreign(entry, old, ours)
         if old is None or name in machines:
             values["identity"] = machines.get(name)
@@ -233,7 +235,7 @@ def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
     return instances_by_host
 
 
-def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
+def _reported(entry: JsonMapping, old: t.Any, own_id: str) -> JsonObject:
     up = bool(entry.get("up", True))
     # why a task failed may be a long story; the column is not
     values: JsonObject = {"up": up, "down_reason": None if up else (entry.get("down_reason") or "is down")[:255]}
@@ -244,6 +246,8 @@ def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
         values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
         if "places" in entry:
             values["facts"]["places"] = [place.row for place in places.parse(entry["places"])]
+        if others := sorted({domain.get("ledger") or own_id for domain in entry.get("domains") or ()} - {own_id}):
+            values["facts"]["other_ledger"] = others[0]
     return values
 
 

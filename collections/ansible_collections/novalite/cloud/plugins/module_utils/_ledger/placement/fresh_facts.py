@@ -26,14 +26,21 @@ def fresh_hosts(
     """Return the hosts among `expected` that were up no more than `max_age` seconds before `now`, sorted.
 
     `expected` has what the inventory says of each today: facts, policy and `state_dir` by name. A host of which the
-    ledger has anything else is not known well enough, and neither is one that failed to build the last time: what it
-    said then may be what has been mended. Nor is one of which the inventory makes no sense (None).
+    ledger has anything else is not known well enough, and neither is one that failed to build the last time, or had
+    guests of another ledger: what it said then may be what has been mended. Nor is one of which the inventory makes no
+    sense (None).
     """
     fresh = []
     for row in connection.execute(sa.select(table).where(table.c.name.in_(sorted(expected)))):
         expected_facts = expected[row.name]
         # a last_seen_at that is yet to come is another controller's clock, or ours before it was set
-        if expected_facts is None or not row.up or row.failed_builds or not 0 <= now - row.last_seen_at <= max_age:
+        if (
+            expected_facts is None
+            or not row.up
+            or row.failed_builds
+            or "other_ledger" in row.facts
+            or not 0 <= now - row.last_seen_at <= max_age
+        ):
             continue
         known = {**row.facts, **{column: getattr(row, column) for column in ("state_dir", *POLICY)}}
         if all(known.get(key) == value for key, value in expected_facts.items()):

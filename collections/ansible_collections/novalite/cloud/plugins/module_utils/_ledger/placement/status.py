@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
+from ..._rules.build_states import CREATE
 from ..._scheduling.rows import HostState
 from ..db import clock, tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
@@ -23,6 +24,7 @@ from ..queries import counts
 from ..queries.further_ips import further_ips_of_instances
 from ..queries.host_networks import further_ranges
 from .compute_hosts import EVER, host_states
+from .silence import with_silence
 
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
 PAGE = 50  # instances
@@ -34,7 +36,8 @@ _COUNTED = (
     "images",
 )
 _LISTED = (
-    *("id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked"),
+    *("id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at"),
+    *("updated_at", "locked"),
 )
 
 
@@ -77,6 +80,7 @@ class Placed(t.TypedDict):
     name: str
     host: str | None
     attempts: list[str]
+    silent_for: int | None  # seconds, where the run that is at it is dead
     decided_at: int | None
     explanation: JsonObject | None
 
@@ -245,7 +249,7 @@ def instance_page(
 ) -> tuple[list[JsonObject], int | None]:
     """Up to 50 instances of the project (None: of all), newest first, and the number that the next page is before.
 
-    Each has what a list shows: names, states, host, flavor's name, project's name, and its addresses.
+    Each has what a list shows: names, states, host, flavor's name, project's name, its addresses, and `silent_for`.
     """
     conditions: list[sa.ColumnElement[bool]] = [instance.c.deleted == 0]
     if project_id is not None:
@@ -274,7 +278,7 @@ def instance_page(
         addresses[uuid] += [to_text(number), *further.get(vif_id, ())] if number is not None else []
         addresses[uuid] += [ipv6] if ipv6 else []
     instances = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
-    return instances, rows[-1].id if len(rows) == PAGE else None
+    return with_silence(connection, instances), rows[-1].id if len(rows) == PAGE else None
 
 
 def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int]:
@@ -290,8 +294,9 @@ def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> P
     conditions = [instance.c.uuid == uuid, instance.c.deleted == 0]
     if project_id is not None:
         conditions.append(instance.c.project_id == project_id)
-    query = sa.select(instance.c.uuid, instance.c.name, instance.c.host, instance.c.attempts).where(*conditions)
-    row = connection.execute(query).first()
+    watched = (instance.c[name] for name in ("vm_state", "task_state", "updated_at"))
+    query = sa.select(instance.c.uuid, instance.c.name, instance.c.host, instance.c.attempts, *watched)
+    row = connection.execute(query.where(*conditions)).first()
     if row is None:
         raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
     decided = connection.execute(
@@ -305,20 +310,25 @@ def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> P
         "name": row.name,
         "host": row.host,
         "attempts": list(row.attempts),
+        "silent_for": with_silence(connection, [row._asdict()])[0]["silent_for"],
         "decided_at": None if decided is None or explanation is None else decided.started_at,
         "explanation": explanation,
     }
 
 
-def troubled(connection: sa.Connection, silent_since: float) -> list[JsonObject]:
-    """The instances of all projects that failed, and those of which nothing was heard since then (seconds since the
-    epoch) although something is done to them: uuid, name, vm_state, task_state, updated_at and fault, by name."""
+def troubled(connection: sa.Connection) -> list[JsonObject]:
+    """The instances of all projects that failed, and those at which a dead run is: uuid, name, vm_state, task_state,
+    fault and `silent_for`, by name."""
     c = instance.c
-    failed = sa.and_(c.vm_state == "error", c.task_state.is_(None))
-    silent = sa.and_(c.task_state.is_not(None), c.updated_at < silent_since)
+    suspect = sa.or_(c.vm_state.in_(["error", *CREATE.vm_states]), c.task_state.is_not(None))
     fields = (c.uuid, c.name, c.vm_state, c.task_state, c.updated_at, c.fault)
-    query = sa.select(*fields).where(c.deleted == 0, sa.or_(failed, silent)).order_by(c.name, c.id)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    query = sa.select(*fields).where(c.deleted == 0, suspect).order_by(c.name, c.id)
+    records = with_silence(connection, t.cast("list[JsonMapping]", connection.execute(query).mappings().all()))
+    return [
+        record
+        for record in records
+        if record["silent_for"] is not None or (record["vm_state"] == "error" and record["task_state"] is None)
+    ]
 
 
 def usage(connection: sa.Connection, project_id: str) -> list[Usage]:

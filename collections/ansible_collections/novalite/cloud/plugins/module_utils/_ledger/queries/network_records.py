@@ -70,6 +70,7 @@ class Network:
     port_security_enabled: bool  # of interfaces to come
     admin_state_up: bool  # False: it carries nothing
     made_by: str  # id of the project that made it, also of one that is shared; "": nobody knows, or the operator
+    is_default: bool  # servers that name none of several networks are put on it
     ranges: Ranges = dataclasses.field(default_factory=list)  # what of `cidr` is handed out, where it was asked
 
     @classmethod

@@ -14,14 +14,16 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
+from ..._scheduling.filters import other_ledger
 from ..db import behind
+from ..db.ledger_identity import ledger_id
 from ..placement.host_renaming import rename
 from ..placement.machines import check_machines
 
 ARGUMENT_SPEC = {
-    # `compared` fails for a machine that is not the one that the ledger has under its name, and for one that has two
-    # names. `renamed` gives the host `name` the name `new_name` wherever the ledger has it. Refused while the host is
-    # building, moving or otherwise changing instances.
+    # `compared` fails for a machine that is not the one that the ledger has under its name, for one that has two names,
+    # and for one with guests of another ledger. `renamed` gives the host `name` the name `new_name` wherever the ledger
+    # has it. Refused while the host is building, moving or otherwise changing instances.
     "state": {"type": "str", "choices": ["compared", "renamed"], "default": "compared"},
     # What `host_mark` returns of the machines, by the names that the inventory has for them.
     "machines": {"type": "dict", "required": True},
@@ -57,6 +59,10 @@ def host_identity(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         raise NovaliteError(
             f"replaced={unknown[0]}: there is no such compute host in the inventory, or it did not answer"
         )
+    own = ledger_id(connection)
+    others = {name: ", ".join(sorted(set(machine["ledgers"]) - {own})) for name, machine in machines.items()}
+    if refusals := [f"{name} {other_ledger.refusal(others[name])}" for name in sorted(others) if others[name]]:
+        raise NovaliteError(f"{'; '.join(refusals)}. If that ledger was lost, run ledger_rebuild.yml instead")
     check_machines(connection, {name: machine["identity"] for name, machine in machines.items()}, replaced)
     return {"changed": False}
 

@@ -19,11 +19,10 @@ import sqlalchemy as sa
 from ..._addressing import pools
 from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
-from ..._rules.build_states import BUILDS, CREATE, build_of
+from ..._rules.build_states import BUILD_TIMEOUT, BUILDS, CREATE, build_of
 from ..._rules.records import with_diff
 from ..._scheduling.rows import AMOUNTS
 from ..compute import server_actions
-from ..compute.create import BUILD_TIMEOUT
 from ..db import clock
 from ..db.engine import reading
 from ..db.sqlite_engine import check_whole

@@ -24,6 +24,7 @@ from ..network.networks import (
     COLUMNS,
     NEW,
     Record,
+    check_default,
     check_handed_out_once,
     check_others,
     create,
@@ -47,7 +48,7 @@ def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     What is not given stays as it is; a new network needs its cidr, and has its pool filled. No two networks overlap,
     whoever owns them (as in Nova): a host could not tell their guests apart. Isolated ones may, for on each host they
     have a namespace of their own. Raises NovaliteError for settings that cannot work, ConflictError for what is taken
-    or in use, QuotaError.
+    or in use, and for a second default network, QuotaError.
     """
     owner = ""
     if params["project"] is not None:
@@ -63,7 +64,8 @@ def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
                 changes.note(name, there[name], None)
                 _remove(connection, ids[name], name)
         return changes.result("networks", [])
-    for item, name in zip(params["networks"], names):
+    # the one that becomes the default comes when the former is not any more
+    for item, name in sorted(zip(params["networks"], names), key=lambda pair: bool(pair[0]["is_default"])):
         before = there.get(name)
         if name in ids:
             _check_ranges_of_project(connection, ids[name], item)
@@ -78,6 +80,8 @@ def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             check_others(connection, after, ids[name], name, () if same else uses)
             values = {column: after[column] for column in COLUMNS}
             _check_unused_where_fixed(connection, ids[name], name, before, after)
+            if after["is_default"]:
+                check_default(connection, ids[name])
             connection.execute(sa.update(table).where(table.c.id == ids[name]).values(**values))
             if after["cidr"] != before["cidr"]:
                 connection.execute(sa.delete(tables.fixed_ip).where(tables.fixed_ip.c.network_id == ids[name]))

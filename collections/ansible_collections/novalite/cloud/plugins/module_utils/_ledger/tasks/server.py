@@ -22,11 +22,11 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Image, Instance
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests, volume_mappings
+from ..._rules.build_states import BUILD_TIMEOUT
 from ..._rules.server_requests import NO_LABELS, NetworkRequest, ServerRequest
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created
 from ..compute.create import (
-    BUILD_TIMEOUT,
     NetworkRef,
     NewInstance,
     amounts,
@@ -234,7 +234,7 @@ def _new_instances(
     networks = {record["name"]: NetworkRef(record["id"], record["name"], record["cidr"]) for record in network_records}
     alone: tuple[NetworkRequest, ...] = ()
     if lone := next((request for request in requests if request.networks is None), None):
-        only = _only_network(connection, owner, lone.name)
+        only = _network_of_choice(connection, owner, lone.name)
         networks[only.name] = only
         alone = (NetworkRequest(only.name),)
 
@@ -278,16 +278,17 @@ def _named(requests: list[ServerRequest], field: str, required: bool = True) -> 
     return list(names)
 
 
-def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> NetworkRef:
+def _network_of_choice(connection: sa.Connection, owner: JsonMapping, name: str) -> NetworkRef:
     seen = networks_to_choose(connection, owner["id"])
     if not seen:
         raise NotFoundError(f"'{name}' needs a network, and project '{owner['name']}' sees none: create one first")
-    if len(seen) > 1:
+    if (chosen := server_requests.network_of_choice(seen)) is None:
         shown = ", ".join(each.name for each in seen[:5])
         raise NovaliteError(
-            f"'{name}' names no network, and project '{owner['name']}' sees {len(seen)} ({shown}): name one in networks"
+            f"'{name}' names no network, and project '{owner['name']}' sees {len(seen)} ({shown}): name one in "
+            "networks, or let one be the default (is_default of the module network)"
         )
-    return seen[0]
+    return chosen
 
 
 def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> JsonObject:
