@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import typing as t
 from unittest import mock
@@ -24,17 +25,21 @@ LINKS = ("eth0", "docker0", "tun0", BRIDGE)
 WORLDS = ("192.0.2.0/27", "172.17.0.0/28", "192.168.122.0/28", "10.8.0.0/27", "fd00:20::/124", "2001:db8::/125")
 
 
+@functools.cache  # hypothesis looks through the list of a strategy when it is made
+def subnets(world: str, length: int) -> st.SearchStrategy[t.Any]:
+    return st.sampled_from(list(ipaddress.ip_network(world).subnets(new_prefix=length)))
+
+
+@functools.cache
 def inner(world: str) -> st.SearchStrategy[t.Any]:
     """A network in a world, or around it."""
     whole: t.Any = ipaddress.ip_network(world)
     around = [whole.supernet(new_prefix=length) for length in (4, 8, 12, 16, 20, 24) if length < whole.prefixlen]
-
-    def of(length: int) -> st.SearchStrategy[t.Any]:
-        return st.sampled_from(list(whole.subnets(new_prefix=length)))
-
-    return st.integers(whole.prefixlen, whole.max_prefixlen).flatmap(of) | st.sampled_from(around)
+    within = st.integers(whole.prefixlen, whole.max_prefixlen).flatmap(functools.partial(subnets, world))
+    return within | st.sampled_from(around)
 
 
+@functools.cache
 def address_in(world: str) -> st.SearchStrategy[t.Any]:
     return st.sampled_from(list(ipaddress.ip_network(world)))
 
