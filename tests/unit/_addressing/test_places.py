@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import places
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.places import Place, Use, conflict
 from ansible_collections.novalite.cloud.plugins.module_utils._host import places as host_places
+from tests.support.examples import part_of
 
 Row = dict[str, t.Any]
 BRIDGE = "br101"  # the network's own
@@ -123,7 +124,7 @@ def by_the_bridge(routes: list[Row], address: str) -> bool:
     return bool(lengths) and lengths[max(lengths)] == BRIDGE
 
 
-@settings(max_examples=300)
+@settings(max_examples=part_of(300))
 @given(table=tables(), cidr=st.sampled_from(WORLDS).flatmap(inner))
 def test_a_range_is_refused_where_the_host_lives_by_one_of_its_addresses(table: t.Any, cidr: t.Any) -> None:
     links, routes, session, servers = table
