@@ -17,20 +17,21 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import known, sqlite_engine, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, place_of
-from tests.support import postgresql
+from tests.support import examples, postgresql
 from tests.support.statements import compiled_once
-
-# How long an example takes says how busy the machine is; speed is measured in tests/bench
-hypothesis.settings.register_profile("novalite", deadline=None)
-hypothesis.settings.load_profile("novalite")
-
 
 # Each takes so long to import that it would be felt in each process of each run: their tests import them when they run
 HEAVY = {"alembic", "boto3", "dbos", "openstack", "playwright", "schemathesis"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--thorough", action="store_true", help="all on both databases, and what takes long")
+    parser.addoption(
+        "--thorough", action="store_true", help="all on both databases, with all examples, and what takes long"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile(examples.ALL if config.getoption("--thorough") else examples.PART)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -15,7 +15,9 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_identity, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_hash
+from tests.support.rows import insert
 
 if t.TYPE_CHECKING:
     from tests.api.conftest import Cloud
@@ -31,18 +33,13 @@ class User:
         self.id = uuid.uuid4().hex
         self.token = uuid.uuid4().hex
         self.headers = {"X-Auth-Token": self.token, "Accept": "application/json"}
-        cloud.insert(tables_identity.user, id=self.id, name=f"{role}-{self.id[:8]}", created_at=0)
-        cloud.insert(tables_identity.role_assignment, user_id=self.id, project_id=project, role=role)
-        cloud.insert(
-            tables_identity.token,
-            hash=token_hash(self.token),
-            user_id=self.id,
-            project_id=project,
-            method="password",
-            audit_id="a",
-            issued_at=time.time(),
-            expires_at=time.time() + 3600,
-        )
+        now = time.time()
+        token = {"hash": token_hash(self.token), "method": "password", "audit_id": "a"}
+        with transaction(cloud.engine) as connection:
+            insert(connection, tables_identity.user, id=self.id, name=f"{role}-{self.id[:8]}", created_at=0)
+            own = {"user_id": self.id, "project_id": project}
+            insert(connection, tables_identity.role_assignment, **own, role=role)
+            insert(connection, tables_identity.token, **own, **token, issued_at=now, expires_at=now + 3600)
 
     def ask(self, method: str, path: str, body: t.Any = None, version: str | None = None) -> TestResponse:
         headers = dict(self.headers)

@@ -49,7 +49,7 @@ class Sized(t.NamedTuple):
 @contextlib.contextmanager
 def sized(home: pathlib.Path, crowd: int) -> t.Iterator[Sized]:
     cloud = Cloud(sqlite(home))
-    grown = grow(cloud.engine, HOSTS, crowd)
+    grown = grow(cloud.engine, HOSTS, crowd, prefix=20)
     with applications.application(home, api_metrics_from="127.0.0.1") as app:
         admin = User(t.cast(t.Any, cloud), app.test_client(), DEMO, "admin", "")
         yield Sized(app, cloud.engine, admin, grown)

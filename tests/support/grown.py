@@ -55,9 +55,9 @@ class Grown:
     uuids: tuple[str, ...]
 
 
-def grow(engine: sa.Engine, hosts: int, crowd: int = GUESTS) -> Grown:
+def grow(engine: sa.Engine, hosts: int, crowd: int = GUESTS, prefix: int = 17) -> Grown:
     """Fill a ledger with `hosts` of GUESTS each, but for those after the first QUIET ones, which have a `crowd`, all of
-    the project `demo`; and with the rows of as many instances that were deleted."""
+    the project `demo`; and with the rows of as many instances that were deleted. The networks have this `prefix`."""
     on_hosts = [GUESTS if host < QUIET else crowd for host in range(hosts)]
     places = [f"hv{host}" for host, guests in enumerate(on_hosts) for _guest in range(guests)]
     count = len(places)
@@ -72,7 +72,7 @@ def grow(engine: sa.Engine, hosts: int, crowd: int = GUESTS) -> Grown:
         _of_everybody(connection)
         names = [f"net{number}" for number in range(NETWORKS)]
         # as many addresses in each cloud: what grows is who has them
-        networks = [add_network(connection, name, f"10.{20 + index}.0.0/17") for index, name in enumerate(names)]
+        networks = [add_network(connection, name, f"10.{20 + index}.0.0/{prefix}") for index, name in enumerate(names)]
         _write(connection, tables.compute_host, (_host(number, guests) for number, guests in enumerate(on_hosts)))
         keys = dict(connection.execute(sa.select(tables.compute_host.c.name, tables.compute_host.c.id)).all())
         made = [_instance(number, uuids[number], places[number]) for number in range(count)]

@@ -62,8 +62,14 @@ def warm_up() -> None:
 
 def play(words: list[str], directory: str, environment: dict[str, str]) -> None:
     """Be ansible-playbook, as if it had been started now. Raises SystemExit."""
-    from ansible import constants as C
     from ansible.cli.playbook import PlaybookCLI
+
+    become(PlaybookCLI, COMMAND, words, directory, environment)
+
+
+def become(cli: t.Any, command: pathlib.Path, words: list[str], directory: str, environment: dict[str, str]) -> None:
+    """Be the command of Ansible that has this class. Raises SystemExit."""
+    from ansible import constants as C
 
     os.chdir(directory)
     os.environ.clear()
@@ -74,9 +80,9 @@ def play(words: list[str], directory: str, environment: dict[str, str]) -> None:
     C.DEFAULT_LOCAL_TMP = tempfile.mkdtemp(prefix="ansible-local-", dir=os.path.dirname(C.DEFAULT_LOCAL_TMP))
     os.symlink(cache, os.path.join(C.DEFAULT_LOCAL_TMP, CACHE))
     warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
-    sys.argv = [str(COMMAND), *words]
+    sys.argv = [str(command), *words]
     try:
-        PlaybookCLI.cli_executor(sys.argv)
+        cli.cli_executor(sys.argv)
     finally:
         shutil.rmtree(C.DEFAULT_LOCAL_TMP, ignore_errors=True)
 

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 from api.web import policy
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
+from tests.support.examples import part_of
 
 # --- Hypervisors ----------------------------------------------------------------------------------------------------
 
@@ -267,7 +268,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     WORDS,
     st.dictionaries(WORDS, JSON | st.sampled_from(["affinity", "enabled", "hv1", ["affinity"], {}])),

@@ -19,9 +19,10 @@ from api.openstack.compute.servers import queries as query_servers
 from api.openstack.compute.servers import routes_actions
 from api.openstack.compute.servers import schemas as schemas_servers
 from tests.api import seeds
+from tests.support.examples import part_of
 
 SERVERS = "/compute/v2.1/servers"
-EXAMPLES = int(os.environ.get("NOVALITE_FUZZ_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("NOVALITE_FUZZ_EXAMPLES", part_of(60)))
 
 HOSTILE = st.sampled_from(
     [

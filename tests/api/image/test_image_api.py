@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from api.openstack.identity.catalog import CLOUD
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
+from tests.support.examples import part_of
 
 NOWHERE = "11111111-2222-3333-4444-555555555555"
 MADE = 1_700_000_000
@@ -371,7 +372,7 @@ CHANGES = (
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES, st.dictionaries(st.sampled_from(["limit", "marker", "sort", "name", "size_min", "x"]), st.text()))
 def test_nothing_is_answered_with_5xx(cloud: Cloud, doors: Doors, changes: t.Any, query: dict[str, str]) -> None:
     rows = doors.rows(tables.image)

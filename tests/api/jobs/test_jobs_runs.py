@@ -205,7 +205,7 @@ class TestKilled:
         assert jobs.rows(sa.select(run.c.attempts).where(run.c.id == done["run_id"])) == [(1,)]
 
 
-@pytest.mark.parametrize("killed", [1, 2])
+@pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_on_postgresql_another_worker_goes_on(jobs_on_postgresql: JobCloud, killed: int) -> None:
     jobs = jobs_on_postgresql
     first = [jobs.work(ANSIBLE_NOVALITE_SLEEP=LONG) for _number in range(killed)]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from api import create_app
 from api.settings import Settings
 from tests.api.conftest import Cloud, Guest
+from tests.support.examples import part_of
 
 HOSTS = ("hv1", "hv2")
 NETWORKS = ("a", "b", "c")  # two of them have the same addresses
@@ -29,7 +30,7 @@ places = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=places)
 def test_a_guest_sees_only_its_own(migrated: pathlib.Path, places: list[tuple[str, str, int, bool]]) -> None:
     with tempfile.TemporaryDirectory() as directory:

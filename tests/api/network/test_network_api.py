@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
+from tests.support.examples import part_of
 from tests.support.rows import change_address
 
 NOWHERE = "11111111-2222-3333-4444-555555555555"
@@ -337,7 +338,7 @@ ATTRIBUTES = st.sampled_from(
 VALUES = JSON | st.sampled_from(["ingress", "egress", "tcp", "icmp", "IPv4", "10.0.0.0/8", "80", NOWHERE])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["/security-groups", "/security-group-rules", "/floatingips", "/networks", "/quotas/x"]),
     st.sampled_from(["POST", "PUT"]),
@@ -354,7 +355,7 @@ def test_no_body_is_answered_with_5xx(
         assert answer.status_code < 500, (path, body, answer.get_data(as_text=True))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["networks", "subnets", "ports", "security-groups", "security-group-rules", "floatingips"]),
     st.dictionaries(

@@ -278,7 +278,7 @@ PAIRS = [
 def test_a_pair_stays_as_it_is_written_and_allows_the_range_around_it(api: Api, written: str) -> None:
     """As in Neutron; what hosts get has no bits of a host."""
     client = api.client_as("demo")
-    number = network(client, "web", "10.50.0.0/16")
+    number = network(client, "web", "10.50.168.0/21")
     pairs = [{"ip_address": written}]
     made = port(client, number, allowed_address_pairs=pairs)
     assert [pair["ip_address"] for pair in made["allowed_address_pairs"]] == [written]

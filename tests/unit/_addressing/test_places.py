@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import typing as t
 from unittest import mock
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import places
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.places import Place, Use, conflict
 from ansible_collections.novalite.cloud.plugins.module_utils._host import places as host_places
+from tests.support.examples import part_of
 
 Row = dict[str, t.Any]
 BRIDGE = "br101"  # the network's own
@@ -24,17 +26,21 @@ LINKS = ("eth0", "docker0", "tun0", BRIDGE)
 WORLDS = ("192.0.2.0/27", "172.17.0.0/28", "192.168.122.0/28", "10.8.0.0/27", "fd00:20::/124", "2001:db8::/125")
 
 
+@functools.cache  # hypothesis looks through the list of a strategy when it is made
+def subnets(world: str, length: int) -> st.SearchStrategy[t.Any]:
+    return st.sampled_from(list(ipaddress.ip_network(world).subnets(new_prefix=length)))
+
+
+@functools.cache
 def inner(world: str) -> st.SearchStrategy[t.Any]:
     """A network in a world, or around it."""
     whole: t.Any = ipaddress.ip_network(world)
     around = [whole.supernet(new_prefix=length) for length in (4, 8, 12, 16, 20, 24) if length < whole.prefixlen]
-
-    def of(length: int) -> st.SearchStrategy[t.Any]:
-        return st.sampled_from(list(whole.subnets(new_prefix=length)))
-
-    return st.integers(whole.prefixlen, whole.max_prefixlen).flatmap(of) | st.sampled_from(around)
+    within = st.integers(whole.prefixlen, whole.max_prefixlen).flatmap(functools.partial(subnets, world))
+    return within | st.sampled_from(around)
 
 
+@functools.cache
 def address_in(world: str) -> st.SearchStrategy[t.Any]:
     return st.sampled_from(list(ipaddress.ip_network(world)))
 
@@ -118,7 +124,7 @@ def by_the_bridge(routes: list[Row], address: str) -> bool:
     return bool(lengths) and lengths[max(lengths)] == BRIDGE
 
 
-@settings(max_examples=300)
+@settings(max_examples=part_of(300))
 @given(table=tables(), cidr=st.sampled_from(WORLDS).flatmap(inner))
 def test_a_range_is_refused_where_the_host_lives_by_one_of_its_addresses(table: t.Any, cidr: t.Any) -> None:
     links, routes, session, servers = table

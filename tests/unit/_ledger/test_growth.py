@@ -124,7 +124,7 @@ def clouds(migrated: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
     made = []
     for crowd in (GUESTS, CROWD):
         cloud = Cloud(sqlite(tmp_path_factory.mktemp("grown")))
-        made.append(Sized(cloud, grow(cloud.engine, HOSTS, crowd)))
+        made.append(Sized(cloud, grow(cloud.engine, HOSTS, crowd, prefix=20)))
         SUSPECTS[made[-1].grown.instances] = ledger_heal.prepare_ledger_heal(cloud.engine, {})["suspects"]
     small, large = made
     assert large.grown.instances > 5.9 * small.grown.instances

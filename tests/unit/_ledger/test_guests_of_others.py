@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import scheduler as scheduling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
+from tests.support.examples import part_of
 from tests.unit._ledger.test_claims import facts, some, write
 
 ROOM = {"vcpus": 8, "memory_mb": 4608, "disk_gb": 50}  # 512 MiB of the memory are reserved
@@ -116,7 +117,7 @@ def test_the_write_itself_counts_what_others_use(
 
 
 @pytest.mark.both_databases
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     guests=st.lists(
         st.builds(

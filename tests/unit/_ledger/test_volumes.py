@@ -33,6 +33,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
     volumes,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_sources import worker
+from tests.support.examples import part_of
 from tests.support.rows import DEMO, GIB, OTHER, add_host, add_instance, add_project, an_image
 from tests.unit._ledger.conftest import on_sqlite
 
@@ -288,7 +289,7 @@ def test_a_type_that_makes_no_sense_is_refused(
 
 @pytest.mark.both_databases
 @on_sqlite
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     limits=st.fixed_dictionaries(
         {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ansible-playbook, forked for each command from a process that has imported it and our plug-ins."""
+"""ansible-playbook, or ansible-inventory, forked for each command from a process that has imported our plug-ins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 from tests.support.forking import Forking, serve
-from tests.support.playbooks import configuration, play, warm_up
+from tests.support.playbooks import COMMAND, become, configuration, play, warm_up
 
 
 class Warm:
@@ -23,15 +23,19 @@ class Warm:
         self._temporary = tempfile.TemporaryDirectory()
 
     def run(
-        self, words: c.Sequence[str], directory: pathlib.Path, environment: c.Mapping[str, str]
+        self,
+        words: c.Sequence[str],
+        directory: pathlib.Path,
+        environment: c.Mapping[str, str],
+        command: str = "ansible-playbook",
     ) -> subprocess.CompletedProcess[str]:
-        """Run ansible-playbook with these words in a directory."""
+        """Run the command with these words in a directory."""
         own = configuration(directory, environment)
         if self._process is None or own != self._configuration:
             self.end()
             all_forks = {**environment, "ANSIBLE_LOCAL_TEMP": self._temporary.name}
             self._process, self._configuration = Forking(__name__, directory, all_forks), own
-        return self._process.ask(words, str(directory), dict(environment))
+        return self._process.ask(command, words, str(directory), dict(environment))
 
     def end(self) -> None:
         if self._process is not None:
@@ -42,6 +46,16 @@ class Warm:
 WARM = Warm()
 
 
+def act(command: str, words: list[str], directory: str, environment: dict[str, str]) -> None:
+    """Be the command. Raises SystemExit."""
+    if command == "ansible-playbook":
+        play(words, directory, environment)
+    else:
+        from ansible.cli.inventory import InventoryCLI
+
+        become(InventoryCLI, COMMAND.with_name(command), words, directory, environment)
+
+
 if __name__ == "__main__":
     warm_up()
-    serve(play)
+    serve(act)

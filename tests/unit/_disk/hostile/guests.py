@@ -16,7 +16,7 @@ import subprocess
 import typing as t
 
 MIB = 1 << 20
-SIZE = 16 * MIB
+SIZE = 4 * MIB  # with a journal, and room for a file that is too large
 BLOCK = 1024  # bytes, of the file systems made here
 VICTIM = "/victim"  # a directory on the host that every escape aims at
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKeyOfTheOwner me@example.org"
@@ -301,7 +301,7 @@ GUESTS: tuple[HostileGuest, ...] = (
     ),
     HostileGuest("wrong checksum of the superblock", "damaged", spoil=_superblock((0x64, "I", 0x80000000))),
     HostileGuest(
-        "a volume of 64 KiB that says it has 16 MiB",
+        "a volume of 64 KiB that says it has megabytes",
         "damaged|refused",
         spoil=lambda image: os.truncate(image, 64 << 10),
     ),
@@ -344,7 +344,7 @@ GUESTS: tuple[HostileGuest, ...] = (
         _file(KEYS, b"x"),
         spoil=_debugfs(f"set_inode_field {KEYS} flags 0x80010", "set_inode_field etc/hostname flags 0x80010"),
     ),
-    HostileGuest("every block is free", None, spoil=_debugfs("freeb 1 8000")),
+    HostileGuest("every block is free", None, spoil=_debugfs(f"freeb 1 {SIZE // BLOCK - 192}")),
     HostileGuest("no room for blocks", "full", spoil=_no_blocks, options=("-m", "0")),
     HostileGuest("no room for inodes", "full", spoil=_no_inodes, options=("-N", "32")),
     # behind it is a whole file system, as behind a boot loader whose code reads as a table

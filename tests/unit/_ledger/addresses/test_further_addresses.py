@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
+from tests.support.examples import part_of
 from tests.support.rows import DEMO, add_host, add_instance, add_project
 
 pytestmark = pytest.mark.both_databases
@@ -122,7 +123,7 @@ class PortMachine(RuleBasedStateMachine):
         self.engine.dispose()
 
 
-PortMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+PortMachine.TestCase.settings = settings(max_examples=part_of(25), stateful_step_count=20, deadline=None)
 TestPorts = PortMachine.TestCase
 
 

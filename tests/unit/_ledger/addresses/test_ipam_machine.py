@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.netwo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.modules.network import DOCUMENTATION
 from tests.support.clocks import standing_at
+from tests.support.examples import part_of
 from tests.support.rows import add_instance, add_project, add_vif
 
 NOTHING_SAID = dict.fromkeys(spec_of(DOCUMENTATION)["networks"]["options"])
@@ -272,5 +273,5 @@ class AddressMachine(RuleBasedStateMachine):
         self.engine.dispose()
 
 
-AddressMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+AddressMachine.TestCase.settings = settings(max_examples=part_of(25), stateful_step_count=30, deadline=None)
 TestAddresses = AddressMachine.TestCase

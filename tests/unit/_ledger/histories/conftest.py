@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-import pathlib
-
 import pytest
 
-from tests.unit._ledger.histories.driver import make_template
+from tests.unit._ledger.histories.driver import Beginning, make_beginning
 
 
 @pytest.fixture(scope="session")
-def ledger_of_histories(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The home of the ledger that histories begin with."""
-    home = tmp_path_factory.mktemp("histories") / "home"
-    make_template(home)
-    return home
+def beginning(tmp_path_factory: pytest.TempPathFactory) -> Beginning:
+    """What all histories begin with: to make it takes as long as many a mistake."""
+    return make_beginning(tmp_path_factory.mktemp("histories"))

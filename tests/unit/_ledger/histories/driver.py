@@ -40,6 +40,13 @@ BRANCHES = (2, 2, 3, 4)  # and how many ways each goes on after that
 LEAVES = math.prod(BRANCHES)
 
 
+class Beginning(t.NamedTuple):
+    """A world, as it was saved, and its files."""
+
+    world: bytes
+    files: pathlib.Path
+
+
 class _Kept:
     """An engine that stays open: to open a ledger takes as long as to use it."""
 
@@ -54,13 +61,11 @@ class _Kept:
 
 
 class Histories:
-    """Plays histories in a `directory` of its own, each with a copy of the ledger in `template`. While it is entered,
-    ledgers see the clocks of their worlds."""
+    """Plays histories in a `directory` of its own, in a `world`, or each in a copy of the `beginning`. While it is
+    entered, ledgers see the clocks of their worlds."""
 
-    def __init__(self, directory: pathlib.Path, template: pathlib.Path) -> None:
-        self._directory, self._template = directory, template
-        self._world: World | None = None
-        self._begun: bytes | None = None
+    def __init__(self, directory: pathlib.Path, beginning: Beginning | None = None, world: World | None = None) -> None:
+        self._directory, self._beginning, self._world = directory, beginning, world
         self._engines: dict[str, tuple[int, sa.Engine]] = {}
         self._open = engine.open_ledger
         self._patches = contextlib.ExitStack()
@@ -108,15 +113,8 @@ class Histories:
 
     def begin(self, tree: str) -> World:
         """A world with four guests, and a copy of its ledger."""
-        if self._begun is None:
-            self._world = world = World(self._directory / "begun", self._template)
-            run = Run(world, world.controllers[0])
-            run.compute_nodes()
-            run.launch(["g1", "g2", "g3", "g4"])
-            world.copies.append(str(world.directory / "copy-0"))
-            run.copy_ledger(world.copies[0])
-            self._begun = world.save()
-        self._world = World.copied(self._begun, self._directory / "begun", self._directory / "stem")
+        assert self._beginning is not None
+        self._world = World.copied(*self._beginning, self._directory / "stem")
         self.world.ids = random.Random(tree)
         return self.world
 
@@ -166,25 +164,33 @@ class Histories:
                 yield from self._grow(further, depth + 1)
 
 
-def make_template(home: pathlib.Path) -> None:
-    """Make the ledger that histories begin with."""
-    home.mkdir()
-    opened = engine.open_ledger(str(home))
-    seed(Cloud(sqlite(home), opened))
+def make_beginning(directory: pathlib.Path) -> Beginning:
+    """Make the world that histories begin with, and its ledger."""
+    template, files = directory / "template", directory / "begun"
+    template.mkdir()
+    opened = engine.open_ledger(str(template))
+    seed(Cloud(sqlite(template), opened))
     opened.dispose()
+    world = World(files, template)
+    with Histories(directory, world=world):
+        run = Run(world, world.controllers[0])
+        run.compute_nodes()
+        run.launch(["g1", "g2", "g3", "g4"])
+        world.copies.append(str(files / "copy-0"))
+        run.copy_ledger(world.copies[0])
+    return Beginning(world.save(), files)
 
 
 @contextlib.contextmanager
-def histories(template: pathlib.Path | None = None) -> t.Iterator[Histories]:
+def histories(beginning: Beginning | None = None) -> t.Iterator[Histories]:
     """Histories in memory, where there is such a file system."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="novalite-histories-", dir=memory) as name, compiled_once():
-        directory = pathlib.Path(name)
-        if template is None:
-            template = directory / "template"
-            make_template(template)
-        with Histories(directory, template) as played:
-            yield played
+    with (
+        tempfile.TemporaryDirectory(prefix="novalite-histories-", dir=memory) as name,
+        compiled_once(),
+        Histories(pathlib.Path(name), beginning or make_beginning(pathlib.Path(name))) as played,
+    ):
+        yield played
 
 
 def main(paths: t.Sequence[str]) -> int:

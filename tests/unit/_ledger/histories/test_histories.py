@@ -9,23 +9,21 @@ One history is played again, act by act, by `python -m tests.unit._ledger.histor
 
 from __future__ import annotations
 
-import pathlib
-
 import pytest
 
-from tests.unit._ledger.histories.driver import LEAVES, histories
+from tests.unit._ledger.histories.driver import LEAVES, Beginning, histories
 from tests.unit._ledger.histories.faults import FAULTS, Fault
 from tests.unit._ledger.histories.mistakes import ROWS, make
 
-TREES, PARTS = 42, 7  # so that processes can share the work
+TREES, PARTS = 42, 14  # so that processes can share the work
 ALL = [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, PARTS))]
 
 
 @pytest.mark.parametrize("part", ALL)
-def test_nobody_loses_a_guest(part: int, ledger_of_histories: pathlib.Path) -> None:
+def test_nobody_loses_a_guest(part: int, beginning: Beginning) -> None:
     assert TREES * LEAVES > 2000
     violations: dict[str, str] = {}
-    with histories(ledger_of_histories) as played:
+    with histories(beginning) as played:
         for tree in range(part, TREES, PARTS):
             violations |= played.tree(str(tree))
     replay = "python -m tests.unit._ledger.histories.driver"
@@ -33,7 +31,7 @@ def test_nobody_loses_a_guest(part: int, ledger_of_histories: pathlib.Path) -> N
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.words)
-def test_a_fault_is_found(fault: Fault, ledger_of_histories: pathlib.Path) -> None:
+def test_a_fault_is_found(fault: Fault, beginning: Beginning) -> None:
     (row,) = [row for row in ROWS if row.make is fault.mistake]
-    with histories(ledger_of_histories) as played, fault.planted(), pytest.raises(AssertionError):
+    with histories(beginning) as played, fault.planted(), pytest.raises(AssertionError):
         make(row, played)

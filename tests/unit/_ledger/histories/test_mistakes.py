@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import pathlib
-
 import pytest
 
-from tests.unit._ledger.histories.driver import histories
+from tests.unit._ledger.histories.driver import Beginning, histories
 from tests.unit._ledger.histories.mistakes import ROWS, Row, make
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.make.__name__)
-def test_a_mistake_costs_nobody_a_guest(row: Row, ledger_of_histories: pathlib.Path) -> None:
-    with histories(ledger_of_histories) as played:
+def test_a_mistake_costs_nobody_a_guest(row: Row, beginning: Beginning) -> None:
+    with histories(beginning) as played:
         make(row, played)

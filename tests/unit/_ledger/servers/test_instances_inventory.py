@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import typing as t
 
 import pytest
@@ -17,7 +16,7 @@ import sqlalchemy as sa
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import image
-from tests.support.patience import GENEROUS
+from tests.unit.playbooks.warm import WARM
 
 ROOT = pathlib.Path(__file__).parents[4]
 EXAMPLE = ROOT / "inventories" / "instances.novalite.yml"
@@ -32,22 +31,14 @@ class Inventory:
 
     def __call__(self, *sources: pathlib.Path) -> subprocess.CompletedProcess[str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "NOVALITE_"))}
-        command = str(pathlib.Path(sys.executable).with_name("ansible-inventory"))
-        return subprocess.run(
-            [command, "--list", *(f"--inventory={source}" for source in sources)],
-            env={
-                **inherited,
-                "NOVALITE_HOME": str(self.home),
-                "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"),
-                "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"),
-                "COLUMNS": "400",
-            },
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            timeout=GENEROUS,
-            check=False,
-        )
+        environment = {
+            **inherited,
+            "NOVALITE_HOME": str(self.home),
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"),
+            "COLUMNS": "400",
+        }
+        words = ["--list", *(f"--inventory={source}" for source in sources)]
+        return WARM.run(words, self.home, environment, "ansible-inventory")
 
     def hosts(self, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
         source = self.home / "test.novalite.yml"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
 from api.openstack.compute.servers.queries import Matcher
+from tests.support.examples import part_of
 
 NAMES = st.text(st.sampled_from("abAB1-%_^$é .*"), max_size=6)
 ANCHORED = st.tuples(
@@ -34,7 +35,7 @@ def expected(pattern: str, name: str) -> bool:
 
 
 @pytest.mark.both_databases
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pattern=PATTERNS, names=st.lists(NAMES, min_size=1, max_size=6))
 def test_the_database_decides_as_python_does(ledger: sa.Engine, pattern: str, names: list[str]) -> None:
     matcher = Matcher(pattern)

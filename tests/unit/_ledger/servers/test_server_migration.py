@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.usefixtures("two_hosts", "no_domains")]
+pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
 
 
 def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
@@ -106,6 +106,7 @@ def test_the_host_that_a_guest_left_is_written_down_until_it_comes_back(cloud: t
     assert (row(cloud, uuid).host, left(cloud, uuid)) == ("hv1", {"hv2": "reverted"})
 
 
+@pytest.mark.both_databases
 def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> None:
     uuid = server(cloud)
     begun = ask(cloud, "resize", "web", flavor="m1.tiny")
@@ -172,6 +173,7 @@ def test_a_host_keeps_its_address_in_the_network_of_a_guest_that_is_on_its_way(c
     assert cloud.rows(owner) == []  # nobody comes any more
 
 
+@pytest.mark.both_databases
 def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:
     uuid = server(cloud, vm_state="stopped")
     before = row(cloud, uuid)
@@ -189,6 +191,7 @@ def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:
     check_sums(cloud)
 
 
+@pytest.mark.both_databases
 def test_a_check_changes_nothing(cloud: t.Any) -> None:
     server(cloud)
     before = cloud.dump()
@@ -270,6 +273,7 @@ def test_a_guest_that_does_not_come_up_goes_back(cloud: t.Any) -> None:
     check_sums(cloud)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("committed", "host", "vm_state", "of_move", "claimed"),
     [(False, "hv1", "active", "error", {"hv1"}), (True, "hv2", "resized", "finished", {"hv1", "hv2"})],
@@ -341,6 +345,7 @@ def test_a_live_migration_is_over_when_it_is_over(cloud: t.Any) -> None:
     assert ask(cloud, "live-migration", {"name": "web", "host": "hv2"})["changed"] is False
 
 
+@pytest.mark.both_databases
 def test_a_resize_on_its_own_host_keeps_one_claim(cloud: t.Any) -> None:
     uuid = server(cloud)
     begun = ask(cloud, "resize", "web", flavor="m1.tiny", same_host="only")
@@ -353,6 +358,7 @@ def test_a_resize_on_its_own_host_keeps_one_claim(cloud: t.Any) -> None:
     check_sums(cloud)
 
 
+@pytest.mark.both_databases
 def test_where_no_other_host_has_room_its_own_may(cloud: t.Any) -> None:
     server(cloud)
     cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name != "hv1").values(enabled=False))

@@ -23,9 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.carried import Filter
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 from tests.support.cloud import Cloud
-from tests.unit._ledger.servers.actions.test_rebuild import Host, empty, full, kept, rebuild
+from tests.unit._ledger.servers.actions.test_rebuild import Host, empty, kept, rebuild
 
-__all__ = ["full"]
 SCHEMA = tables.metadata.tables
 NEVER = (
     *("user", "role", "role_assignment", "token", "trust", "domain", "user_group", "user_group_member", "access_rule"),

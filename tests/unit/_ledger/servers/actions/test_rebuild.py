@@ -25,7 +25,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledge
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_adopt import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.security_group import security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.support.cloud import Cloud
 from tests.support.leaving import WatchedCloud
 
@@ -46,52 +45,6 @@ def group(cloud: Cloud, project: str, name: str, *rules: dict[str, t.Any]) -> No
                 "plan": False,
             },
         )
-
-
-@pytest.fixture
-def full(cloud: Cloud) -> Cloud:
-    """Three servers of two projects on two hosts, with groups that name each other, volumes, user data and ids gone."""
-    cloud.network("inner", "10.21.0.0/28", owner=OTHER)
-    row = {"project_id": OTHER, "name": "test", "public_key": "ssh-ed25519 BBBB", "fingerprint": "1", "created_at": 1}
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.insert(tables.keypair).values(**row))
-        connection.execute(sa.insert(tables.quota).values(project_id=OTHER, resource="cores", hard_limit=3))
-        record = {"uuid": str(uuid.uuid4()), "project_id": OTHER, "name": "db"}
-        number = connection.execute(
-            sa.insert(tables.security_group).values(**record).returning(tables.security_group.c.id)
-        ).scalar_one()
-        connection.execute(
-            sa.insert(tables.security_group_rule).values(
-                id=str(uuid.uuid4()),
-                group_id=number,
-                ethertype="IPv4",
-                protocol="tcp",
-                port_min=5432,
-                port_max=5432,
-                remote_group_id=number,
-            )
-        )
-    base = {"image": "ami-tiny", "key": "test"}
-    web = cloud.server(
-        {"name": "web", "count": 2, "flavor": "m1.nano", "metadata": {"a": "b"}, "user_data": "aGVsbG8=", **base}
-    )["to_build"]
-    [shop] = cloud.server(
-        {"name": "shop", "flavor": "m1.tiny", "networks": ["private", "inner"], "security_groups": ["db"], **base},
-        project="other",
-    )["to_build"]
-    [gone] = cloud.server({"name": "gone", "flavor": "m1.tiny", **base})["to_build"]
-    for server, host in ((web[0], "hv1"), (web[1], "hv2"), (shop, "hv2")):
-        cloud.place(server["uuid"], host)
-        cloud.state({"uuids": [server["uuid"]], "state": "active", "host": host})
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.delete(tables.instance).where(tables.instance.c.uuid == gone["uuid"]))
-        volume = volumes.create_volume(connection, OTHER, {"size_gb": 1, "name": "data"})
-        volume_attachments.attach_new(
-            connection, shop["uuid"], volume, device=None, boot_index=None, tag=None, delete_on_termination=False
-        )
-        connection.execute(sa.update(tables.tables_volumes.volume).values(status="in-use", host="hv2", made_at=5))
-        connection.execute(sa.update(tables.tables_volumes.volume_attachment).values(attached_at=6))
-    return cloud
 
 
 def kept(cloud: Cloud) -> list[Host]:

@@ -24,9 +24,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledge
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.support.cloud import Cloud
 from tests.support.rows import OTHER
-from tests.unit._ledger.servers.actions.test_rebuild import Host, full, kept, rebuild
+from tests.unit._ledger.servers.actions.test_rebuild import Host, kept, rebuild
 
-__all__ = ["full"]
 AN_HOUR = 3600
 Backup = t.Callable[[], t.Callable[[], None]]
 

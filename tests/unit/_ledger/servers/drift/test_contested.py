@@ -289,7 +289,9 @@ WORDS: list[Result] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(more, marks=pytest.mark.thorough) for more in range(4, 12))]
+)
 def test_check_mode_names_the_same_and_nothing_that_runs_is_lost(cloud: t.Any, seed: int) -> None:
     if cloud.url.startswith("postgresql"):
         pytest.skip("the decisions are the same, and the rest of this file is run there")

@@ -21,6 +21,15 @@ from ..db.tables_addresses import HELD, LED_TO, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
 from ..db.tables_networking import subnet
 
+_FURTHER_RANGES = (
+    sa.select(
+        *(subnet.c[name] for name in ("network_id", "position", "cidr", "enable_dhcp", "dns", "routes")),
+        network.c.dns.label("of_network"),
+    )
+    .join(network, network.c.id == subnet.c.network_id)
+    .where(subnet.c.position > 0)
+    .order_by(subnet.c.network_id, subnet.c.position)
+)
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
 Guests = dict[int, dict[str, list["tuple[str, JsonObject]"]]]
 OF_RANGE = ("cidr", "gateway", "dhcp", "dns", "routes")  # columns of a network that are its first range's
@@ -75,15 +84,8 @@ OwnAddresses = dict[tuple[int, str], dict[int, str]]  # (network, host) -> posit
 
 def further_ranges(connection: sa.Connection, ids: t.Iterable[int]) -> Further:
     """The further ranges of these networks."""
-    columns = (*(subnet.c[name] for name in ("network_id", "position", "cidr", "enable_dhcp", "dns", "routes")),)
-    query = (
-        sa.select(*columns, network.c.dns.label("of_network"))
-        .join(network, network.c.id == subnet.c.network_id)
-        .where(subnet.c.network_id.in_(sorted(ids)), subnet.c.position > 0)
-        .order_by(subnet.c.network_id, subnet.c.position)
-    )
     ranges_by_network: dict[int, list[Ipv4Range]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_FURTHER_RANGES.where(subnet.c.network_id.in_(sorted(ids)))):
         servers = [*row.dns, *texts.of_version(row.of_network, 6)]
         ranges_by_network.setdefault(row.network_id, []).append(
             Ipv4Range(row.position, row.cidr, bool(row.enable_dhcp), servers, row.routes)

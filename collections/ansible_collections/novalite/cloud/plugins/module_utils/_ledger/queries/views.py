@@ -58,6 +58,75 @@ _FILE_FIELDS = ("source", "checksum", "size", "virtual_size", "disk_format")
 _INSTANCE_FIELDS = tuple(field for field in Instance.__annotations__ if field in instance.c)
 _ATTACHMENT_FIELDS = tuple(field for field in AttachedVolume.__annotations__ if field in volume_attachment.c)
 
+# Queries that each look at instances has, put together once: that takes as long as to ask them of a few instances
+_OWN, _DHCP = fixed_ip.alias("own"), fixed_ip.alias("dhcp_server")
+_INSTANCES = (
+    sa.select(instance, project.c.name.label("project_name"))
+    .join(project, project.c.id == instance.c.project_id)
+    .order_by(instance.c.id)
+)
+_NICS = (
+    sa.select(
+        vif.c.id.label("vif_id"),
+        vif.c.instance_uuid,
+        vif.c.mac,
+        vif.c.ipv6,
+        vif.c.allowed_address_pairs,
+        vif.c.port_security_enabled,
+        port.c.extra_dhcp_opts,
+        dns_name.c.name.label("dns_name"),
+        instance.c.project_id,
+        instance.c.host,
+        _OWN.c.ip.label("own_ip"),
+        _DHCP.c.ip.label("dhcp_ip"),
+        *(network.c[field] for field in _NETWORK_FIELDS),
+    )
+    .select_from(
+        vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .join(network, network.c.id == vif.c.network_id)
+        .outerjoin(port, port.c.vif_id == vif.c.id)
+        .outerjoin(dns_name, NAMED)
+        .outerjoin(_OWN, sa.and_(_OWN.c.network_id == vif.c.network_id, _OWN.c.owner == "vif:" + vif.c.id))
+        .outerjoin(_DHCP, sa.and_(_DHCP.c.network_id == vif.c.network_id, _DHCP.c.owner == OF_HOST + instance.c.host))
+    )
+    .order_by(vif.c.instance_uuid, vif.c.position)
+)
+_FLOATING_IPS = (
+    sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_pool.c.interface, floating_ip.c.further_ip)
+    .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
+    .join(vif, vif.c.id == floating_ip.c.vif_id)
+    .join(instance, instance.c.uuid == vif.c.instance_uuid)
+    .order_by(floating_ip.c.address)
+)
+_GROUPS = (
+    sa.select(instance_security_group.c.instance_id, security_group.c.id, security_group.c.uuid, security_group.c.name)
+    .join(instance, instance.c.id == instance_security_group.c.instance_id)
+    .join(security_group, security_group.c.id == instance_security_group.c.group_id)
+    .order_by(instance_security_group.c.instance_id, security_group.c.id)
+)
+_RULES = sa.select(security_group_rule).order_by(security_group_rule.c.group_id, security_group_rule.c.id)
+_HINTS = (
+    # taken out in the database: the scheduler's reasons beside them are long
+    sa.select(instance_action.c.instance_uuid, instance_action.c.details["hints"])
+    .join(instance, instance.c.uuid == instance_action.c.instance_uuid)
+    .where(instance_action.c.action == "create")
+    .order_by(instance_action.c.id)
+)
+_VOLUMES = (
+    sa.select(
+        volume_attachment.c.instance_uuid,
+        *(volume_attachment.c[field] for field in _ATTACHMENT_FIELDS),
+        *(volume.c[field] for field in ("status", "size_gb", "format", "host", "made_at", "image")),
+        sa.or_(volume.c.snapshot_id.is_not(None), volume.c.source_volume_id.is_not(None)).label("copied"),
+        volume_type.c.backend,
+        volume_type.c.options,
+    )
+    .join(instance, instance.c.uuid == volume_attachment.c.instance_uuid)
+    .join(volume, volume.c.id == volume_attachment.c.volume_id)
+    .join(volume_type, volume_type.c.id == volume.c.type_id)
+    .order_by(volume_attachment.c.device)
+)
+
 
 def instances_by(
     connection: sa.Connection,
@@ -85,12 +154,7 @@ def instances_by(
     if not deleted:
         conditions.append(instance.c.deleted == 0)
 
-    rows = connection.execute(
-        sa.select(instance, project.c.name.label("project_name"))
-        .join(project, project.c.id == instance.c.project_id)
-        .where(*conditions)
-        .order_by(instance.c.id)
-    ).all()
+    rows = connection.execute(_INSTANCES.where(*conditions)).all()
     if not rows:
         return []
     nics = _nics(connection, conditions)
@@ -205,38 +269,10 @@ def _instance(
 def _nics(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
 ) -> collections.defaultdict[str, list[Nic]]:
-    own, dhcp = fixed_ip.alias("own"), fixed_ip.alias("dhcp_server")
-    query = (
-        sa.select(
-            vif.c.id.label("vif_id"),
-            vif.c.instance_uuid,
-            vif.c.mac,
-            vif.c.ipv6,
-            vif.c.allowed_address_pairs,
-            vif.c.port_security_enabled,
-            port.c.extra_dhcp_opts,
-            dns_name.c.name.label("dns_name"),
-            instance.c.project_id,
-            instance.c.host,
-            own.c.ip.label("own_ip"),
-            dhcp.c.ip.label("dhcp_ip"),
-            *(network.c[field] for field in _NETWORK_FIELDS),
-        )
-        .select_from(
-            vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
-            .join(network, network.c.id == vif.c.network_id)
-            .outerjoin(port, port.c.vif_id == vif.c.id)
-            .outerjoin(dns_name, NAMED)
-            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
-            .outerjoin(dhcp, sa.and_(dhcp.c.network_id == vif.c.network_id, dhcp.c.owner == OF_HOST + instance.c.host))
-        )
-        .where(*conditions)
-        .order_by(vif.c.instance_uuid, vif.c.position)
-    )
     nics: collections.defaultdict[str, list[Nic]] = collections.defaultdict(list)
     more = further_ips_where(connection, *conditions)
     floating = _floating_ips(connection, conditions)
-    rows = connection.execute(query).all()
+    rows = connection.execute(_NICS.where(*conditions)).all()
     further = host_networks.further_ranges(connection, {row.id for row in rows})
     hosts = {row.host for row in rows if row.host and row.id in further}
     own_addresses = host_networks.addresses(connection, list(further), hosts, further)
@@ -270,16 +306,8 @@ def _nics(
 def _floating_ips(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
 ) -> dict[str, list[FloatingAddress]]:
-    query = (
-        sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_pool.c.interface, floating_ip.c.further_ip)
-        .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
-        .join(vif, vif.c.id == floating_ip.c.vif_id)
-        .join(instance, instance.c.uuid == vif.c.instance_uuid)
-        .where(*conditions)
-        .order_by(floating_ip.c.address)
-    )
     addresses: dict[str, list[FloatingAddress]] = {}
-    for vif_id, address, interface, further in connection.execute(query):
+    for vif_id, address, interface, further in connection.execute(_FLOATING_IPS.where(*conditions)):
         addresses.setdefault(vif_id, []).append({"address": to_text(address), "interface": interface})
         if further is not None:
             addresses[vif_id][-1]["fixed"] = to_text(further)
@@ -289,63 +317,27 @@ def _floating_ips(
 def _groups(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
 ) -> collections.defaultdict[int, list[SecurityGroup]]:
-    links = (
-        sa.select(
-            instance_security_group.c.instance_id, security_group.c.id, security_group.c.uuid, security_group.c.name
-        )
-        .join(instance, instance.c.id == instance_security_group.c.instance_id)
-        .join(security_group, security_group.c.id == instance_security_group.c.group_id)
-        .where(*conditions)
-        .order_by(instance_security_group.c.instance_id, security_group.c.id)
-    )
     groups: dict[int, SecurityGroup] = {}
     of_instance: collections.defaultdict[int, list[SecurityGroup]] = collections.defaultdict(list)
-    for instance_id, group_id, uuid, name in connection.execute(links):
+    for instance_id, group_id, uuid, name in connection.execute(_GROUPS.where(*conditions)):
         group = groups.setdefault(group_id, {"id": group_id, "uuid": uuid, "name": name, "rules": []})
         of_instance[instance_id].append(group)
-    rules = (
-        sa.select(security_group_rule)
-        .where(security_group_rule.c.group_id.in_(sorted(groups)))
-        .order_by(security_group_rule.c.group_id, security_group_rule.c.id)
-    )
-    for row in connection.execute(rules):
+    for row in connection.execute(_RULES.where(security_group_rule.c.group_id.in_(sorted(groups)))):
         groups[row.group_id]["rules"].append(t.cast(Rule, {field: getattr(row, field) for field in _RULE_FIELDS}))
     return of_instance
 
 
 def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) -> dict[str, JsonObject]:
     """The scheduler hints that each server was asked for with; they are part of the record of that action."""
-    query = (
-        # taken out in the database: the scheduler's reasons beside them are long
-        sa.select(instance_action.c.instance_uuid, instance_action.c.details["hints"])
-        .join(instance, instance.c.uuid == instance_action.c.instance_uuid)
-        .where(instance_action.c.action == "create", *conditions)
-        .order_by(instance_action.c.id)
-    )
-    return {uuid: hints for uuid, hints in connection.execute(query) if hints is not None}
+    return {uuid: hints for uuid, hints in connection.execute(_HINTS.where(*conditions)) if hints is not None}
 
 
 def _volumes(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
 ) -> collections.defaultdict[str, list[AttachedVolume]]:
     """Return each instance's volumes, by device name: the attachment (`id`), and the volume's data for its host."""
-    query = (
-        sa.select(
-            volume_attachment.c.instance_uuid,
-            *(volume_attachment.c[field] for field in _ATTACHMENT_FIELDS),
-            *(volume.c[field] for field in ("status", "size_gb", "format", "host", "made_at", "image")),
-            sa.or_(volume.c.snapshot_id.is_not(None), volume.c.source_volume_id.is_not(None)).label("copied"),
-            volume_type.c.backend,
-            volume_type.c.options,
-        )
-        .join(instance, instance.c.uuid == volume_attachment.c.instance_uuid)
-        .join(volume, volume.c.id == volume_attachment.c.volume_id)
-        .join(volume_type, volume_type.c.id == volume.c.type_id)
-        .where(*conditions)
-        .order_by(volume_attachment.c.device)
-    )
     volumes: collections.defaultdict[str, list[AttachedVolume]] = collections.defaultdict(list)
-    for row in connection.execute(query).mappings():
+    for row in connection.execute(_VOLUMES.where(*conditions)).mappings():
         attached = {**row, "image": row["image"] and row["image"]["id"]}
         volumes[attached.pop("instance_uuid")].append(t.cast(AttachedVolume, attached))
     return volumes
