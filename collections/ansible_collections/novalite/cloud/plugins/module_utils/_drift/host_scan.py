@@ -87,7 +87,9 @@ def scan(state_dir: str, uri: str) -> Look:
     filtered = nwfilter.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [record for domain in connection.listAllDomains() if (record := _domain(domain, filtered))]
-        filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
+        filter_uuids = {
+            made.name(): made.UUIDString() for made in connection.listAllNWFilters() if _FILTER.fullmatch(made.name())
+        }
     disks = _uuids_in(os.path.join(state_dir, INSTANCES))
     return {
         "looked_at": looked_at,  # seconds since the epoch, by this host's clock
@@ -101,7 +103,8 @@ def scan(state_dir: str, uri: str) -> Look:
             Remnant(what=what, name=name, disk=disk) for what, name, disk in stale_devices.find(state_dir)
         ],
         "move_ways": move_ways.find(state_dir),
-        "filters": filters,
+        "filters": sorted(filter_uuids),
+        "filter_uuids": filter_uuids,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
         "dhcp_owners": _dhcp_owners(state_dir),
