@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.plugin_utils import _last_words as last_words
-from ansible_collections.novalite.cloud.plugins.plugin_utils._launch_plan import LaunchPlan
+from ansible_collections.novalite.cloud.plugins.module_utils._screen import last_words
+from ansible_collections.novalite.cloud.plugins.module_utils._screen.launch_plan import LaunchPlan
 
 ROOT = pathlib.Path(__file__).parents[3]
 Event = dict[str, t.Any]
@@ -98,8 +98,8 @@ def test_differences_fit_a_terminal_and_are_whole_elsewhere() -> None:
     row = {"host": "hv2", "object": "filter nova-instance-instance-00000001", "ledger": "demo is on hv1"}
     difference = {**row, "there": "there", "repair": "removed: " + "demo left for hv1, which has it; " * 4}
     words = last_words.LastWords()
-    found = {"differences": [difference], "failures": ["hv3: it did not answer " * 6]}
-    words.heard("drift_report", "localhost", {"report": found}, check_mode=False)
+    differences = {"differences": [difference], "failures": ["hv3: it did not answer " * 6]}
+    words.heard("drift_report", "localhost", {"report": differences}, check_mode=False)
     assert max(map(len, words.lines(80))) <= 80
     text = " ".join(" ".join(words.lines(80)).split())
     assert "1 difference, 1 failed." in text
@@ -116,7 +116,7 @@ def test_a_trace_fits_a_terminal_and_loses_no_word() -> None:
 
 
 def test_ways_in_are_lined_up() -> None:
-    one = {"uuid": "u", "host": "hv1", "ip": "10.20.0.4", "ssh": "ssh web"}
-    assert last_words.ready([one]) == ["READY instance=u host=hv1 ip=10.20.0.4 ssh='ssh web'"]
-    lines = last_words.ready([one, {**one, "host": "hv10", "ip": "10.20.0.14"}])
+    way = {"uuid": "u", "host": "hv1", "ip": "10.20.0.4", "ssh": "ssh web"}
+    assert last_words.ready([way]) == ["READY instance=u host=hv1 ip=10.20.0.4 ssh='ssh web'"]
+    lines = last_words.ready([way, {**way, "host": "hv10", "ip": "10.20.0.14"}])
     assert len({line.index("ssh=") for line in lines}) == 1

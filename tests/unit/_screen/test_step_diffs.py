@@ -11,7 +11,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.plugin_utils import _step_diffs
+from ansible_collections.novalite.cloud.plugins.module_utils._screen import step_diffs
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -24,16 +24,16 @@ def steps() -> dict[str, dict[str, t.Any]]:
 
 
 def after(step: dict[str, t.Any]) -> list[str]:
-    (diff, *_others) = _step_diffs.titled("hv1", step)
+    (diff, *_others) = step_diffs.titled("hv1", step)
     return [line.strip() for line in diff["after"].splitlines()]
 
 
 def test_each_difference_has_a_title_and_none_is_json(steps: dict[str, dict[str, t.Any]]) -> None:
     for step in steps.values():
-        for diff in _step_diffs.titled("hv1", step):
+        for diff in step_diffs.titled("hv1", step):
             assert diff["before_header"].startswith(f"hv1: {step['name']}") and "\\n" not in diff["after"]
             assert not [line for line in diff["after"].splitlines() if line.strip() in ("{", "}", "[", "]")]
-    assert _step_diffs.titled("hv1", steps["image_cache"]) == []  # nothing differs
+    assert step_diffs.titled("hv1", steps["image_cache"]) == []  # nothing differs
 
 
 def test_a_filter_is_shown_as_xml(steps: dict[str, dict[str, t.Any]]) -> None:

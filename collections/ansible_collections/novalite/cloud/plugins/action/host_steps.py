@@ -14,8 +14,9 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._screen import step_diffs
 from ..modules import host_steps
-from ..plugin_utils import _failure_files, _home, _step_diffs
+from ..plugin_utils import _failure_files, _home
 from ..plugin_utils._host_code import modules_of_hosts, place_of, steps_of_hosts
 from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
@@ -94,7 +95,7 @@ def _sum(host: str, done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObje
     warnings = [f"{step['name']}: {step['result'].get('msg')}" for step in tolerated if step["result"].get("failed")]
     if warnings := [*warnings, *(warning for result in results for warning in result.get("warnings", ()))]:
         summed["warnings"] = warnings
-    if diffs := [diff for step in done for diff in _step_diffs.titled(host, step)]:
+    if diffs := [diff for step in done for diff in step_diffs.titled(host, step)]:
         summed["diff"] = diffs
     return summed
 

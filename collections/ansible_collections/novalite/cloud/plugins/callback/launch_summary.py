@@ -41,7 +41,7 @@ if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.stats import AggregateStats
     from ansible.executor.task_result import CallbackTaskResult
 
-    from ..plugin_utils._last_words import LastWords
+    from ..module_utils._screen.last_words import LastWords
 
 _REPORTED = ("drift_report", "reachability")
 _PLANNED = (*_REPORTED, "server", "launch_plan", "launch_record", "host_steps", "stack_plan")
@@ -79,7 +79,7 @@ class CallbackModule(CallbackBase):
         if operation not in (_PLANNED if check_mode else _REPORTED):
             return
         if self.words is None:
-            from ..plugin_utils._last_words import LastWords
+            from ..module_utils._screen.last_words import LastWords
 
             self.words = LastWords()
         self.words.heard(operation, result.host.get_name(), result.result, check_mode)
@@ -97,7 +97,7 @@ class CallbackModule(CallbackBase):
             for host in sorted(self.causes, key=lambda host: host == "localhost"):
                 self._display.display(f"FAILED {host}: {self.causes[host]}", color=C.COLOR_ERROR)
         elif self.access:
-            from ..plugin_utils._last_words import ready
+            from ..module_utils._screen.last_words import ready
 
             for line in ready(self.access):
                 self._display.display(line)

@@ -1,5 +1,4 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The end of a run: its plan, its differences or its answer. Pure: results go in, lines of text come out."""
@@ -8,10 +7,10 @@ from __future__ import annotations
 
 import collections.abc as c
 
-from ..module_utils._drift import report
-from ..module_utils._json import JsonMapping
-from ..module_utils._model import text_table
-from ._launch_plan import LaunchPlan
+from .._drift import report
+from .._json import JsonMapping
+from .._model import text_table
+from .launch_plan import LaunchPlan
 
 Lines = c.Callable[["int | None"], "list[str]"]
 
@@ -51,8 +50,8 @@ def answer(texts: c.Iterable[str], room: int | None) -> list[str]:
 def ready(access: c.Sequence[JsonMapping]) -> list[str]:
     """A line for each instance that can be logged in to, with their parts lined up."""
     rows = [
-        ["READY", f"instance={one['uuid']}", f"host={one['host']}", f"ip={one['ip']}", f"ssh='{one['ssh']}'"]
-        for one in access
+        ["READY", f"instance={way['uuid']}", f"host={way['host']}", f"ip={way['ip']}", f"ssh='{way['ssh']}'"]
+        for way in access
     ]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return [" ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

@@ -1,5 +1,4 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The plan of a launch in check mode, as a stack's plan is shown. Pure: results of tasks go in, lines of text come out.
@@ -12,12 +11,11 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ..module_utils._addressing.placeholders import is_placeholder
-from ..module_utils._json import JsonMapping, JsonObject
-from ..module_utils._model import text_table
-from ..module_utils._model.plain_text import without_controls
-from ..module_utils._stack.plan import ADD, CHANGE, Row, lined_up
-from ._task_words import cause_of
+from .._addressing.placeholders import is_placeholder
+from .._json import JsonMapping, JsonObject
+from .._model import text_table
+from .._model.plain_text import without_controls
+from .._stack.plan import ADD, CHANGE, Row, lined_up
 
 KEPT, REFUSED = "=", "!"
 NAMED = 6  # things of one kind that are named; more of them are counted
@@ -131,7 +129,7 @@ class LaunchPlan:
         if "censored" in result:
             return Row(ADD, "host", host, [f"what it is given is {SECRET}"])
         if result.get("failed"):
-            return Row(REFUSED, "host", host, [cause_of(result)])
+            return Row(REFUSED, "host", host, [_cause(result)])
         made = {step["module"]: step for step in result.get("steps") or () if step["result"].get("changed")}
         texts = [
             "; ".join(f"{word}{self._names(made[module])}" for module, word in part.items() if module in made)
@@ -155,6 +153,10 @@ class LaunchPlan:
         shown = [_short(owners.get(name, name)) for name in shown]
         more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
         return f" {', '.join(shown[:NAMED])}{more}" if shown else ""
+
+
+def _cause(result: JsonMapping) -> str:
+    return " ".join(without_controls(str(result.get("msg") or "no message"), " ").split())
 
 
 def _changed(diff: JsonMapping | c.Sequence[JsonMapping]) -> dict[str, None]:

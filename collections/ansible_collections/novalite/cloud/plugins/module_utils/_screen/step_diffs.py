@@ -1,5 +1,4 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Differences that the steps of a host make, as Ansible shows them: each with a title, and as text for people. Pure."""
@@ -10,7 +9,7 @@ import collections.abc as c
 import re
 import shlex
 
-from ..module_utils._json import Json, JsonMapping, JsonObject
+from .._json import Json, JsonMapping, JsonObject
 
 _PROGRAM = "--bytecode"
 _FAMILIES = ("IPv4", "IPv6")

@@ -34,9 +34,9 @@ from ..._rules.server_requests import (
     limited,
 )
 from ..._rules.volume_asks import VolumeRequest, root_of
-from ..db.new_ids import new_uuids
 from ..db.tables import compute_host, instance, instance_action, instance_security_group, network, vif
 from ..db.tables_addresses import OF_VIF
+from ..identity.new_ids import new_uuids
 from ..network import dns_names
 from ..network.addresses import release_addresses
 from ..network.dns_names import Unnamed

@@ -22,9 +22,8 @@ from ..._host.files import STATE_DIR
 from ..._host.locks import locked
 from . import behind, clock, known, text
 from .made import make, revision_of
-from .new_ids import REHEARSAL
 from .revisions import BUSY_TIMEOUT, FILE_NAME, FORMER, HEAD, REVISIONS
-from .sqlite_engine import DEFERRED, file_of, of_file, prepared
+from .sqlite_engine import DEFERRED, REHEARSAL, file_of, of_file, prepared
 from .sqlite_files import damage, trouble
 from .tables import ledger_identity
 

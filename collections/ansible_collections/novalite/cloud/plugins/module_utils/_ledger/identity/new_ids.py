@@ -10,8 +10,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._addressing import placeholders
-
-REHEARSAL = "novalite_rehearsal"  # a connection's execution option: all of its transaction is taken back
+from ..db.sqlite_engine import REHEARSAL
 
 
 def is_rehearsal(connection: sa.Connection) -> bool:

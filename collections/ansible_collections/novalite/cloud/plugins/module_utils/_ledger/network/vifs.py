@@ -15,8 +15,8 @@ from ..._addressing import placeholders
 from ..._addressing.macs import MAC_PREFIX, new_mac
 from ..._errors import ConflictError
 from ..._json import JsonObject
-from ..db.new_ids import is_rehearsal
 from ..db.tables import network, vif
+from ..identity.new_ids import is_rehearsal
 
 MAC_ATTEMPTS = 5
 

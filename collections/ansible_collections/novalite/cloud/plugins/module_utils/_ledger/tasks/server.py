@@ -36,9 +36,9 @@ from ..compute.create import (
 )
 from ..compute.server_states import record_deleted
 from ..db import clock
-from ..db.new_ids import new_uuids
 from ..db.tables import instance
 from ..identity import quotas
+from ..identity.new_ids import new_uuids
 from ..operations import servers as operations
 from ..operations.call import by_playbook
 from ..placement import server_groups
