@@ -20,7 +20,7 @@ from .._stack.plan import ADD, CHANGE, Row, lined_up
 KEPT, REFUSED = "=", "!"
 NAMED = 6  # things of one kind that are named; more of them are counted
 SECRET = "not shown: it has a password, user data or files"
-PLACEHOLDERS = "UUIDs and MACs are chosen at launch: 0000000n-... and 02:00:00:... stand for them in the parts."
+PLACEHOLDERS = "UUIDs and MACs are chosen at launch: 0000000n-... and 02:00:00:... stand for them where they show."
 
 # What each step makes, in the lines of a host: its disks, its networks, its guests
 _DISKS = {
@@ -99,7 +99,8 @@ class LaunchPlan:
     def _new(self, instance: JsonMapping) -> Row:
         flavor, image, key = instance["flavor"], instance.get("image") or {}, instance.get("key") or {}
         groups = ", ".join(group["name"] for group in instance["security_groups"])
-        size = f"{flavor['vcpus']} vCPU, {flavor['memory_mb']} MiB, {flavor['root_gb']} GiB"
+        disk = f"{flavor['root_gb']} GiB" if flavor["root_gb"] else "a disk as large as its image"
+        size = f"{flavor['vcpus']} vCPU, {flavor['memory_mb']} MiB, {disk}"
         words = [f"flavor {flavor['name']} ({size})", f"image {image.get('name') or 'none (a volume)'}"]
         words += [f"key {key['name']}"] if key else []
         words += [f"groups {groups}"] if groups else []
