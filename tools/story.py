@@ -16,7 +16,7 @@ import re
 import sys
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_diagram
+from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_diagram, overview
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _explain
 
 RECORDED = pathlib.Path(__file__).parents[1] / "docs/recorded"
@@ -70,11 +70,20 @@ def _weight(line: str) -> str:
     return ' font-weight="bold"' if line.startswith(("[", "-")) else ""
 
 
+def _part(*operations: str) -> t.Any:
+    """The recorded launch with these of its calls alone."""
+    launch = recorded("call_diagram")
+    return {**launch, "calls": [call for call in launch["calls"] if call["operation"] in operations]}
+
+
 def pictures() -> dict[str, str]:
     """The pictures by the names of their files."""
     return {
         "explain.svg": text_picture(explained()),
+        "overview.svg": overview.svg(recorded("call_diagram")),
         "call_diagram.svg": call_diagram.svg(recorded("call_diagram")),
+        "cast.svg": call_diagram.svg(_part("request", "server", "host_steps")),
+        "call.svg": call_diagram.svg(_part("server", "scheduler", "fixed_ip")),
         "trace.svg": text_picture(recorded("trace")["msg"]),
     }
 

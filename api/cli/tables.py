@@ -22,12 +22,11 @@ import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
+from ansible_collections.novalite.cloud.plugins.module_utils._model.text_table import GAP, NARROWEST, fitting
 
 Record = JsonObject
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
-GAP = "  "  # between columns
 CUT = "…"
-NARROWEST = 6  # characters that a column keeps on a narrow terminal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,20 +105,6 @@ def fields(rows: t.Sequence[tuple[str, object]]) -> None:
         parts = [text] if room is None else textwrap.wrap(text, room)
         for label, part in zip([name, *[""] * len(parts)], parts):
             click.echo(f"{label.ljust(width)}{GAP}{part}")
-
-
-def fitting(widths: t.Sequence[int], room: int) -> list[int]:
-    """Return `widths` of columns with the widest ones narrowed, so that a line takes at most `room` characters; none
-    below NARROWEST, which the terminal then wraps."""
-    narrowed = list(widths)
-    over = sum(narrowed) + len(GAP) * (len(narrowed) - 1) - room
-    while over > 0:
-        widest = max(narrowed)
-        if widest <= NARROWEST:
-            break
-        narrowed[narrowed.index(widest)] = widest - 1
-        over -= 1
-    return narrowed
 
 
 def natural(value: object) -> list[tuple[int, int, str]]:

@@ -39,6 +39,7 @@ FLOORS = (
     "_ssh",
     "_graph",
     "_drift",
+    "_screen",
     "_steps",
     "_rules",
     "_image_catalog",

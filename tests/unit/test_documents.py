@@ -184,6 +184,9 @@ def test_the_steps_of_a_launch_are_those_of_the_table() -> None:
         else:
             row = rows[step.number]
             assert all(method in row for method in step.method.split(", ")), row
+            article = row.split(" | ")[2]
+            assert [int(number) for number in re.findall(r"\d", article)] == list(step.arrows), row
+            assert tuple(re.findall(r"`([\w.]+)`", article)) == step.article, row
         if step.number not in (17, 20):  # a part of the step before, of the same module
             assert set(step.operations) & HOSTS <= set(re.findall(r"`(\w+)`", row)), row
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_diagram
+from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_diagram, overview
 from ansible_collections.novalite.cloud.plugins.module_utils._graph.launch_steps import BY_OPERATION, HOSTS, STEPS
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -73,6 +73,38 @@ def test_what_failed_is_marked_and_the_next_host_has_boxes_of_its_own(launch: La
     ]
     assert "nova-compute hv2" in call_diagram.boxes(call_diagram.arrows(launch))
     assert "disk on hv2, 1.000 s, failed" in words(launch)
+
+
+def test_a_guest_that_does_not_answer_yet_is_no_failed_build(launch: Launch) -> None:
+    for made in launch["calls"]:
+        if made["operation"] in ("host_steps", "server_wait"):
+            made["failed"] = True
+    arrows = {arrow.detail.split(" ")[0]: arrow for arrow in call_diagram.arrows(launch)}
+    assert not [arrow for arrow in arrows.values() if arrow.failed]
+    assert arrows["server_wait"].detail == "server_wait on hv1, no answer"
+    launch["calls"] += [
+        {"operation": "disk", "at": launch["calls"][-1]["at"], "seconds": 0, "host": "hv1", "failed": True}
+    ]
+    assert {arrow.detail for arrow in call_diagram.arrows(launch) if arrow.failed} == {
+        "host_steps on hv1",
+        "disk on hv1",
+    }
+
+
+def test_the_overview_has_eight_arrows_between_five_boxes_and_their_seconds(launch: Launch) -> None:
+    picture = ET.fromstring(overview.svg(launch))
+    texts = ["".join(text.itertext()) for text in picture.iter(f"{SVG}text")]
+    numbers = [text for text in texts if re.fullmatch(r"\d(, \d)?", text)]
+    assert ", ".join(numbers) == "1, 2, 3, 4, 5, 6, 7, 8"
+    assert len(list(picture.iter(f"{SVG}rect"))) == 1 + 5 and "hv1" in texts
+    calls = {call["operation"]: call["seconds"] for call in launch["calls"]}
+    for operation in ("server", "scheduler", "host_steps", "fixed_ip"):
+        assert [text for text in texts if f"here {operation}" in text and f"{calls[operation]:.3f} s" in text]
+
+
+def test_a_launch_that_found_no_host_has_an_overview(launch: Launch) -> None:
+    lone = {**launch, "host": None, "calls": launch["calls"][:2]}
+    assert "not in this launch" in overview.svg(lone)
 
 
 call = st.fixed_dictionaries(

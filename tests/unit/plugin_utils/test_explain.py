@@ -41,6 +41,51 @@ def test_every_step_is_told_once_with_its_component_and_method(events: list[Even
     assert lines[-1] == f"---- {sum(event['seconds'] for event in events):.3f} s in all"
 
 
+def test_the_articles_own_numbers_and_names_are_told_apart(events: list[Event]) -> None:
+    heads = [line for line in story_lines(events) if line.startswith("[") and "; article: " in line]
+    arrows = "".join(re.findall(r"; article: \(([\d,]+)\)", "\n".join(heads))).replace(",", "")
+    assert arrows == "12345678"  # each arrow once, in the order of the article
+    names = {name for head in heads for name in re.findall(r"[\w.]+", head.partition("; article: ")[2])}
+    assert {"run_instances", "create", "rpc.cast", "to_xml", "apply_ruleset", "_link_device", "createXML"} <= names
+
+
+def test_what_runs_already_and_the_names_are_told(events: list[Event]) -> None:
+    assert "     already running? none of these names" in story_lines(events)
+    events[0]["result"]["existing"] = [{"name": "db", "host": "hv2"}]
+    lines = story_lines(events)
+    assert "     already running? db on hv2, left alone" in lines
+    assert [line for line in lines if line.startswith("     web: host name web; groups default")]
+
+
+@pytest.mark.parametrize(("backend", "device"), [("nbd", "/dev/nbd*, locked"), ("fuse", "qemu-storage-daemon")])
+def test_injection_is_told_step_by_step(events: list[Event], backend: str, device: str) -> None:
+    (injection,) = [step["result"] for step in events[2]["result"]["steps"] if step["module"] == "nbd_inject"]
+    injection["backend"] = backend
+    injection["instances"][0]["written"].insert(0, "periodic file system checks")
+    lines = [line.strip() for line in story_lines(events)]
+    begin = lines.index(next(line for line in lines if line.startswith("device: ")))
+    way = lines[begin : begin + 9]
+    assert device in way[0] and way[1].startswith("mount: nosuid, nodev, noexec")
+    assert way[3:8] == [
+        "tune2fs -c 0 -i 0: no periodic check of the file system",
+        "write /etc/hostname (1 lines), chown 0:0, chmod 0644",
+        "mkdir /root/.ssh, chown 0:0, chmod 0700",
+        "write /root/.ssh/authorized_keys (3 lines), chown 0:0, chmod 0600",
+        "network configuration: none, DHCP serves it",
+    ]
+    assert way[8].startswith("unmount; ")
+
+
+def test_a_neighbour_is_told_a_name_and_no_entry_of_others(events: list[Event]) -> None:
+    before = {"hosts": ["fa:16:3e:00:00:09,demo.novalocal,10.20.0.3"], "others": [], "running": True}
+    diff = {"before": {"br100": before}, "after": {"br100": {**before, "others": ["10.20.0.7 web"]}}}
+    step = {"name": "Ensure which names are known", "module": "dhcp", "seconds": 0.1}
+    result = {"steps": [{**step, "result": {"changed": True, "diff": diff}}]}
+    lines = story_lines([*events[:2], {"operation": "host_steps", "host": "hv2", "seconds": 0.2, "result": result}])
+    assert "     br100/others: 10.20.0.7 web" in lines
+    assert not [line for line in lines if "demo" in line and "hosts:" in line]
+
+
 def test_the_values_are_those_of_the_run(events: list[Event]) -> None:
     text = "\n".join(story_lines(events))
     (server,) = events[0]["result"]["to_build"]

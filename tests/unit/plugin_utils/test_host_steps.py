@@ -19,16 +19,17 @@ def step(diff: t.Any) -> dict[str, t.Any]:
 def test_all_differences_of_all_steps_are_shown() -> None:
     several = [{"before": "", "after": "<domain/>\n"}, {"before": "", "after": "<filter/>\n"}]
     steps = [step({"before": {}, "after": {"br100": "there"}}), step([]), step(several)]
-    result = host_steps._sum(steps, steps)
+    result = host_steps._sum("hv1", steps, steps)
     shown = CallbackModule()._get_diff(result["diff"])
     assert all(text in shown for text in ("br100", "<domain/>", "<filter/>"))
+    assert shown.count("+++ after: hv1: A step") == 3
 
 
 def test_a_failure_that_may_be_is_a_warning() -> None:
     failed = {"name": "Tell it", "module": "dhcp", "result": {"failed": True, "msg": "no dnsmasq"}}
-    result = host_steps._sum([failed, step({})], [failed])
+    result = host_steps._sum("hv1", [failed, step({})], [failed])
     assert not result["changed"] and result["warnings"] == ["Tell it: no dnsmasq"]
-    assert "warnings" not in host_steps._sum([step({}), failed], [step({})])
+    assert "warnings" not in host_steps._sum("hv1", [step({}), failed], [step({})])
 
 
 def test_what_the_steps_saw_of_the_host_and_of_silent_guests_is_kept() -> None:

@@ -105,6 +105,7 @@ class Machine:
             "stale_devices": [],
             "move_ways": [],
             "filters": sorted(self.filters),
+            "filter_uuids": {},
             "chains": [
                 {"id": number, "uuid": owner, "addresses": addresses}
                 for number, (owner, addresses) in sorted(self.chains.items())

@@ -46,6 +46,16 @@ def compare(
         return orphans(connection, {"host": host, "found": {**NOTHING, **marks, **look}, "elsewhere": elsewhere})
 
 
+def test_a_filter_of_another_ledger_is_no_leftover(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    (name,) = traces(web)["filters"]
+    with transaction(cloud.engine) as connection:
+        own = Mark(ledger_id(connection)).uuid_of(name, web["uuid"])
+    strange = Mark("a04f99fc-9dcc-47f0-9dcd-d9b4f0a12128").uuid_of(name, web["uuid"])
+    look = {"filters": [name]}
+    assert compare(cloud, "hv1", {**look, "filter_uuids": {name: own}})["plan"]["filters"]
+    assert not compare(cloud, "hv1", {**look, "filter_uuids": {name: strange}})["plan"]["filters"]
+
+
 def leave(cloud: t.Any, uuid: str, host: str) -> None:
     with transaction(cloud.engine) as connection:
         departures.leave(connection, [uuid], host, departures.MOVED, 1)

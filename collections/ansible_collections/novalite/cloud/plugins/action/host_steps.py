@@ -14,6 +14,7 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._screen import step_diffs
 from ..modules import host_steps
 from ..plugin_utils import _failure_files, _home
 from ..plugin_utils._host_code import modules_of_hosts, place_of, steps_of_hosts
@@ -46,7 +47,7 @@ class ActionModule(ImageAction):
         except NovaliteError as error:
             return {"failed": True, "msg": str(error)}
         self.diffs = self.diffs or params["diffs"]
-        at, began = time.time(), time.monotonic()
+        at, began, host = time.time(), time.monotonic(), self.host_name(task_vars)
         done: list[JsonObject] = []
         while len(done) < len(steps):
             try:
@@ -61,8 +62,8 @@ class ActionModule(ImageAction):
             if not (self._task.diff or self.diffs):
                 _drop_diffs(done)
             if last["result"].get("failed") and not step["may_fail"]:
-                return self._failed({**_sum(done, done[:-1]), **_trip(at, began, done)}, last, task_vars)
-        result = {**_sum(done, done), **_trip(at, began, done)}
+                return self._failed({**_sum(host, done, done[:-1]), **_trip(at, began, done)}, last, task_vars)
+        result = {**_sum(host, done, done), **_trip(at, began, done)}
         if params["outcome"] is not None:  # not left to a second task, which would be one more process for each host
             result["outcome"] = {**params["outcome"], "trip": result["trip"], **_seen(done)}
         return result
@@ -87,16 +88,15 @@ def _drop_diffs(done: c.Iterable[JsonMapping]) -> None:
         step["result"].pop("diff", None)
 
 
-def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> JsonObject:
-    """Return the result of a task whose steps were `done`. A failure among the `tolerated` ones is a warning."""
+def _sum(host: str, done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> JsonObject:
+    """Return the result of a task whose steps were `done` on `host`. A failure of a `tolerated` one is a warning."""
     results = [step["result"] for step in done]
     summed: JsonObject = {"changed": any(result.get("changed") for result in results), "steps": list(done)}
     warnings = [f"{step['name']}: {step['result'].get('msg')}" for step in tolerated if step["result"].get("failed")]
     if warnings := [*warnings, *(warning for result in results for warning in result.get("warnings", ()))]:
         summed["warnings"] = warnings
-    diffs = [result["diff"] for result in results if result.get("diff")]
-    if diffs:  # a module may have several: Ansible shows a list of them, but none within a list
-        summed["diff"] = [part for diff in diffs for part in (diff if isinstance(diff, list) else [diff])]
+    if diffs := [diff for step in done for diff in step_diffs.titled(host, step)]:
+        summed["diff"] = diffs
     return summed
 
 

@@ -280,10 +280,20 @@ class CallbackModule(Default):
             return super().v2_runner_on_ok(result)
         self._ended(result, "changed" if result.result.get("changed") else "ok")
         if result.result.get("_ansible_verbose_always") and not isinstance(result.task, TaskInclude):
-            self._shown("v2_runner_on_ok", result)
+            self._message(result)
         elif result.result.get("warnings") or result.result.get("deprecations"):
             self._shown("_handle_warnings_and_exception", result)
         return None
+
+    def _message(self, result: CallbackTaskResult) -> None:
+        """Show what a task has to say: lines, such as those of a table, as they are."""
+        said = result.result.get("msg")
+        if not (isinstance(said, list) and all(isinstance(line, str) for line in said)):
+            self._shown("v2_runner_on_ok", result)
+            return
+        with self.screen.aside() if self.screen is not None else contextlib.nullcontext():
+            for line in said:
+                self._display.display(line)
 
     def v2_runner_on_failed(self, result: CallbackTaskResult, ignore_errors: bool = False) -> None:
         if self.progress is None:

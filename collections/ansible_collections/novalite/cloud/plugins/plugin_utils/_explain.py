@@ -14,12 +14,14 @@ import collections.abc as c
 import json
 
 from ..module_utils._graph.launch_steps import BY_OPERATION, REQUEST, LaunchStep
-from ..module_utils._json import Json, JsonMapping, JsonObject
-from ..module_utils._model.plain_text import without_controls
+from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._screen.host_story import cut, values
 
 SHOWN = 4  # instances, hosts or entries that are named; more of them are counted
-WIDEST = 400  # characters of a value
-_KEYS = "/root/.ssh/authorized_keys"
+LEGEND = (
+    "Steps [1] to [21] are numbered here; their methods are those of Nova's releases Diablo to Essex. What follows",
+    "`article:` is of the article of 2011: the numbers of its eight arrows, and its functions.",
+)
 
 Lines = list[str]
 
@@ -57,10 +59,12 @@ class Story:
         if not instances:
             return []
         self.names.update((instance["uuid"], instance["name"]) for instance in instances)
-        lines = _step_head(REQUEST, 1, "playbooks/launch.yml")
-        lines += _each(instances, _request)
+        lines = [*LEGEND, *_step_head(REQUEST, 1, "playbooks/launch.yml"), *_each(instances, _request)]
         lines += _step_head("server", 2, "module server", seconds)
         lines += _once(instances, _needs)
+        lines += _each(instances, _names)
+        there = ", ".join(f"{instance['name']} on {instance['host']}" for instance in result.get("existing") or ())
+        lines.append(cut(f"     already running? {there + ', left alone' if there else 'none of these names'}"))
         lines += _step_head("server", 3, "the same transaction")
         lines += _each(
             instances,
@@ -129,6 +133,8 @@ class Story:
             return []
         own = sum(step["seconds"] for step in steps)
         lines = [f"---- {host}: one trip over ssh, {trip.get('seconds', own):.3f} s, of which its steps {own:.3f} s"]
+        if any(step["module"] == "domain_info" and not step["result"].get("failed") for step in result["steps"]):
+            lines.append("     already created? no: the names of the domains are free here")
         build = ((self.plans.get(host) or {}).get("build")) or {}
         for step in steps:
             launch_steps = BY_OPERATION[step["module"]]
@@ -137,9 +143,9 @@ class Story:
                 lines += _head(launch_step, f"module {step['module']} on {host}", seconds)
                 outcome = step["result"]
                 if outcome.get("failed"):
-                    lines.append(f"     failed: {_cut(outcome.get('msg', 'no message'))}")
+                    lines.append(f"     failed: {cut(outcome.get('msg', 'no message'))}")
                     break
-                lines += [f"     {line}" for line in _values(launch_step, step["module"], outcome, build)]
+                lines += [f"     {line}" for line in values(launch_step, step["module"], outcome, build)]
         return lines
 
     def hidden(self, host: str, seconds: float) -> Lines:
@@ -161,7 +167,9 @@ class Story:
 
 def _head(step: LaunchStep, here: str, seconds: float | None = None) -> Lines:
     took = "" if seconds is None else f", {seconds:.3f} s"
-    return [f"[{step.label:>2}] {step.component} {step.method} -> {here}{took}"]
+    names = [f"({','.join(map(str, step.arrows))})"] if step.arrows else []
+    article = f"; article: {' '.join([*names, ', '.join(step.article)]).strip()}" if names or step.article else ""
+    return [f"[{step.label:>2}] {step.component} {step.method} -> {here}{took}{article}"]
 
 
 def _step_head(operation: str, number: int, here: str, seconds: float | None = None) -> Lines:
@@ -187,11 +195,6 @@ def _once(instances: c.Sequence[JsonMapping], line: c.Callable[[JsonMapping], st
     return _each([{"line": text} for text in dict.fromkeys(map(line, instances))], lambda value: str(value["line"]))
 
 
-def _cut(value: object) -> str:
-    text = without_controls(str(value), " ")
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
-
-
 def _is_new(instance: JsonMapping) -> bool:
     return instance.get("vm_state") == "building"
 
@@ -201,7 +204,7 @@ def _request(instance: JsonMapping) -> str:
     networks = ", ".join(nic["network"]["name"] for nic in instance["nics"])
     groups = ", ".join(group["name"] for group in instance["security_groups"])
     image = (instance.get("image") or {}).get("name") or "none (a volume)"
-    return _cut(
+    return cut(
         f"{instance['name']}: flavor {instance['flavor']['name']}, image {image}, key {key or 'none'}, "
         f"networks {networks or 'none'}, security groups {groups or 'none'}"
     )
@@ -213,22 +216,33 @@ def _needs(instance: JsonMapping) -> str:
     text = f"{flavor['name']} is {flavor['vcpus']} vCPU, {flavor['memory_mb']} MiB of memory, a disk of {disk}"
     if image:
         text += f"; {image['name']} is {image['disk_format']}, {image['size']} bytes, {image['checksum'][:19]}…"
-    return _cut(f"{text}; the quota has room")
+    return cut(f"{text}; the quota has room")
+
+
+def _names(instance: JsonMapping) -> str:
+    groups = [group["name"] for group in instance["security_groups"]]
+    made = " (made with the first server of a project)" if "default" in groups else ""
+    return cut(f"{instance['name']}: host name {instance['hostname']}; groups {', '.join(groups) or 'none'}{made}")
 
 
 def _verdict(explained: JsonMapping) -> Lines:
-    lines = [_cut(f"{explained['name']}: {explained['message']}")]
+    lines = [cut(f"{explained['name']}: {explained['message']}")]
     steps = explained.get("filters") or ()
     if steps:
         removed = [step for step in steps if step["removed"]]
-        names = ", ".join(step["filter"] for step in steps)
-        lines.append(_cut(f"  {steps[0]['start']} hosts in, {steps[-1]['end']} out of the filters {names}"))
+        left = ", ".join(f"{step['filter']} {step['end']}" for step in steps)
+        lines.append(cut(f"  {steps[0]['start']} hosts in; left after each filter: {left}"))
         lines += [
-            _cut(f"  {step['filter']} removed {host}: {why}")
+            cut(f"  {step['filter']} removed {host}: {why}")
             for step in removed
             for host, why in step["removed"].items()
         ][:SHOWN]
-    return lines + [_cut(f"  {line}") for line in (explained.get("lines") or ())[:SHOWN] if explained.get("weights")]
+    if explained.get("weights"):
+        lines += [cut(f"  {line}") for line in (explained.get("lines") or ())[:SHOWN]]
+        lines.append(
+            "  a weight is the sum of its parts: 1 for the best of these hosts, 0 for the last, by its multiplier"
+        )
+    return lines
 
 
 def _claim(instance: JsonMapping) -> str:
@@ -260,141 +274,4 @@ def _state(instance: JsonMapping) -> str:
     if instance["vm_state"] == "active":
         return f"{instance['name']}: vm_state active on {instance['host']}, launched_at {instance['launched_at']}"
     fault = (instance.get("fault") or {}).get("message")
-    return _cut(f"{instance['name']}: vm_state {instance['vm_state']}" + (f": {fault}" if fault else ""))
-
-
-# --- what hosts did ---
-
-
-def _values(step: LaunchStep, module: str, outcome: JsonMapping, plan: JsonMapping) -> Lines:
-    """The values of one step of a host: what it changed, or that there was nothing to change."""
-    tell = _TELL.get((module, step.number)) or _TELL.get((module, None)) or _differences
-    lines, room = tell(outcome, plan), _ROOM.get(module, 12)
-    if not lines and not outcome.get("changed"):
-        return ["there already"]
-    return lines if len(lines) <= room else [*lines[:room], f"and {len(lines) - room} more lines"]
-
-
-def _after(outcome: JsonMapping) -> JsonMapping:
-    """The state after the step, where its difference was asked for."""
-    diff = outcome.get("diff") or {}
-    first = diff[0] if isinstance(diff, list) and diff else diff
-    after = first.get("after") if isinstance(first, dict) else None
-    return after if isinstance(after, dict) else {}
-
-
-def _differences(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    return [_cut(f"{name}: {_plain(value)}") for name, value in _after(outcome).items()]
-
-
-def _plain(value: Json) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_plain(part)}" for name, part in value.items())
-    if isinstance(value, list):
-        return "; ".join(map(_plain, value)) or "none"
-    return str(value)
-
-
-def _images(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    return [f"{image['path']}: {image['status']}" for image in outcome.get("images") or ()]
-
-
-def _disks(outcome: JsonMapping, plan: JsonMapping) -> Lines:
-    lines = _differences(outcome, plan)
-    return lines or [f"{disk['path']}: {', '.join(disk['created']) or 'kept'}" for disk in outcome.get("disks") or ()]
-
-
-def _injected(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    lines = [f"by {outcome['backend']}"] if outcome.get("backend") and outcome.get("instances") else []
-    return lines + [
-        f"{guest['uuid']}: {', '.join(guest['written']) or 'nothing to write'}"
-        for guest in outcome.get("instances") or ()
-    ]
-
-
-def _key(_outcome: JsonMapping, plan: JsonMapping) -> Lines:
-    keys = dict.fromkeys(key for guest in plan.get("injections") or () for key in guest["keys"])
-    return [_cut(f"{_KEYS}: {key}") for key in keys] or ["no key was asked for"]
-
-
-def _dhcp(outcome: JsonMapping, plan: JsonMapping) -> Lines:
-    entries = [
-        f"{network['bridge']}/hosts: {','.join(filter(None, (host['mac'], host['hostname'], host['ip'])))}"
-        for network in plan.get("dhcp_networks") or ()
-        for host in network["hosts"]
-    ]
-    lines = [
-        f"{bridge}/hosts: {line}" for bridge, state in _after(outcome).items() for line in state.get("hosts") or ()
-    ]
-    running = [f"{bridge}: dnsmasq runs" for bridge, state in _after(outcome).items() if state.get("running")]
-    return (lines or entries) + running
-
-
-def _filters(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    return [
-        line.rstrip()
-        for name, xml in _after(outcome).items()
-        if name != "nova-base" or len(_after(outcome)) == 1
-        for line in str(xml).splitlines()
-    ]
-
-
-def _chains(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    after = _after(outcome)
-    lines = []
-    for family in ("IPv4", "IPv6"):
-        chains = after.get(family) or {}
-        instances = [name for name in chains if name.startswith("nova-inst-")]
-        shown = dict.fromkeys(name for name in ("nova-local", "nova-tap", *instances[:1]) if name in chains)
-        shown.update(dict.fromkeys(name for name in chains if name.startswith(("nova-sg-", "nova-ipv"))))
-        lines += [f"{family}: {rule}" for name in shown for rule in chains[name]]
-        if len(instances) > 1:
-            lines.append(f"{family}: and {len(instances) - 1} more chains like {instances[0]}")
-    return lines
-
-
-def _config_drives(outcome: JsonMapping, plan: JsonMapping) -> Lines:
-    return [f"{drive['uuid']}/disk.config" for drive in plan.get("config_drives") or () if outcome.get("changed")]
-
-
-def _proxies(outcome: JsonMapping, plan: JsonMapping) -> Lines:
-    networks = plan.get("metadata_networks") or ()
-    return [f"169.254.169.254 on {network['bridge']}" for network in networks if outcome.get("changed")]
-
-
-def _domains(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    return [f"{domain['name']}: {domain['action'] or 'runs already'}" for domain in outcome.get("domains") or ()]
-
-
-def _running(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    return [f"{domain['name']}: {domain['state']}" for domain in outcome.get("domains") or ()]
-
-
-def _room(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    facts = outcome.get("compute_host")
-    if not facts:
-        return []
-    hypervisor = f"{facts['hypervisor_type']} {facts['hypervisor_version']}, libvirt {facts['libvirt_version']}"
-    return [f"{facts['vcpus']} vCPU, {facts['memory_mb']} MiB, {facts['disk_gb']} GiB; {hypervisor}"]
-
-
-def _answered(outcome: JsonMapping, _plan: JsonMapping) -> Lines:
-    return [f"{name}: after {seconds} s" for name, seconds in (outcome.get("answered") or {}).items()]
-
-
-_TELL: dict[tuple[str, int | None], c.Callable[[JsonMapping, JsonMapping], Lines]] = {
-    ("compute_host", None): _room,
-    ("image_cache", None): _images,
-    ("disk", None): _disks,
-    ("nbd_inject", 16): _injected,
-    ("nbd_inject", 17): _key,
-    ("dhcp", None): _dhcp,
-    ("nwfilter", None): _filters,
-    ("firewall", None): _chains,
-    ("config_drive", None): _config_drives,
-    ("metadata_proxy", None): _proxies,
-    ("domain", 19): _domains,
-    ("domain", 20): _running,
-    ("server_wait", None): _answered,
-}
-_ROOM = {"firewall": 40, "nwfilter": 24, "router": 8}
+    return cut(f"{instance['name']}: vm_state {instance['vm_state']}" + (f": {fault}" if fault else ""))

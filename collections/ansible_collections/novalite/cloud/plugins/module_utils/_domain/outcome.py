@@ -61,7 +61,7 @@ class Outcome:
 
 
 def diff_of(outcomes: t.Sequence[Outcome], specs: t.Sequence[DomainSpec]) -> list[JsonObject]:
-    """Ansible's diff of what changed: the modelled fields of all domains, then the XML of each new one as text."""
+    """Ansible's diff of what changed: of each new domain the XML as text, of the others the modelled fields."""
     desired = {spec["uuid"]: spec.get("xml") for spec in specs}
     before: dict[str, JsonObject | None] = {}
     after: dict[str, JsonObject | None] = {}
@@ -69,14 +69,15 @@ def diff_of(outcomes: t.Sequence[Outcome], specs: t.Sequence[DomainSpec]) -> lis
     for outcome in outcomes:
         if not outcome.changed:
             continue
+        if outcome.before is None:
+            xml = desired[outcome.uuid]
+            texts.append({"before_header": outcome.name, "after_header": outcome.name, "before": "", "after": xml})
+            continue
         xml = outcome.before if outcome.action == "start" else desired[outcome.uuid]
         before[outcome.name] = _fields(outcome.before, outcome.before_state)
         after[outcome.name] = _fields(None if outcome.state == MISSING else xml, outcome.state)
-        if outcome.before is None:
-            texts.append({"before_header": outcome.name, "after_header": outcome.name, "before": "", "after": xml})
-    if not after:
-        return []
-    return [{"before": {"domains": before}, "after": {"domains": after}}, *texts]
+    fields: JsonObject = {"before": {"domains": before}, "after": {"domains": after}}
+    return [*([fields] if after else []), *texts]
 
 
 def _fields(xml: str | None, state: str) -> JsonObject | None:

@@ -87,7 +87,7 @@ def scan(state_dir: str, uri: str) -> Look:
     filtered = nwfilter.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [record for domain in connection.listAllDomains() if (record := _domain(domain, filtered))]
-        filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
+        filter_uuids = _filter_uuids(connection)
     disks = _uuids_in(os.path.join(state_dir, INSTANCES))
     return {
         "looked_at": looked_at,  # seconds since the epoch, by this host's clock
@@ -101,7 +101,8 @@ def scan(state_dir: str, uri: str) -> Look:
             Remnant(what=what, name=name, disk=disk) for what, name, disk in stale_devices.find(state_dir)
         ],
         "move_ways": move_ways.find(state_dir),
-        "filters": filters,
+        "filters": sorted(filter_uuids),
+        "filter_uuids": filter_uuids,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
         "dhcp_owners": _dhcp_owners(state_dir),
@@ -112,6 +113,15 @@ def scan(state_dir: str, uri: str) -> Look:
 
 def _bridges() -> list[str]:
     return sorted(name for name in os.listdir(_NET) if os.path.isdir(os.path.join(_NET, name, "bridge")))
+
+
+def _filter_uuids(connection: libvirt.virConnect) -> dict[str, str]:
+    """The UUIDs of instances' network filters, by name; without those that go meanwhile."""
+    made: dict[str, str] = {}
+    for name in filter(_FILTER.fullmatch, connection.listNWFilters()):
+        with lifecycle.ignoring(libvirt.VIR_ERR_NO_NWFILTER):
+            made[name] = connection.nwfilterLookupByName(name).UUIDString()
+    return made
 
 
 def _domain(domain: libvirt.virDomain, filtered: t.Collection[str] | None) -> FoundDomain | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._json import JsonMapping, JsonObject
+from .._model import text_table
 
 Row = JsonObject
 Result = JsonMapping
@@ -15,7 +16,6 @@ Names = t.Mapping[str, str]
 
 HEADS = ("HOST", "OBJECT", "THE LEDGER SAYS", "IS THERE", "REPAIR")
 FIELDS = ("host", "object", "ledger", "there", "repair")
-WIDEST = 60  # characters of one column; the last one is as wide as it is
 DAMAGE = "damage"  # what a run of the module firewall put back, that others had changed, beside what it was asked for
 
 
@@ -60,12 +60,14 @@ def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
     return read(host, before, after, names)
 
 
-def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
-    """The rows under a head, then what could not be repaired, then how many there are."""
+def table(rows: t.Sequence[Row], failures: t.Sequence[str], room: int | None = None) -> list[str]:
+    """The rows under a head, then what could not be repaired, then how many there are; in `room` characters a line."""
     texts = [[str(record[field] if record[field] is not None else "ledger") for field in FIELDS] for record in rows]
-    widths = [min(WIDEST, max(map(len, column))) for column in zip(HEADS, *texts)]
-    lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in (HEADS, *texts) if texts]
-    return [*lines, *(f"FAILED  {failure}" for failure in failures), f"{in_words(rows, failures)}."]
+    return [
+        *(text_table.lined_up([HEADS, *texts], room) if texts else []),
+        *(line for failure in failures for line in text_table.wrapped(f"FAILED  {failure}", room, " " * 8)),
+        f"{in_words(rows, failures)}.",
+    ]
 
 
 def in_words(rows: t.Sequence[Row], failures: t.Sequence[str]) -> str:

@@ -37,12 +37,13 @@ from .launch_steps import (
 CLIENT, RUN = "client", "launch.yml"
 MOST_HOSTS = 4  # that have boxes of their own; an instance is tried on three at most
 MOST_CALLS = 120
+WAITS = ("server_wait",)  # what may fail, and leaves a guest that was built running
 # one stroke and colour for each kind, told apart without colours, too
 KINDS = {HTTP: ("#0072b2", "2 3"), JOB: ("#8c510a", "8 4"), IN_PROCESS: ("#444444", ""), SSH: ("#01665e", "12 3 2 3")}
 KINDS[SOCKET] = ("#762a83", "5 3")
 _FAILED = "#c8373a"
 _LEFT, _WIDE, _BOX, _ROW, _TOP = 86, 178, 140, 34, 118  # pixels
-_FONT = 'font-family="DejaVu Sans,Verdana,sans-serif"'
+FONT = 'font-family="DejaVu Sans,Verdana,sans-serif"'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +65,8 @@ def arrows(launch: JsonMapping) -> list[Arrow]:
     calls: list[JsonMapping] = list(launch["calls"])[:MOST_CALLS]
     by_job = any(call["operation"] == TAKEN for call in calls)
     first = min((call["at"] for call in calls), default=0.0)
+    broken = {str(call.get("host")) for call in calls if call.get("failed") and call["operation"] not in (*WAITS, TRIP)}
+    waited = {str(call.get("host")) for call in calls if call.get("failed") and call["operation"] in WAITS} - broken
     made = []
     for call in calls:
         operation, host = str(call["operation"]), str(call.get("host") or "")
@@ -72,16 +75,17 @@ def arrows(launch: JsonMapping) -> list[Arrow]:
         numbers = ", ".join(step.label for step in steps if step.number is not None)
         methods = ", ".join(dict.fromkeys(step.method for step in steps)) or "the steps of this host"
         where = f"{operation} on {host}" if host else operation
+        unanswered = operation in WAITS and bool(call.get("failed"))
         made.append(
             Arrow(
                 caller,
                 callee,
                 kind,
                 f"{numbers} {methods}".strip(),
-                where,
+                f"{where}, no answer" if unanswered else where,
                 max(0.0, float(call["at"]) - first),
                 float(call["seconds"]),
-                bool(call.get("failed")),
+                bool(call.get("failed")) and not unanswered and not (operation == TRIP and host in waited),
             )
         )
     return made
@@ -132,12 +136,12 @@ def svg(launch: JsonMapping) -> str:
     under = f"{launch['request_id']}, {outcome}, {end:.3f} s"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" {_FONT} font-size="11">',
-        f"<title>{_text(title)}</title>",
-        f"<defs>{''.join(_head(kind, colour) for kind, colour in _colours().items())}</defs>",
+        f'viewBox="0 0 {width} {height}" {FONT} font-size="11">',
+        f"<title>{escaped(title)}</title>",
+        f"<defs>{''.join(marker(kind, colour) for kind, colour in _colours().items())}</defs>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="12" y="22" font-size="15" font-weight="bold">{_text(title)}</text>',
-        f'<text x="12" y="40" fill="#444444">{_text(_cut(under, 160))}</text>',
+        f'<text x="12" y="22" font-size="15" font-weight="bold">{escaped(title)}</text>',
+        f'<text x="12" y="40" fill="#444444">{escaped(_cut(under, 160))}</text>',
         *_legend(),
     ]
     for name, place in places.items():
@@ -152,7 +156,7 @@ def _colours() -> dict[str, str]:
     return {**{kind: colour for kind, (colour, _dash) in KINDS.items()}, "failed": _FAILED}
 
 
-def _head(kind: str, colour: str) -> str:
+def marker(kind: str, colour: str) -> str:
     return (
         f'<marker id="{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 0 L8 4 L0 8 z" fill="{colour}"/></marker>'
@@ -162,13 +166,13 @@ def _head(kind: str, colour: str) -> str:
 def _legend() -> t.Iterator[str]:
     place = 12
     for kind, (colour, dashes) in KINDS.items():
-        stroke = f'stroke="{colour}"{_dashed(dashes)} stroke-width="1.6"'
+        stroke = f'stroke="{colour}"{dashed(dashes)} stroke-width="1.6"'
         yield f'<line x1="{place}" y1="57" x2="{place + 40}" y2="57" {stroke}/>'
         yield f'<text x="{place + 46}" y="61">{kind}</text>'
         place += 62 + 8 * len(kind)
 
 
-def _dashed(dashes: str) -> str:
+def dashed(dashes: str) -> str:
     return f' stroke-dasharray="{dashes}"' if dashes else ""
 
 
@@ -178,10 +182,11 @@ def _box(name: str, place: int, bottom: int) -> t.Iterator[str]:
     yield f'<line x1="{place}" y1="{_TOP - 8}" x2="{place}" y2="{bottom}" stroke="#b5c3d0"/>'
     yield (
         f'<rect x="{place - _BOX // 2}" y="76" width="{_BOX}" height="34" rx="4" fill="{fill}" stroke="#8aa0b4"/>'
-        f'<text x="{place}" y="{90 if host else 97}" text-anchor="middle" font-weight="bold">{_text(component)}</text>'
+        f'<text x="{place}" y="{90 if host else 97}" text-anchor="middle" font-weight="bold">'
+        f"{escaped(component)}</text>"
     )
     if host:
-        yield f'<text x="{place}" y="104" text-anchor="middle" fill="#444444">{_text(_cut(host, 22))}</text>'
+        yield f'<text x="{place}" y="104" text-anchor="middle" fill="#444444">{escaped(_cut(host, 22))}</text>'
 
 
 def _bars(made: t.Sequence[Arrow], places: t.Mapping[str, int]) -> t.Iterator[str]:
@@ -203,7 +208,7 @@ def _line(arrow: Arrow, places: t.Mapping[str, int], y: int) -> t.Iterator[str]:
     colour, dashes = KINDS[arrow.kind]
     mark, colour = ("failed", _FAILED) if arrow.failed else (arrow.kind, colour)
     start, end = places[arrow.caller], places[arrow.callee]
-    stroke = f'fill="none" stroke="{colour}"{_dashed(dashes)} stroke-width="1.6" marker-end="url(#{mark})"'
+    stroke = f'fill="none" stroke="{colour}"{dashed(dashes)} stroke-width="1.6" marker-end="url(#{mark})"'
     yield f'<text x="12" y="{y + 4}" fill="#444444">+{arrow.began:.3f} s</text>'
     if start == end:
         yield f'<path d="M{start} {y - 5} h22 v10 h-19" {stroke}/>'
@@ -217,9 +222,9 @@ def _line(arrow: Arrow, places: t.Mapping[str, int], y: int) -> t.Iterator[str]:
     halo = 'paint-order="stroke" stroke="white" stroke-width="4" stroke-linejoin="round"'
     loop = start == end
     yield (
-        f'<text x="{place}" y="{y - 4 if not loop else y}" text-anchor="{anchor}" {halo}>{_text(arrow.text)}</text>'
+        f'<text x="{place}" y="{y - 4 if not loop else y}" text-anchor="{anchor}" {halo}>{escaped(arrow.text)}</text>'
         f'<text x="{place}" y="{y + 11}" text-anchor="{anchor}" fill="{colour}" font-size="10" {halo}>'
-        f"{_text(arrow.detail)}{seconds}{failed}</text>"
+        f"{escaped(arrow.detail)}{seconds}{failed}</text>"
     )
 
 
@@ -227,5 +232,5 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     return html.escape(without_controls(text))

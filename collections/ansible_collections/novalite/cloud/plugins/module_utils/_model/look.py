@@ -75,6 +75,7 @@ class Look(t.TypedDict):
     stale_devices: list[Remnant]
     move_ways: list[MoveWay]
     filters: list[str]
+    filter_uuids: dict[str, str]  # name -> UUID
     chains: list[Chain]
     dhcp_networks: list[dict[str, Json]]  # as the module `dhcp` takes them
     dhcp_owners: dict[str, str]  # bridge -> mark

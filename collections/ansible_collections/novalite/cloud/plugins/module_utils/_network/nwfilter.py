@@ -23,7 +23,6 @@ import ipaddress
 import re
 import time
 import typing as t
-import uuid as uuids
 from xml.etree import ElementTree
 
 from .._domain.compare import OPEN_FILTER
@@ -240,9 +239,7 @@ def _undefine(
 
 
 def _is_others(nwfilter: libvirt.virNWFilter, filter_: Filter, mark: Mark) -> bool:
-    """Tell whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger or instance."""
-    text, own = nwfilter.UUIDString(), {mark.uuid_of(filter_.name), mark.uuid_of(filter_.name, filter_.instance)}
-    return uuids.UUID(text).version == 5 and text not in own
+    return mark.is_others(nwfilter.UUIDString(), filter_.name, filter_.instance)
 
 
 def _is_strange(xml: str) -> bool:

@@ -58,6 +58,10 @@ class Mark:
         """The UUID of a thing that has one and no place for a mark, by its name and the UUID of its instance."""
         return str(uuid.uuid5(_NAMESPACE, " ".join((self.text, name, *((instance,) if instance else ())))))
 
+    def is_others(self, text: str, name: str, instance: str | None = None) -> bool:
+        """Tell whether the UUID `text` was made from a name (RFC 4122, version 5) and another ledger or instance."""
+        return uuid.UUID(text).version == 5 and text not in {self.uuid_of(name), self.uuid_of(name, instance)}
+
 
 NO_LEDGER = Mark()
 

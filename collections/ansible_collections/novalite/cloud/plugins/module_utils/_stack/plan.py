@@ -12,6 +12,7 @@ import dataclasses
 import json
 import typing as t
 
+from .._model import text_table
 from .._model.plain_text import is_plain
 
 ADD, CHANGE, REPLACE, REMOVE = "+", "~", "-/+", "-"
@@ -138,14 +139,32 @@ def in_words(counts: t.Mapping[str, int]) -> str:
 
 def table(items: t.Sequence[Item], title: str) -> list[str]:
     """The plan as lines: a title, a row for each item (and one for each further field), a summary."""
-    kinds = max((len(item.kind) for item in items), default=0)
-    names = max((len(item.name) for item in items), default=0)
-    lines = [title]
-    for item in items:
-        texts = _texts(item)
-        lines.append(f"  {item.action:<3}  {item.kind:<{kinds}}  {item.name:<{names}}  {texts[0]}".rstrip())
-        lines.extend(" " * (kinds + names + 11) + text for text in texts[1:])
-    return [*lines, f"Plan: {in_words(summary(items))}."]
+    rows = [Row(item.action, item.kind, item.name, _texts(item)) for item in items]
+    return [title, *lined_up(rows), f"Plan: {in_words(summary(items))}."]
+
+
+class Row(t.NamedTuple):
+    """Row of a plan: what is done to what, in words; each of the `texts` has a line of its own."""
+
+    action: str
+    kind: str
+    name: str
+    texts: t.Sequence[str]
+
+
+def lined_up(rows: t.Sequence[Row], room: int | None = None) -> list[str]:
+    """The rows below each other; in `room` characters a line, if that is given, where texts go on below themselves."""
+    kinds = max((len(row.kind) for row in rows), default=0)
+    names = max((len(row.name) for row in rows), default=0)
+    lines = []
+    for row in rows:
+        head = f"  {row.action:<3}  {row.kind:<{kinds}}  {row.name:<{names}}  "
+        width = None if room is None else room - len(head)
+        for text in row.texts or [""]:
+            for part in text_table.wrapped(text, width, "  "):
+                lines.append(f"{head}{part}".rstrip())
+                head = " " * len(head)
+    return lines
 
 
 def _texts(item: Item) -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 import typing as t
-import uuid
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -37,6 +36,7 @@ from ..._rules.server_requests import (
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import compute_host, instance, instance_action, instance_security_group, network, vif
 from ..db.tables_addresses import OF_VIF
+from ..identity.new_ids import new_uuids
 from ..network import dns_names
 from ..network.addresses import release_addresses
 from ..network.dns_names import Unnamed
@@ -198,10 +198,11 @@ def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_pr
     """Make or take the interfaces; returns of each server those with the addresses that were asked for."""
     new: list[JsonObject] = []
     claims: list[tuple[str, str, NetworkRef, str | None]] = []  # server, interface, and the address that it is to have
+    made = iter(new_uuids(connection, sum(len(plan.nics) for plan in plans)))
     for plan in plans:
         ports = plan.ports or (None,) * len(plan.nics)
         for position, ((of_network, address), port) in enumerate(zip(plan.nics, ports)):
-            number = port or str(uuid.uuid4())
+            number = port or next(made)
             if port is None:
                 own = {"instance_uuid": plan.uuid, "network_id": of_network.id, "position": position}
                 new.append({"id": number, **own})

@@ -23,7 +23,7 @@ from ..._host.locks import locked
 from . import behind, clock, known, text
 from .made import make, revision_of
 from .revisions import BUSY_TIMEOUT, FILE_NAME, FORMER, HEAD, REVISIONS
-from .sqlite_engine import DEFERRED, file_of, of_file, prepared
+from .sqlite_engine import DEFERRED, REHEARSAL, file_of, of_file, prepared
 from .sqlite_files import damage, trouble
 from .tables import ledger_identity
 
@@ -121,12 +121,20 @@ def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool 
     One that writes while the ledger is behind its hosts ends in BehindError, unless it belongs to those that go on
     `while_behind`: logins, workers' signs of life, and whatever brings the ledger up to date.
     """
-    with clear_errors("the ledger", file_of(engine)), engine.connect() as connection, connection.begin() as unit:
+    with (
+        clear_errors("the ledger", file_of(engine)),
+        _connect(engine, check_mode) as connection,
+        connection.begin() as unit,
+    ):
         refusal = None if while_behind else behind.refusal(connection)
         with contextlib.nullcontext() if refusal is None else _read_only(connection, refusal):
             yield connection
         if check_mode:
             unit.rollback()
+
+
+def _connect(engine: sa.Engine, check_mode: bool) -> sa.Connection:
+    return engine.connect().execution_options(**{REHEARSAL: check_mode})
 
 
 @contextlib.contextmanager

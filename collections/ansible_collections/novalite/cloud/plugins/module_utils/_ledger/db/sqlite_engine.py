@@ -16,6 +16,7 @@ from ..._errors import NovaliteError
 from .sqlite_files import Immutable, connect, damage
 
 DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
+REHEARSAL = "novalite_rehearsal"  # another one: all of its transaction is taken back
 _LOOK = "novalite_look"  # whom the connection was first given to
 # With WAL, NORMAL loses no consistency: a power cut may take the last commits, never tear one
 SYNCHRONOUS = "NORMAL"

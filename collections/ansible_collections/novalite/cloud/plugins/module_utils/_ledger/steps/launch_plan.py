@@ -54,7 +54,7 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     * `instances`: those that have a host and addresses, in the order given; or, where all were refused, all
     * `launch`: what the launch has come to so far. `built`, the instances that run; `failures`, why others do not;
       `seen_hosts`, or the hosts of which the ledger's word was taken; `silent`, those that run and did not answer as
-      was asked for, as `server_wait` returns them
+      was asked for, as `server_wait` returns them; `placed`, of a plan that has secrets what none is in
     * `refused`: why none could be placed, where that is not the scheduler's refusal
     * `unplaced`, `explanations`: as `scheduler` returns them, where there was something to place
     * `hosts`, `targets`: as the step `server_plan` returns them
@@ -92,6 +92,9 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         }
     # it may be none of its business: there are other hosts
     refused = [str(host["down_reason"]) for host in params.get("compute_hosts") or () if host.get("refused_host")]
+    if planned["secret"]:  # the plan is shown to nobody; this may be
+        parts = {**addressed, **placed, "instances": addressed["instances"]}
+        launch["placed"] = {part: parts[part] for part in ("instances", "explanations", "unplaced")}
     return {
         **planned,
         **changes(placed, addressed, {"changed": False, "warnings": refused}),

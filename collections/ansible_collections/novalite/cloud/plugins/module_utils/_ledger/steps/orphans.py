@@ -98,7 +98,12 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "filters": [
             {"name": name, "uuid": numbers[int(name[-8:], 16)]}
             for name in look["filters"]
-            if int(name[-8:], 16) in numbers and name.partition("nova-instance-")[2] not in names
+            if int(name[-8:], 16) in numbers
+            and name.partition("nova-instance-")[2] not in names
+            and not (  # a host says so since this was written down
+                (made := look.get("filter_uuids", {}).get(name))
+                and mark.is_others(made, name, numbers[int(name[-8:], 16)])
+            )
         ],
         "dhcp_networks": [
             {**record, "hosts": gone}

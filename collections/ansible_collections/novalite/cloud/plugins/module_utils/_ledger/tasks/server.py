@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing as t
-import uuid
 
 import sqlalchemy as sa
 
@@ -39,6 +38,7 @@ from ..compute.server_states import record_deleted
 from ..db import clock
 from ..db.tables import instance
 from ..identity import quotas
+from ..identity.new_ids import new_uuids
 from ..operations import servers as operations
 from ..operations.call import by_playbook
 from ..placement import server_groups
@@ -74,7 +74,7 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     now = clock.seconds(connection)
     requests = server_requests.expand(params.get("servers") or [])
     stored = _stored(connection, owner["id"], requests)
-    uuids = {request.name: str(uuid.uuid4()) for request in requests}
+    uuids = dict(zip((request.name for request in requests), new_uuids(connection, len(requests))))
     requests = _with_hints_resolved(connection, owner["id"], requests, stored, uuids)
     before = _discard_failed_with_new_spec(connection, requests, stored, now)
     patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
