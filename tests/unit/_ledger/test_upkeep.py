@@ -234,11 +234,11 @@ def test_backups_are_dated_and_the_newest_are_kept(ledger: sa.Engine, ledger_url
     assert (kept / copies.DIRECTORY / "ledger-of-mine.sqlite").exists()
 
 
-# On its way from the oldest a ledger comes by each of the others; PostgreSQL begins with those in --thorough
+# On its way from the oldest a ledger comes by each of the others, which are begun with in --thorough
 COMING_OVER = [
-    *(pytest.param("sqlite", revision) for revision in FORMER),
-    *(pytest.param("postgresql", revision) for revision in (FORMER[0], FORMER[-1])),
-    *(pytest.param("postgresql", revision, marks=pytest.mark.thorough) for revision in FORMER[1:-1]),
+    pytest.param(database, revision, marks=[pytest.mark.thorough] if revision in FORMER[1:-1] else [])
+    for database in ("sqlite", "postgresql")
+    for revision in FORMER
 ]
 
 

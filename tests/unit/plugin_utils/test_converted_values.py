@@ -48,6 +48,8 @@ MAPS_OF_TEXTS = {
     ("server_action", "request.properties"),
     ("volume", "volumes.0.metadata"),
 }
+# Connection, play context, loader, templar and plug-ins, which a refusal needs not; to make one takes as long as it
+AROUND = [unittest.mock.MagicMock() for _ in range(5)]
 Way = tuple[str, ...]
 
 
@@ -77,7 +79,7 @@ def refusal(action: type[LedgerAction], way: Way, value: t.Any) -> str:
     for step in reversed(way):
         args = [args] if step == "0" else {step: args}
     made = types.SimpleNamespace(args=args, check_mode=True, diff=False, async_val=0)
-    ready = action(made, *[unittest.mock.MagicMock() for _ in range(5)])
+    ready = action(made, *AROUND)
     with pytest.raises(AnsibleActionFail) as refused:
         ready.run(task_vars={})
     return str(refused.value)

@@ -69,10 +69,14 @@ def server(way: tuple[str, ...], value: t.Any) -> dict[str, t.Any]:
     return {"name": "web", "flavor": "m1.nano", "image": "ami-tiny", way[0]: value}
 
 
+# Connection, play context, loader, templar and plug-ins; to make one takes as long as a refusal
+AROUND = [unittest.mock.MagicMock() for _ in range(5)]
+
+
 def task(action: t.Any, **args: t.Any) -> dict[str, t.Any]:
     """Run a controller module's action, with values as playbooks hand them over, and templates that are none."""
     made = types.SimpleNamespace(args=args, check_mode=False, diff=False, async_val=0)
-    ready = action(made, *[unittest.mock.MagicMock() for _ in range(5)])
+    ready = action(made, *AROUND)
     ready._templar.template = lambda value: value
     return t.cast("dict[str, t.Any]", ready.run(task_vars={}))
 
