@@ -35,7 +35,8 @@ def main(context: click.Context, home: str | None) -> None:
 
     Completion for bash: eval "$(_NOVALITE_COMPLETE=bash_source novalite)"; zsh and fish likewise.
     """
-    gc.disable()  # half a second is too short to tidy up in
+    gc.disable()  # a look is too short to tidy up in, and its end, too
+    context.call_on_close(gc.freeze)
     context.call_on_close(gc.enable)
     # a file that is wrong is mended by the command, too
     name = context.invoked_subcommand or ""

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import time
 import typing as t
-import uuid
 
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import looks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
+from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_servers
 
 from .doctor import SILENT, Health, has_libvirt_collection
 from .tables import natural
@@ -61,11 +65,14 @@ def _project_id(connection: Connection, project: str | None, all_projects: bool)
 
     if all_projects:
         return None
-    return str(lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"])
+    return str(lookups.project_by_name(connection, project or DEFAULT_PROJECT)["id"])
 
 
 def servers(project: str | None, all_projects: bool, host: str | None) -> list[Record]:
     """The servers of a project (None: the default one), or of all; with `host`, those on it. The newest first."""
+    listed = _servers_at_once(project, all_projects, host)
+    if listed is not None:
+        return listed
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
     def read(connection: Connection, project_id: str | None) -> list[Record]:
@@ -74,6 +81,36 @@ def servers(project: str | None, all_projects: bool, host: str | None) -> list[R
         return [{**record, "project": record["project_id"]} for record in listed]
 
     return records(read, project, all_projects)
+
+
+def _servers_at_once(project: str | None, all_projects: bool, host: str | None) -> list[Record] | None:
+    """Return what servers() does, without SQLAlchemy; None for an unusual ledger, and an unknown project."""
+    if os.environ.get("NOVALITE_LEDGER_URL"):
+        return None
+    with looks.looking(_home()) as read:
+        if read is None:
+            return None
+        names = {row["id"]: row["name"] for row in read("projects", {})}
+        statement: str = "numbers"
+        values: JsonObject = {}
+        if not all_projects:
+            wanted = project or DEFAULT_PROJECT
+            values["project_id"] = next((number for number, name in names.items() if name == wanted), None)
+            if values["project_id"] is None:
+                return None
+            statement += "_of_project"
+        if host is not None:
+            statement += "_on_host"
+            values["host"] = host
+        numbers = [row["id"] for row in read(statement, values)]
+        return [
+            {**record, "project": names.get(record["project_id"])} for record in listed_servers.records(read, numbers)
+        ]
+
+
+def _home() -> str:
+    """The directory of the ledger that is a file."""
+    return os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR)
 
 
 def server(name: str, project: str | None, all_projects: bool, history: bool = False) -> Record:
@@ -99,7 +136,7 @@ def placement(name: str, project: str | None, all_projects: bool) -> Record:
 @contextlib.contextmanager
 def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tuple[Connection, Record]]:
     """A view of the ledger, and what server() says of a server."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
 
     with _ledger() as connection:
         if connection is None:
@@ -109,7 +146,7 @@ def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tu
         words: JsonObject = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
         matching = views.instances_by(connection, project_id=project_id, **words)
         if not matching:
-            where = "" if project_id is None else f" in project {project or lookups.DEFAULT_PROJECT}"
+            where = "" if project_id is None else f" in project {project or DEFAULT_PROJECT}"
             raise click.ClickException(f"there is no server {name!r}{where}: novalite list shows which there are")
         if len(matching) > 1:
             which = ", ".join(f"{record['uuid']} ({record['project']['name']})" for record in matching)
@@ -175,9 +212,7 @@ def names_beginning(text: str, project: str | None, all_projects: bool) -> list[
 
 def ssh_config() -> str:
     """The file that every launch writes beside the ledger. Raises click.ClickException where there is none."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
-
-    path = os.path.join(os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR), "ssh_config")
+    path = os.path.join(_home(), "ssh_config")
     if not os.path.exists(path):
         raise click.ClickException(f"there is no {path}: ansible-playbook novalite.cloud.launch writes it")
     return path
@@ -209,7 +244,4 @@ def age(since: int | None) -> str:
 
 
 def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False
+    return re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text.lower()) is not None

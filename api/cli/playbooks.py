@@ -13,8 +13,6 @@ import typing as t
 
 import click
 
-from .. import keep_alive
-
 # What serves novalite best, for those who have no ansible.cfg. Theirs would be overruled, so it is left alone then.
 DEFAULTS = {
     "ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.launch_summary",
@@ -41,6 +39,8 @@ class Options:
 
 def run(playbook: str, variables: t.Mapping[str, object], options: Options) -> t.NoReturn:
     """Run `novalite.cloud.<playbook>` with these variables, but for those that are None, False or empty."""
+    from .. import keep_alive  # and configparser, which no look needs
+
     passed_variables = {
         name: value for name, value in variables.items() if value not in (None, (), []) and value is not False
     }
