@@ -101,10 +101,11 @@ nouns.add_to(main)
 
 
 @main.command()
+@options.inventory
 @options.form
-def doctor(form: tables.Form) -> None:
+def doctor(form: tables.Form, inventory: tuple[str, ...]) -> None:
     """Say what is wrong with this controller and its hosts, and what helps; without asking a host."""
-    problems = findings(looking.health())
+    problems = findings(looking.health(inventory))
     shown.findings(problems, form)
     if problems:
         raise SystemExit(1)

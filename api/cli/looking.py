@@ -9,6 +9,7 @@ The queries' modules are imported where they are used, for SQLAlchemy is half of
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 import shlex
@@ -24,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import l
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
 from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_servers
 
+from . import inventory
 from .doctor import SILENT, Health, has_libvirt_collection
 from .tables import natural
 
@@ -34,18 +36,27 @@ Record = JsonObject
 MOST_NAMES = 1000  # that completion offers
 
 
+class NoLedgerError(click.ClickException):
+    """There is no ledger in this home, and never was."""
+
+    remedy = "say where it is with --home or NOVALITE_HOME; novalite.cloud.seed makes one"
+
+    def __init__(self, path: str) -> None:
+        self.problem = f"there is no ledger in {os.path.dirname(path)}"
+        super().__init__(f"{self.problem}: {self.remedy}")
+
+
 @contextlib.contextmanager
-def _ledger() -> t.Iterator[Connection | None]:
-    """A view of the ledger, None where there is none yet. Raises click.ClickException for one that cannot be read."""
+def _ledger() -> t.Iterator[Connection]:
+    """A view of the ledger. Raises click.ClickException for one that cannot be read, NoLedgerError where there is none
+    yet."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, known
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as ledger
 
     try:
         place = ledger.place_of()
         if place.url is None and not os.path.exists(place.path) and known.known(place) is None:
-            click.echo(f"There is no ledger at {place.path} yet: see --home, or launch something.", err=True)
-            yield None
-            return
+            raise NoLedgerError(place.path)
         # in check mode: one that is older than the code is looked at as a migrated copy
         opened = ledger.open_ledger(check_mode=True)
         try:
@@ -94,8 +105,8 @@ def _servers_at_once(project: str | None, all_projects: bool, host: str | None) 
         statement: str = "numbers"
         values: JsonObject = {}
         if not all_projects:
-            wanted = project or DEFAULT_PROJECT
-            values["project_id"] = next((number for number, name in names.items() if name == wanted), None)
+            named = project or DEFAULT_PROJECT
+            values["project_id"] = next((number for number, name in names.items() if name == named), None)
             if values["project_id"] is None:
                 return None
             statement += "_of_project"
@@ -139,8 +150,6 @@ def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tu
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
 
     with _ledger() as connection:
-        if connection is None:
-            raise click.ClickException(f"there is no server {name!r}")
         by_uuid = _is_uuid(name)
         project_id = _project_id(connection, project, all_projects or (by_uuid and not project))
         words: JsonObject = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
@@ -159,8 +168,6 @@ def hosts() -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
     with _ledger() as connection:
-        if connection is None:
-            return []
         return sorted(({**host} for host in status.hosts(connection)), key=lambda host: natural(host["name"]))
 
 
@@ -172,8 +179,6 @@ def records(
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
     with _ledger() as connection:
-        if connection is None:
-            return []
         names = lookups.project_names(connection)
         return [
             {**record, "project": names.get(record["project"])} if "project" in record else record
@@ -181,25 +186,31 @@ def records(
         ]
 
 
-def health() -> Health:
-    """Return the state of this controller and its cloud. Raises click.ClickException for a ledger that cannot be read,
-    or that is not there."""
+def health(sources: t.Sequence[str]) -> Health:
+    """Return the state of this controller and its cloud; the inventory is that in `sources`. Raises
+    click.ClickException for a ledger that cannot be read."""
     from ansible import constants
 
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
-    with _ledger() as connection:
-        if connection is None:
-            raise click.ClickException("without a ledger there is nothing to look at")
-        return Health(
-            now=clock.seconds(connection),
-            has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),
-            behind=behind.sentence(connection),
-            hosts=[{**host} for host in status.hosts(connection)],
-            networks=status.networks(connection, None),
-            troubled=status.troubled(connection, clock.before(connection, SILENT)),
-        )
+    controller = Health(
+        has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),
+        inventory=inventory.read(sources),
+        home=None if os.environ.get("NOVALITE_LEDGER_URL") else _home(),
+    )
+    try:
+        with _ledger() as connection:
+            return dataclasses.replace(
+                controller,
+                now=clock.seconds(connection),
+                behind=behind.sentence(connection),
+                hosts=[{**host} for host in status.hosts(connection)],
+                networks=status.networks(connection, None),
+                troubled=status.troubled(connection, clock.before(connection, SILENT)),
+            )
+    except NoLedgerError as error:
+        return dataclasses.replace(controller, no_ledger=(error.problem, error.remedy))
 
 
 def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:
