@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import visitors
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import looks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
 
 DIALECT = sqlite.dialect(paramstyle="named")
@@ -46,7 +46,7 @@ def _statement(query: sa.Select[t.Any]) -> looks.Statement:
     kinds = {column.name: column.type for column in query.selected_columns}
     odd = [name for name, kind in kinds.items() if not isinstance(kind, (*PLAIN, sa.JSON, sa.Boolean))]
     if odd:
-        raise TypeError(f"db/looks.py has to learn how the values of {odd} are kept")
+        raise TypeError(f"operations/looks.py has to learn how the values of {odd} are kept")
     return {
         "text": " ".join(str(compiled).split()),
         "values": values,

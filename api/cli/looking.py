@@ -21,8 +21,8 @@ import click
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_servers
 
 from . import inventory
@@ -37,7 +37,7 @@ MOST_NAMES = 1000  # that completion offers
 
 
 class NoLedgerError(click.ClickException):
-    """There is no ledger in this home, and never was."""
+    """A home without a ledger, in which there never was one."""
 
     remedy = "say where it is with --home or NOVALITE_HOME; novalite.cloud.seed makes one"
 

@@ -17,8 +17,9 @@ import pytest
 import sqlalchemy as sa
 from tools.looks import statements
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import looks, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ssh_config import ssh_config
 from api import cli
 from api.cli import looking
@@ -250,6 +251,17 @@ def test_what_is_done_is_done_by_playbooks(
     assert "ANSIBLE_PIPELINING" not in delete["environment"]  # what the user's own says is not overruled
     log = called("console", "--lines", "5", "web")
     assert log["argv"][4:] == ["novalite.cloud.console", "-e", json.dumps({"uuids": [uuid], "lines": 5})]
+    assert log["environment"]["ANSIBLE_STDOUT_CALLBACK"] == "novalite.cloud.console_text"
+    assert called("log", "--lines", "5", "web")["argv"] == log["argv"]
+    (tmp_path / "site.yml").touch()
+    plan = called("plan", "site.yml")["argv"]
+    assert plan == called("apply", "site.yml", "--check")["argv"] and "novalite.cloud.stack" in plan
+    interface = called("attach-interface", "web", "-n", "storage")["argv"]
+    variables = {"server": "web", "project": "demo", "network": "storage"}
+    assert interface[4:] == ["novalite.cloud.interface_attach", "-e", json.dumps(variables)]
+    restore = called("ledger", "restore", "site.yml", "--force")["argv"]
+    assert restore[4] == "novalite.cloud.ledger_restore"
+    assert json.loads(restore[6]) == {"ledger_file": str(tmp_path / "site.yml"), "force": True}
 
 
 @on_sqlite

@@ -75,7 +75,8 @@ def test_the_home_is_the_environments_first(file: pathlib.Path, monkeypatch: pyt
     assert "there is no ledger in /nowhere/of/the/file:" in novalite("list", code=1)
     monkeypatch.setenv("NOVALITE_HOME", "/nowhere/of/the/environment")
     assert "there is no ledger in /nowhere/of/the/environment:" in novalite("list", code=1)
-    assert "there is no ledger in /nowhere/of/the/option:" in novalite("--home", "/nowhere/of/the/option", "list", code=1)
+    by_option = novalite("--home", "/nowhere/of/the/option", "list", code=1)
+    assert "there is no ledger in /nowhere/of/the/option:" in by_option
 
 
 @pytest.mark.parametrize(

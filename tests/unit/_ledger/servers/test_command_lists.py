@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as ledger_tables
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api import cli
-from api.cli import actions, nouns, tables
+from api.cli import actions, ledger, nouns, tables
 from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
 from tests.unit._ledger.servers.test_command import WEB, active
@@ -139,6 +139,25 @@ def test_an_action_says_what_its_playbook_takes(name: str) -> None:
     own = {option.name for option in command.params} - {"servers", "project", "all_projects"}
     theirs = {"inventory", "limit", "extra_vars", "check", "diff", "verbose"}
     assert own - theirs <= playbook.variables.keys() and "uuids" in playbook.variables
+
+
+@pytest.mark.parametrize("name", ledger.PLAYBOOKS)
+def test_a_command_of_the_ledger_says_what_its_playbook_takes(name: str) -> None:
+    own = {option.name for option in ledger.group.commands[name].params}
+    theirs = {"inventory", "limit", "extra_vars", "check", "diff", "verbose"}
+    assert own - theirs == PLAYBOOKS[f"ledger_{name}"].variables.keys()
+
+
+def test_each_playbook_of_the_ledger_has_its_command() -> None:
+    assert {f"ledger_{name}" for name in ledger.PLAYBOOKS} == {name for name in PLAYBOOKS if name.startswith("ledger_")}
+
+
+@given(st.text("ab漢字 e\u0301", max_size=60), st.integers(6, 40))
+def test_wide_characters_take_their_columns(text: str, room: int) -> None:
+    wrapped = tables.wrapped(text, room)
+    assert all(tables.width_of(line) <= room for line in wrapped)
+    assert "".join("".join(wrapped).split()) == "".join(text.split())
+    assert tables.width_of(tables.padded(text, room)) == room
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(20, 200))

@@ -231,7 +231,7 @@ _LOAD_FLOATING = (
 )
 
 
-# What listed_servers reads. The command `novalite` has them as texts, too: db/looks.py
+# What listed_servers reads. The command `novalite` has them as texts, too: operations/looks.py
 LOAD: dict[str, sa.Select[t.Any]] = {
     "servers": _LOAD,
     "volumes": _LOAD_VOLUMES,

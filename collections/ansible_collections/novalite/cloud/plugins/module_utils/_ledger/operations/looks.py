@@ -18,8 +18,8 @@ import typing as t
 
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
-from . import known, sqlite_files
-from .revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
+from ..db import known, sqlite_files
+from ..db.revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
 
 STATEMENTS = pathlib.Path(__file__).with_name("looks.json")
 
