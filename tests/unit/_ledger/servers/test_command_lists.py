@@ -16,6 +16,7 @@ import sys
 import termios
 import typing as t
 
+import click
 import click.testing
 import pytest
 import sqlalchemy as sa
@@ -35,6 +36,7 @@ ROOT = pathlib.Path(__file__).parents[4]
 LONG = "a-server-with-a-name-that-its-owner-found-telling"
 CAUSE = "the disk of hv1 is full: " + "no space left " * 20
 FAULT = {"message": CAUSE, "code": 500, "created": 1}
+SERVING = ("api", "worker", "metadata")  # whose help is another parser's
 LISTS = [[name] for name in ("list", "hosts", *nouns.NOUNS)] + [["events", "web"]]
 OF_ONE = [["show", "web"], ["why", "web"], ["show", LONG]]
 
@@ -96,6 +98,35 @@ def test_no_list_is_wider_than_the_terminal(cloud_in_use: Cloud) -> None:
     assert tables.CUT in said and "web-10" in said and "data" in said
     shown = " ".join(on_terminal([["show", LONG]], 80).split())
     assert CAUSE.strip() in shown  # all of the fault of one server
+
+
+def walk() -> list[list[str]]:
+    """Commands that look: each command that says how its output is shown, in each way that people see it, and the help
+    of all."""
+    words: list[list[str]] = [["--help"], ["config", "show"]]
+    for name, command in cli.main.commands.items():
+        parameters = {parameter.name: parameter for parameter in command.params}
+        groups = command.commands if isinstance(command, click.Group) else {}
+        words += [[name, "--help"]] * (name not in SERVING) + [[name, sub, "--help"] for sub in groups]
+        if "output" in parameters and name != "doctor":  # which ends with a status of its own
+            looked = [name, *["web"] * ("server" in parameters), *["--once"] * ("once" in parameters)]
+            words += [looked, [*looked, "-A"]] if "all_projects" in parameters else [looked]
+    return words
+
+
+@pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_a_walk_stays_within_a_terminal(cloud_in_use: Cloud) -> None:
+    c = ledger_tables.instance.c
+    wide = "漢字の名前" * 8
+    cloud_in_use.write(sa.update(ledger_tables.instance).where(c.name == LONG).values(name=wide))
+    words = walk()
+    looks = [line for line in words if "--help" not in line and line[0] != "config"]
+    assert len(words) > 40 and len(looks) > 15
+    said = on_terminal([*words, ["show", wide]], 80)
+    assert not [line for line in said.splitlines() if tables.width_of(line) > 80]
+    assert "漢字" in said
+    for line in looks:
+        json.loads(novalite(*line, "-o", "json"))
 
 
 @pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
