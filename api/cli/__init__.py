@@ -9,13 +9,14 @@ for people, or as JSON, YAML or names (tables.py). Doing runs the collection's p
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import typing as t
 
 import click
 
-from . import actions, config, looking, nouns, options, playbooks, tables
+from . import actions, config, ledger, looking, nouns, options, playbooks, tables, top
 from . import output as shown
 from .doctor import findings
 
@@ -35,7 +36,8 @@ def main(context: click.Context, home: str | None) -> None:
 
     Completion for bash: eval "$(_NOVALITE_COMPLETE=bash_source novalite)"; zsh and fish likewise.
     """
-    gc.disable()  # half a second is too short to tidy up in
+    gc.disable()  # a look is too short to tidy up in, and its end, too
+    context.call_on_close(gc.freeze)
     context.call_on_close(gc.enable)
     # a file that is wrong is mended by the command, too
     name = context.invoked_subcommand or ""
@@ -100,10 +102,11 @@ nouns.add_to(main)
 
 
 @main.command()
+@options.inventory
 @options.form
-def doctor(form: tables.Form) -> None:
+def doctor(form: tables.Form, inventory: tuple[str, ...]) -> None:
     """Say what is wrong with this controller and its hosts, and what helps; without asking a host."""
-    problems = findings(looking.health())
+    problems = findings(looking.health(inventory))
     shown.findings(problems, form)
     if problems:
         raise SystemExit(1)
@@ -131,8 +134,25 @@ def console(
     """Attach this terminal to a server's console; Ctrl-] leaves it."""
     record = looking.server(server, project, all_projects)
     if log or lines is not None:
-        playbooks.run("console", {"uuids": [record["uuid"]], "lines": lines}, options)
+        _show_log(record, lines, options)
     playbooks.replace_process(looking.console_command(record))
+
+
+@main.command("log")
+@options.server
+@options.of_project
+@click.option("--lines", type=int, help="So many, the last ones.")
+@options.of_playbook
+def console_log(
+    server: str, project: str | None, all_projects: bool, lines: int | None, options: playbooks.Options
+) -> None:
+    """Show what a server said on its console, also of one that does not run: the text alone."""
+    _show_log(looking.server(server, project, all_projects), lines, options)
+
+
+def _show_log(record: tables.Record, lines: int | None, options: playbooks.Options) -> t.NoReturn:
+    words = {"uuids": [record["uuid"]], "lines": lines}
+    playbooks.run("console", words, options, "novalite.cloud.console_text")
 
 
 # - Doing
@@ -194,6 +214,43 @@ def attach(
     playbooks.run("volume_attach", words, options)
 
 
+def _interface(name: str, playbook: str, text: str) -> None:
+    """Add the command `name`, which gives a server an interface, or takes one."""
+
+    @main.command(name, help=f"{text}: the playbook novalite.cloud.{playbook}.")
+    @options.server
+    @options.of_project
+    @click.option("-n", "--network", help="Network that it is on.")
+    @click.option("--port", "port_id", help="UUID of its port.")
+    @click.option("--address", "fixed_ip", help="Its address on the network.")
+    @options.of_playbook
+    def act(server: str, project: str | None, all_projects: bool, options: playbooks.Options, **words: object) -> None:
+        record = looking.server(server, project, all_projects)
+        if not (words["network"] or words["port_id"]):
+            raise click.UsageError("say which interface, by --network or --port")
+        playbooks.run(playbook, {"server": record["name"], "project": record["project"]["name"], **words}, options)
+
+
+_interface("attach-interface", "interface_attach", "Give a server another network interface")
+_interface("detach-interface", "interface_detach", "Take a network interface from a server")
+
+
+@main.command("floating-ip")
+@options.server
+@options.of_project
+@click.option("--address", "floating_ip", help="This one. [default: one of the project's, or a new one]")
+@click.option("--pool", help="Pool that a new one comes from.")
+@click.option("--fixed-ip", help="Which of the server's addresses it leads to.")
+@options.of_playbook
+def lead_floating_ip(
+    server: str, project: str | None, all_projects: bool, options: playbooks.Options, **words: object
+) -> None:
+    """Lead a floating IP to a server: the playbook novalite.cloud.floating_ips."""
+    record = looking.server(server, project, all_projects)
+    variables = {"server": record["name"], "project": record["project"]["name"], **words}
+    playbooks.run("floating_ips", variables, options)
+
+
 @main.command()
 @click.argument("volume")
 @click.option("-p", "--project", envvar="NOVALITE_PROJECT", help="Of this project. [default: demo]")
@@ -203,14 +260,28 @@ def detach(volume: str, project: str | None, options: playbooks.Options) -> None
     playbooks.run("volume_detach", {"volume": volume, "project": project}, options)
 
 
+_STACK = click.argument("stack", type=click.Path(exists=True, dir_okay=False, resolve_path=True), metavar="FILE")
+
+
 @main.command()
-@click.argument("stack", type=click.Path(exists=True, dir_okay=False, resolve_path=True), metavar="FILE")
+@_STACK
 @click.option("--prune", is_flag=True, help="Remove what the stack made and does not name any more.")
 @click.option("--replace", is_flag=True, help="Replace servers that cannot be changed.")
 @options.of_playbook
 def apply(stack: str, prune: bool, replace: bool, options: playbooks.Options) -> None:
     """Make what FILE describes: the playbook novalite.cloud.stack. With --check, its plan."""
     playbooks.run("stack", {"stack": stack, "prune": prune, "replace": replace}, options)
+
+
+@main.command()
+@_STACK
+@click.option("--prune", is_flag=True, help="Also what would be removed.")
+@click.option("--replace", is_flag=True, help="Also what would be replaced.")
+@options.of_playbook
+def plan(stack: str, prune: bool, replace: bool, options: playbooks.Options) -> None:
+    """Show what `apply` would do, and change nothing: the playbook novalite.cloud.stack with --check."""
+    checked = dataclasses.replace(options, check=True)
+    playbooks.run("stack", {"stack": stack, "prune": prune, "replace": replace}, checked)
 
 
 @main.command()
@@ -225,6 +296,8 @@ def reconcile(accept: tuple[str, ...], options: playbooks.Options) -> None:
 
 actions.add_to(main)
 main.add_command(config.command)
+main.add_command(ledger.group)
+main.add_command(top.command)
 
 
 # - Serving

@@ -52,6 +52,7 @@ ACTIONS: t.Mapping[str, Action] = {
     "revert-resize": Action("Take resizes back."),
     "migrate": Action("Move servers to other hosts; they are shut down for it.", (_HOST,)),
     "live-migrate": Action("Move servers to other hosts while they run.", (_HOST,)),
+    "evacuate": Action("Build servers of a dead host anew on others; what was on their own disks is lost.", (_HOST,)),
     "snapshot": Action("Keep servers' disks as images.", (click.option("--image-name", help="Name of the image."),)),
 }
 

@@ -20,7 +20,7 @@ SETTINGS: t.Mapping[str, tuple[str, str]] = {
     "image": ("image", "image of new servers"),
     "key": ("key", "key pair of new servers"),
     "network": ("networks", "network of new servers"),
-    "wait_for": ("wait_for", "what new guests must do before the command returns: running, ssh, agent"),
+    "wait_for": ("wait_for", "what is waited for of new guests: running, ssh, agent"),
 }
 OF_NEW = {"flavor", "image", "key", "networks"}  # which say something else of a server that is there
 _SEVERAL = {"inventory", "networks"}  # options that may be given more than once

@@ -13,6 +13,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
+from .inventory import Inventory
 from .tables import Record
 
 UNSEEN = 86_400  # seconds after which it is worth a word that nothing was heard of a host
@@ -21,11 +22,15 @@ SCARCE = 0.9  # of a pool's addresses that are in use
 
 @dataclasses.dataclass(frozen=True)
 class Health:
-    """State of a controller and its cloud. `behind` says why the ledger may not be trusted, `hosts` and `networks` are
-    those of the ledger, `troubled` the servers that failed or of which nothing is heard. `now` is by its clock."""
+    """State of a controller and its cloud. `home` is the command's, None where a URL leads to the ledger. `no_ledger`
+    says that there is none, and what helps; `behind`, why it may not be trusted. `hosts` and `networks` are those of
+    the ledger, `troubled` the servers that failed or of which nothing is heard. `now` is by its clock."""
 
     now: int = 0
     has_libvirt_collection: bool = True
+    inventory: Inventory | None = None
+    home: str | None = None
+    no_ledger: tuple[str, str] | None = None
     behind: str | None = None
     hosts: t.Sequence[Record] = ()
     networks: t.Sequence[Record] = ()
@@ -57,12 +62,20 @@ def has_libvirt_collection(paths: t.Iterable[str]) -> bool:
 
 
 def _of_controller(health: Health) -> t.Iterator[Finding]:
+    if health.no_ledger:
+        yield Finding("ledger", *health.no_ledger)
     if health.behind:
         yield Finding("ledger", health.behind, "novalite.cloud.ledger_rebuild asks all hosts")
     if not health.has_libvirt_collection:
         remedy = "ansible-galaxy collection install community.libvirt"
         yield Finding("controller", "the collection community.libvirt is missing", remedy)
-    if not health.hosts:
+    if health.inventory and not health.inventory.hosts:
+        remedy = "name it with -i, NOVALITE_INVENTORY or novalite config set inventory, and put hosts into that group"
+        yield Finding("inventory", "it has no host in the group 'compute'", remedy)
+    if health.inventory and health.inventory.home and health.home and health.inventory.home != health.home:
+        problem = f"playbooks use {health.inventory.home} (the inventory's novalite_home), this command {health.home}"
+        yield Finding("home", problem, f"novalite config set home {health.inventory.home}, if that is the right one")
+    if not (health.hosts or health.no_ledger):
         remedy = "put hosts into the inventory's group 'compute', and run novalite.cloud.compute_nodes"
         yield Finding("hosts", "the ledger knows no compute host", remedy)
 

@@ -9,17 +9,24 @@ The queries' modules are imported where they are used, for SQLAlchemy is half of
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
+import re
 import shlex
 import time
 import typing as t
-import uuid
 
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
+from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
 
+from . import inventory
 from .doctor import Health, has_libvirt_collection
 from .tables import natural
 
@@ -30,18 +37,27 @@ Record = JsonObject
 MOST_NAMES = 1000  # that completion offers
 
 
+class NoLedgerError(click.ClickException):
+    """A home without a ledger, in which there never was one."""
+
+    remedy = "say where it is with --home or NOVALITE_HOME; novalite.cloud.seed makes one"
+
+    def __init__(self, path: str) -> None:
+        self.problem = f"there is no ledger in {os.path.dirname(path)}"
+        super().__init__(f"{self.problem}: {self.remedy}")
+
+
 @contextlib.contextmanager
-def _ledger() -> t.Iterator[Connection | None]:
-    """A view of the ledger, None where there is none yet. Raises click.ClickException for one that cannot be read."""
+def _ledger() -> t.Iterator[Connection]:
+    """A view of the ledger. Raises click.ClickException for one that cannot be read, NoLedgerError where there is none
+    yet."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, known
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as ledger
 
     try:
         place = ledger.place_of()
         if place.url is None and not os.path.exists(place.path) and known.known(place) is None:
-            click.echo(f"There is no ledger at {place.path} yet: see --home, or launch something.", err=True)
-            yield None
-            return
+            raise NoLedgerError(place.path)
         # in check mode: one that is older than the code is looked at as a migrated copy
         opened = ledger.open_ledger(check_mode=True)
         try:
@@ -61,11 +77,14 @@ def _project_id(connection: Connection, project: str | None, all_projects: bool)
 
     if all_projects:
         return None
-    return str(lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"])
+    return str(lookups.project_by_name(connection, project or DEFAULT_PROJECT)["id"])
 
 
 def servers(project: str | None, all_projects: bool, host: str | None) -> list[Record]:
     """The servers of a project (None: the default one), or of all; with `host`, those on it. The newest first."""
+    listed = _servers_at_once(project, all_projects, host)
+    if listed is not None:
+        return listed
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
@@ -76,6 +95,37 @@ def servers(project: str | None, all_projects: bool, host: str | None) -> list[R
         return [{**record, "project": record["project_id"]} for record in watched]
 
     return records(read, project, all_projects)
+
+
+def _servers_at_once(project: str | None, all_projects: bool, host: str | None) -> list[Record] | None:
+    """Return what servers() does, without SQLAlchemy; None for an unusual ledger, and an unknown project."""
+    if os.environ.get("NOVALITE_LEDGER_URL"):
+        return None
+    with looks.looking(_home()) as read:
+        if read is None:
+            return None
+        names = {row["id"]: row["name"] for row in read("projects", {})}
+        statement: str = "numbers"
+        values: JsonObject = {}
+        if not all_projects:
+            named = project or DEFAULT_PROJECT
+            values["project_id"] = next((number for number, name in names.items() if name == named), None)
+            if values["project_id"] is None:
+                return None
+            statement += "_of_project"
+        if host is not None:
+            statement += "_on_host"
+            values["host"] = host
+        numbers = [row["id"] for row in read(statement, values)]
+        listed = listed_servers.records(read, numbers)
+    if any(build_states.may_be_silent(record, time.time() - build_states.BUILD_TIMEOUT) for record in listed):
+        return None  # whether a job is at it is for the ledger's own queries
+    return [{**record, "project": names.get(record["project_id"]), "silent_for": None} for record in listed]
+
+
+def _home() -> str:
+    """The directory of the ledger that is a file."""
+    return os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR)
 
 
 def server(name: str, project: str | None, all_projects: bool, history: bool = False) -> Record:
@@ -102,17 +152,15 @@ def placement(name: str, project: str | None, all_projects: bool) -> Record:
 def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tuple[Connection, Record]]:
     """A view of the ledger, and what server() says of a server."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
 
     with _ledger() as connection:
-        if connection is None:
-            raise click.ClickException(f"there is no server {name!r}")
         by_uuid = _is_uuid(name)
         project_id = _project_id(connection, project, all_projects or (by_uuid and not project))
         words: JsonObject = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
         matching = views.instances_by(connection, project_id=project_id, **words)
         if not matching:
-            where = "" if project_id is None else f" in project {project or lookups.DEFAULT_PROJECT}"
+            where = "" if project_id is None else f" in project {project or DEFAULT_PROJECT}"
             raise click.ClickException(f"there is no server {name!r}{where}: novalite list shows which there are")
         if len(matching) > 1:
             which = ", ".join(f"{record['uuid']} ({record['project']['name']})" for record in matching)
@@ -126,8 +174,6 @@ def hosts() -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
     with _ledger() as connection:
-        if connection is None:
-            return []
         return sorted(({**host} for host in status.hosts(connection)), key=lambda host: natural(host["name"]))
 
 
@@ -139,8 +185,6 @@ def records(
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
     with _ledger() as connection:
-        if connection is None:
-            return []
         names = lookups.project_names(connection)
         return [
             {**record, "project": names.get(record["project"])} if "project" in record else record
@@ -148,25 +192,31 @@ def records(
         ]
 
 
-def health() -> Health:
-    """Return the state of this controller and its cloud. Raises click.ClickException for a ledger that cannot be read,
-    or that is not there."""
+def health(sources: t.Sequence[str]) -> Health:
+    """Return the state of this controller and its cloud; the inventory is that in `sources`. Raises
+    click.ClickException for a ledger that cannot be read."""
     from ansible import constants
 
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
-    with _ledger() as connection:
-        if connection is None:
-            raise click.ClickException("without a ledger there is nothing to look at")
-        return Health(
-            now=clock.seconds(connection),
-            has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),
-            behind=behind.sentence(connection),
-            hosts=[{**host} for host in status.hosts(connection)],
-            networks=status.networks(connection, None),
-            troubled=status.troubled(connection),
-        )
+    controller = Health(
+        has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),
+        inventory=inventory.read(sources),
+        home=None if os.environ.get("NOVALITE_LEDGER_URL") else _home(),
+    )
+    try:
+        with _ledger() as connection:
+            return dataclasses.replace(
+                controller,
+                now=clock.seconds(connection),
+                behind=behind.sentence(connection),
+                hosts=[{**host} for host in status.hosts(connection)],
+                networks=status.networks(connection, None),
+                troubled=status.troubled(connection),
+            )
+    except NoLedgerError as error:
+        return dataclasses.replace(controller, no_ledger=(error.problem, error.remedy))
 
 
 def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:
@@ -179,9 +229,7 @@ def names_beginning(text: str, project: str | None, all_projects: bool) -> list[
 
 def ssh_config() -> str:
     """The file that every launch writes beside the ledger. Raises click.ClickException where there is none."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
-
-    path = os.path.join(os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR), "ssh_config")
+    path = os.path.join(_home(), "ssh_config")
     if not os.path.exists(path):
         raise click.ClickException(f"there is no {path}: ansible-playbook novalite.cloud.launch writes it")
     return path
@@ -213,7 +261,4 @@ def age(since: int | None) -> str:
 
 
 def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False
+    return re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text.lower()) is not None

@@ -80,6 +80,15 @@ def _inventory() -> tuple[str, ...]:
     return (path,) if path else ()
 
 
+inventory = click.option(
+    "-i",
+    "--inventory",
+    multiple=True,
+    default=_inventory,  # not an envvar of click's, which takes a blank in the path for the end of one
+    help="The compute hosts. [default: $NOVALITE_INVENTORY, or as ansible.cfg says]",
+)
+
+
 def of_playbook(command: Command) -> Command:
     """Give the command its playbook's options, as its parameter `options`."""
     return _gathered(
@@ -91,11 +100,5 @@ def of_playbook(command: Command) -> Command:
         click.option("-C", "--check", is_flag=True, help="Show what would be done, and change nothing."),
         click.option("-e", "--extra-vars", multiple=True, help="More variables, as ansible-playbook's."),
         click.option("-l", "--limit", help="Only these hosts."),
-        click.option(
-            "-i",
-            "--inventory",
-            multiple=True,
-            default=_inventory,  # not an envvar of click's, which takes a blank in the path for the end of one
-            help="The compute hosts. [default: $NOVALITE_INVENTORY, or as ansible.cfg says]",
-        ),
+        inventory,
     )

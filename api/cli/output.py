@@ -36,7 +36,7 @@ def servers(records: t.Sequence[Record], form: Form, all_projects: bool = False)
         Column("uuid", lambda record: record["uuid"], wide=True),
         Column("fault", lambda record: (record["fault"] or {}).get("message"), wide=True),
     ]
-    show(records, columns, form, _server_in_short)
+    show(records, columns, form, server_in_short)
 
 
 def server(record: Record, output: str) -> None:
@@ -76,9 +76,9 @@ def hosts(records: t.Sequence[Record], form: Form) -> None:
         ),
         Column("zone", lambda record: record["zone"]),
         Column("servers", lambda record: record["instances"]),
-        Column("vcpus", lambda record: _filled(record["capacity"]["vcpus"])),
-        Column("memory_mib", lambda record: _filled(record["capacity"]["memory_mb"])),
-        Column("disk_gib", lambda record: _filled(record["capacity"]["disk_gb"])),
+        Column("vcpus", lambda record: filled(record["capacity"]["vcpus"])),
+        Column("memory_mib", lambda record: filled(record["capacity"]["memory_mb"])),
+        Column("disk_gib", lambda record: filled(record["capacity"]["disk_gb"])),
         Column("seen", lambda record: age(record["last_seen_at"])),
         Column("why", lambda record: "; ".join(filter(None, (record["down_reason"], record["disabled_reason"])))),
         Column("drift", lambda record: record["differences"], wide=True),
@@ -128,7 +128,8 @@ def findings(problems: t.Sequence[Finding], form: Form) -> None:
     show([dataclasses.asdict(finding) for finding in problems], columns, form)
 
 
-def _server_in_short(record: Record) -> Record:
+def server_in_short(record: Record) -> Record:
+    """Return what programs get of a server in a list."""
     same = ("uuid", "name", "project", "vm_state", "task_state", "power_state", "host", "zone", "key_name", "metadata")
     return {
         **{name: record[name] for name in same},
@@ -173,5 +174,6 @@ def _seconds(action: Record) -> int | None:
     return None if action["finished_at"] is None else action["finished_at"] - action["started_at"]
 
 
-def _filled(resource: Record) -> str:
+def filled(resource: Record) -> str:
+    """Return how much of a host's resource is in use, of how much may be."""
     return f"{resource['used']}/{resource['limit']}"

@@ -13,8 +13,6 @@ import typing as t
 
 import click
 
-from .. import keep_alive
-
 # What serves novalite best, for those who have no ansible.cfg. Theirs would be overruled, so it is left alone then.
 DEFAULTS = {
     "ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.launch_summary",
@@ -39,8 +37,11 @@ class Options:
     verbose: int  # how many v's
 
 
-def run(playbook: str, variables: t.Mapping[str, object], options: Options) -> t.NoReturn:
-    """Run `novalite.cloud.<playbook>` with these variables, but for those that are None, False or empty."""
+def run(playbook: str, variables: t.Mapping[str, object], options: Options, screen: str | None = None) -> t.NoReturn:
+    """Run `novalite.cloud.<playbook>` with these variables, but for those that are None, False or empty. `screen` is
+    the callback that shows the run, whatever ansible.cfg says, unless all of it is to be seen (-v)."""
+    from .. import keep_alive  # and configparser, which no look needs
+
     passed_variables = {
         name: value for name, value in variables.items() if value not in (None, (), []) and value is not False
     }
@@ -57,6 +58,8 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options) -> t
     command += ["-" + "v" * options.verbose] * bool(options.verbose)
     if keep_alive.configuration(os.environ, os.curdir) is None:
         os.environ.update({name: value for name, value in DEFAULTS.items() if name not in os.environ})
+    if screen is not None and not options.verbose:
+        os.environ["ANSIBLE_STDOUT_CALLBACK"] = screen
     os.environ.update(keep_alive.variables(os.environ, os.curdir))
     replace_process(command)
 

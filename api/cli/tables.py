@@ -17,6 +17,7 @@ import shutil
 import sys
 import textwrap
 import typing as t
+import unicodedata
 
 import click
 
@@ -85,15 +86,22 @@ def structure(value: object, output: str) -> None:
 
 
 def lines(rows: t.Sequence[t.Sequence[object]], head: t.Sequence[str] = ()) -> None:
-    """Print rows with their columns lined up. On a terminal, the longest cells are cut so that no line wraps."""
+    """Print rows as fitted() returns them."""
+    if text := fitted(rows, head):
+        click.echo("\n".join(text))
+
+
+def fitted(rows: t.Sequence[t.Sequence[object]], head: t.Sequence[str] = ()) -> list[str]:
+    """Return a line for each row, with the columns lined up. On a terminal, the longest cells are cut so that no line
+    wraps."""
     cells = [[name.upper().replace("_", " ") for name in head]] if head else []
     cells += [["-" if value in (None, "") else without_controls(str(value)) for value in row] for row in rows]
     if not cells:
-        return
-    widths = [max(map(len, column)) for column in zip(*cells)]
+        return []
+    widths = [max(map(width_of, column)) for column in zip(*cells)]
     if sys.stdout.isatty():
         widths = fitting(widths, shutil.get_terminal_size().columns)
-    click.echo("\n".join(_line(row, widths) for row in cells))
+    return [_line(row, widths) for row in cells]
 
 
 def fields(rows: t.Sequence[tuple[str, object]]) -> None:
@@ -102,7 +110,7 @@ def fields(rows: t.Sequence[tuple[str, object]]) -> None:
     room = max(shutil.get_terminal_size().columns - width - len(GAP), NARROWEST) if sys.stdout.isatty() else None
     for name, value in rows:
         text = "-" if value in (None, "") else without_controls(str(value))
-        parts = [text] if room is None else textwrap.wrap(text, room)
+        parts = [text] if room is None else wrapped(text, room)
         for label, part in zip([name, *[""] * len(parts)], parts):
             click.echo(f"{label.ljust(width)}{GAP}{part}")
 
@@ -114,8 +122,47 @@ def natural(value: object) -> list[tuple[int, int, str]]:
 
 
 def _line(cells: t.Sequence[str], widths: t.Sequence[int]) -> str:
-    cut = (cell if len(cell) <= width else cell[: width - 1] + CUT for cell, width in zip(cells, widths))
-    return GAP.join(cell.ljust(width) for cell, width in zip(cut, widths)).rstrip()
+    return GAP.join(padded(cell, width) for cell, width in zip(cells, widths)).rstrip()
+
+
+def width_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes: two for each character of Chinese and its like, none for a
+    mark that is drawn upon the one before."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def padded(cell: str, width: int) -> str:
+    """Return the cell with blanks behind it, or as much of it as so many columns take."""
+    taken = width_of(cell)
+    if taken > width:
+        taken, kept = 1, ""
+        for char in cell:
+            if taken + _columns(char) > width:
+                break
+            kept, taken = kept + char, taken + _columns(char)
+        cell = kept + CUT
+    return cell + " " * (width - taken)
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """Return the text in lines of so many columns at most."""
+    if text.isascii():
+        return textwrap.wrap(text, room)
+    parts = [""]
+    for word in re.findall(r"\S+\s*", text):
+        if parts[-1] and width_of(parts[-1] + word.rstrip()) > room:
+            parts.append("")
+        for char in word:
+            if width_of(parts[-1] + char.rstrip()) > room:
+                parts.append("")
+            parts[-1] += char
+    return [line.rstrip() for line in parts]
 
 
 def _column(by_name: t.Mapping[str, Column], name: str) -> Column:

@@ -12,6 +12,7 @@ GROUPS = {
     "api.burst20": "tests.bench.api_jobs",
     "api.one_added_s": "tests.bench.api_jobs",
     "api.to_active": "tests.bench.api_jobs",
+    "cli": "tests.bench.cli",
     "firewall": "tests.bench.firewall",
     "growth": "tests.bench.growth",
     "inject": "tests.bench.inject",

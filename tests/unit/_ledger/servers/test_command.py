@@ -15,18 +15,22 @@ import typing as t
 import click.testing
 import pytest
 import sqlalchemy as sa
+from tools.looks import statements
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ssh_config import ssh_config
 from api import cli
+from api.cli import looking
 from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
 
-pytestmark = pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
-
 ROOT = pathlib.Path(__file__).parents[4]
 WEB = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny", "key": "test"}
+
+
+on_sqlite = pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
@@ -92,6 +96,7 @@ def other_project(cloud: Cloud) -> None:
     )
 
 
+@on_sqlite
 def test_list_is_of_one_project_or_of_all(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
     other_project(cloud)
     web = active(cloud, "web")
@@ -107,17 +112,62 @@ def test_list_is_of_one_project_or_of_all(cloud: Cloud, novalite: t.Callable[...
     assert "unknown project 'shop'" in novalite("list", "-p", "shop", code=1)
 
 
+@on_sqlite
+def test_a_quick_look_finds_what_the_ledgers_own_queries_find(
+    cloud: Cloud, novalite: t.Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other_project(cloud)
+    active(cloud, "web")
+    failed = active(cloud, "db", "hv2", project="other")
+    fault = {"message": "no room", "code": 500, "created": 1}
+    c = tables.instance.c
+    cloud.write(sa.update(tables.instance).where(c.uuid == failed).values(vm_state="error", fault=fault, locked=True))
+    asked = [
+        (None, False, None),
+        (None, True, None),
+        ("other", False, None),
+        (None, True, "hv2"),
+        ("other", False, "hv1"),
+    ]
+    quick = [looking.servers(*words) for words in asked]
+    assert [len(records) for records in quick] == [1, 2, 1, 1, 0]
+    program = "import sys; from api.cli import looking; print(len(looking.servers(None, True, None)), *sys.modules)"
+    counted, *modules = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT).split()
+    assert counted == "2" and "sqlalchemy" not in modules
+    with monkeypatch.context() as patched:
+        patched.setenv("NOVALITE_LEDGER_URL", f"sqlite:///{os.environ['NOVALITE_HOME']}/ledger.sqlite")
+        assert [looking.servers(*words) for words in asked] == quick
+
+
+@on_sqlite
+def test_a_ledger_that_is_not_as_usual_is_not_looked_at_quickly(
+    cloud: Cloud, novalite: t.Callable[..., str], tmp_path: pathlib.Path
+) -> None:
+    active(cloud, "web")
+    cloud.write(sa.update(tables.ledger_identity).values(behind="it was restored", behind_since=1))
+    assert "Mind that the ledger is behind its hosts" in novalite("list")
+    (tmp_path / "ledger.known").write_text("another\n")
+    assert "another is to be here" in novalite("list", code=1)
+
+
+def test_texts_of_quick_looks_are_those_of_the_ledgers_queries() -> None:
+    assert json.loads(looks.STATEMENTS.read_text()) == statements()
+
+
+@on_sqlite
 def test_looking_writes_nothing(cloud: Cloud, novalite: t.Callable[..., str], tmp_path: pathlib.Path) -> None:
     before = cloud.dump()
     novalite("list")
     novalite("hosts")
     assert cloud.dump() == before
     empty = tmp_path / "empty"
-    assert "There is no ledger at" in novalite("--home", str(empty), "list")
-    assert "there is no server 'web'" in novalite("--home", str(empty), "show", "web", code=1)
+    for words in (["list"], ["hosts"], ["networks"], ["show", "web"]):
+        (line,) = novalite("--home", str(empty), *words, code=1).splitlines()
+        assert f"there is no ledger in {empty}: say where it is" in line
     assert not empty.exists()
 
 
+@on_sqlite
 def test_show_tells_by_name_and_by_uuid(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
     other_project(cloud)
     uuid = active(cloud, "web")
@@ -132,6 +182,7 @@ def test_show_tells_by_name_and_by_uuid(cloud: Cloud, novalite: t.Callable[..., 
     assert "there is no server 'wbe' in project demo" in novalite("show", "wbe", code=1)
 
 
+@on_sqlite
 def test_what_a_tenant_wrote_is_no_command_to_the_terminal(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
     uuid = active(cloud, "web")
     fault = {"message": "red \x1b[31m", "code": 500, "created": 1}
@@ -139,6 +190,7 @@ def test_what_a_tenant_wrote_is_no_command_to_the_terminal(cloud: Cloud, novalit
     assert "red ?[31m" in novalite("show", "web")
 
 
+@on_sqlite
 def test_hosts_tell_what_they_have_left(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
     active(cloud, "web")
     c = tables.compute_host.c
@@ -152,6 +204,7 @@ def test_hosts_tell_what_they_have_left(cloud: Cloud, novalite: t.Callable[..., 
     assert json.loads(novalite("hosts", "-o", "json"))[0]["capacity"]["vcpus"]["used"] == 1
 
 
+@on_sqlite
 def test_completion_offers_servers(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
     active(cloud, "web")
     active(cloud, "db", "hv2")
@@ -163,6 +216,7 @@ def test_completion_offers_servers(cloud: Cloud, novalite: t.Callable[..., str])
     assert program.output.split() == ["plain,web"]
 
 
+@on_sqlite
 def test_ssh_goes_by_the_ssh_config_of_launches(
     cloud: Cloud, novalite: t.Callable[..., str], called: t.Callable[..., dict[str, t.Any]], tmp_path: pathlib.Path
 ) -> None:
@@ -177,6 +231,7 @@ def test_ssh_goes_by_the_ssh_config_of_launches(
     assert console[1:5] == ["-t", "-F", str(path), "hv1"] and "console --force -- instance-00000001" in console[5]
 
 
+@on_sqlite
 def test_what_is_done_is_done_by_playbooks(
     cloud: Cloud, novalite: t.Callable[..., str], called: t.Callable[..., dict[str, t.Any]], tmp_path: pathlib.Path
 ) -> None:
@@ -196,8 +251,20 @@ def test_what_is_done_is_done_by_playbooks(
     assert "ANSIBLE_PIPELINING" not in delete["environment"]  # what the user's own says is not overruled
     log = called("console", "--lines", "5", "web")
     assert log["argv"][4:] == ["novalite.cloud.console", "-e", json.dumps({"uuids": [uuid], "lines": 5})]
+    assert log["environment"]["ANSIBLE_STDOUT_CALLBACK"] == "novalite.cloud.console_text"
+    assert called("log", "--lines", "5", "web")["argv"] == log["argv"]
+    (tmp_path / "site.yml").touch()
+    plan = called("plan", "site.yml")["argv"]
+    assert plan == called("apply", "site.yml", "--check")["argv"] and "novalite.cloud.stack" in plan
+    interface = called("attach-interface", "web", "-n", "storage")["argv"]
+    variables = {"server": "web", "project": "demo", "network": "storage"}
+    assert interface[4:] == ["novalite.cloud.interface_attach", "-e", json.dumps(variables)]
+    restore = called("ledger", "restore", "site.yml", "--force")["argv"]
+    assert restore[4] == "novalite.cloud.ledger_restore"
+    assert json.loads(restore[6]) == {"ledger_file": str(tmp_path / "site.yml"), "force": True}
 
 
+@on_sqlite
 @pytest.mark.usefixtures("cloud")
 @pytest.mark.parametrize("path", ["/srv/my cloud/inv", "/srv/a:b/inv", "hv1,hv2,", "/srv/it's/inv", "relative inv"])
 def test_an_inventory_of_the_environment_is_one_path(

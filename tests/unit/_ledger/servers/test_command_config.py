@@ -72,10 +72,11 @@ def test_what_is_set_is_the_default(
 
 def test_the_home_is_the_environments_first(file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     novalite("config", "set", "home", "/nowhere/of/the/file")
-    assert "There is no ledger at /nowhere/of/the/file/" in novalite("list")
+    assert "there is no ledger in /nowhere/of/the/file:" in novalite("list", code=1)
     monkeypatch.setenv("NOVALITE_HOME", "/nowhere/of/the/environment")
-    assert "There is no ledger at /nowhere/of/the/environment/" in novalite("list")
-    assert "There is no ledger at /nowhere/of/the/option/" in novalite("--home", "/nowhere/of/the/option", "list")
+    assert "there is no ledger in /nowhere/of/the/environment:" in novalite("list", code=1)
+    by_option = novalite("--home", "/nowhere/of/the/option", "list", code=1)
+    assert "there is no ledger in /nowhere/of/the/option:" in by_option
 
 
 @pytest.mark.parametrize(

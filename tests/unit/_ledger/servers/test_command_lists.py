@@ -16,6 +16,7 @@ import sys
 import termios
 import typing as t
 
+import click
 import click.testing
 import pytest
 import sqlalchemy as sa
@@ -26,7 +27,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as ledger_tables
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api import cli
-from api.cli import actions, nouns, tables
+from api.cli import actions, ledger, nouns, tables
 from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
 from tests.unit._ledger.servers.test_command import WEB, active
@@ -35,6 +36,7 @@ ROOT = pathlib.Path(__file__).parents[4]
 LONG = "a-server-with-a-name-that-its-owner-found-telling"
 CAUSE = "the disk of hv1 is full: " + "no space left " * 20
 FAULT = {"message": CAUSE, "code": 500, "created": 1}
+SERVING = ("api", "worker", "metadata")  # whose help is another parser's
 LISTS = [[name] for name in ("list", "hosts", *nouns.NOUNS)] + [["events", "web"]]
 OF_ONE = [["show", "web"], ["why", "web"], ["show", LONG]]
 
@@ -98,6 +100,35 @@ def test_no_list_is_wider_than_the_terminal(cloud_in_use: Cloud) -> None:
     assert CAUSE.strip() in shown  # all of the fault of one server
 
 
+def walk() -> list[list[str]]:
+    """Commands that look: each command that says how its output is shown, in each way that people see it, and the help
+    of all."""
+    words: list[list[str]] = [["--help"], ["config", "show"]]
+    for name, command in cli.main.commands.items():
+        parameters = {parameter.name: parameter for parameter in command.params}
+        groups = command.commands if isinstance(command, click.Group) else {}
+        words += [[name, "--help"]] * (name not in SERVING) + [[name, sub, "--help"] for sub in groups]
+        if "output" in parameters and name != "doctor":  # which ends with a status of its own
+            looked = [name, *["web"] * ("server" in parameters), *["--once"] * ("once" in parameters)]
+            words += [looked, [*looked, "-A"]] if "all_projects" in parameters else [looked]
+    return words
+
+
+@pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_a_walk_stays_within_a_terminal(cloud_in_use: Cloud) -> None:
+    c = ledger_tables.instance.c
+    wide = "漢字の名前" * 8
+    cloud_in_use.write(sa.update(ledger_tables.instance).where(c.name == LONG).values(name=wide))
+    words = walk()
+    looks = [line for line in words if "--help" not in line and line[0] != "config"]
+    assert len(words) > 40 and len(looks) > 15
+    said = on_terminal([*words, ["show", wide]], 80)
+    assert not [line for line in said.splitlines() if tables.width_of(line) > 80]
+    assert "漢字" in said
+    for line in looks:
+        json.loads(novalite(*line, "-o", "json"))
+
+
 @pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
 def test_each_list_is_for_programs_too(cloud_in_use: Cloud) -> None:
     for words in LISTS:
@@ -139,6 +170,25 @@ def test_an_action_says_what_its_playbook_takes(name: str) -> None:
     own = {option.name for option in command.params} - {"servers", "project", "all_projects"}
     theirs = {"inventory", "limit", "extra_vars", "check", "diff", "verbose"}
     assert own - theirs <= playbook.variables.keys() and "uuids" in playbook.variables
+
+
+@pytest.mark.parametrize("name", ledger.PLAYBOOKS)
+def test_a_command_of_the_ledger_says_what_its_playbook_takes(name: str) -> None:
+    own = {option.name for option in ledger.group.commands[name].params}
+    theirs = {"inventory", "limit", "extra_vars", "check", "diff", "verbose"}
+    assert own - theirs == PLAYBOOKS[f"ledger_{name}"].variables.keys()
+
+
+def test_each_playbook_of_the_ledger_has_its_command() -> None:
+    assert {f"ledger_{name}" for name in ledger.PLAYBOOKS} == {name for name in PLAYBOOKS if name.startswith("ledger_")}
+
+
+@given(st.text("ab漢字 e\u0301", max_size=60), st.integers(6, 40))
+def test_wide_characters_take_their_columns(text: str, room: int) -> None:
+    wrapped = tables.wrapped(text, room)
+    assert all(tables.width_of(line) <= room for line in wrapped)
+    assert "".join("".join(wrapped).split()) == "".join(text.split())
+    assert tables.width_of(tables.padded(text, room)) == room
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(20, 200))

@@ -93,4 +93,25 @@ def test_the_command_tells_of_servers_that_are_stuck(
     for_people = run()
     assert for_people.exit_code == 1 and "  -> novalite reconcile" in for_people.output.splitlines()
     monkeypatch.setenv("NOVALITE_HOME", str(tmp_path / "empty"))
-    assert "There is no ledger" in run().output
+    empty = run("-o", "json")
+    assert empty.exit_code == 1 and f"there is no ledger in {tmp_path / 'empty'}" in empty.output
+
+
+@pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_home_and_inventory_are_compared(cloud: Cloud, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NOVALITE_LEDGER_URL", "NOVALITE_INVENTORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NOVALITE_HOME", str(tmp_path))
+    path = tmp_path / "hosts.yml"
+
+    def problems(home: object, hosts: dict[str, None]) -> dict[str, str]:
+        group = {"hosts": hosts, "vars": {"novalite_base": str(home)}}
+        variables = {"novalite_base": str(home), "novalite_home": "{{ novalite_base }}"}
+        path.write_text(json.dumps({"all": {"vars": variables, "children": {"compute": group}}}))
+        said = click.testing.CliRunner().invoke(cli.main, ["doctor", "-i", str(path), "-o", "json"])
+        return {finding["about"]: finding["problem"] for finding in json.loads(said.stdout)}
+
+    assert not {"home", "inventory"} & problems(tmp_path, {"hv1": None}).keys()
+    differing = problems("/srv/other", {})
+    assert f"playbooks use /srv/other (the inventory's novalite_home), this command {tmp_path}" in differing["home"]
+    assert "no host in the group 'compute'" in differing["inventory"]

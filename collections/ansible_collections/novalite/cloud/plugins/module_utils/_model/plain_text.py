@@ -24,6 +24,8 @@ def is_plain(text: str, allowed: str = "") -> bool:
 
 def without_controls(text: str, instead: str = "?") -> str:
     """`text` as one line that is safe to show: `instead` of each character that is not plain text."""
+    if text.isprintable():
+        return text
     return "".join(char if _is_plain_character(char) else instead for char in text)
 
 

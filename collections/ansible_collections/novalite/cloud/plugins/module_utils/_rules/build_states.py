@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from .._json import JsonMapping
+
 SHELVED, OFFLOADED = "shelved", "shelved_offloaded"  # vm_states: on its host, on none
 DELETING = "deleting"
 BUILD_TIMEOUT = 600  # seconds without a sign of life, after which a run is taken for dead
@@ -49,3 +51,10 @@ BUILDS = (CREATE, UNSHELVE)
 def build_of(vm_state: str, task_state: str | None) -> Build | None:
     """The way on which an instance in these states is; None for one that is not being built."""
     return next((build for build in BUILDS if build.holds(vm_state, task_state)), None)
+
+
+def may_be_silent(record: JsonMapping, dead_since: float) -> bool:
+    """Tell whether something is done to an instance of which nothing was heard since then, in seconds since the epoch:
+    the run that is at it is dead, unless a job waits or runs for it."""
+    under_way = bool(record["task_state"] or build_of(record["vm_state"], None))
+    return under_way and bool(record["updated_at"] <= dead_since)

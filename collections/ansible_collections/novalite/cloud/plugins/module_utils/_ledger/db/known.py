@@ -11,6 +11,7 @@ to hosts read the ledger.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import sqlite3
 import typing as t
@@ -39,6 +40,18 @@ class Place(t.Protocol):
     def path(self) -> str: ...
     @property
     def shown(self) -> str: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    """The place of a ledger in its home."""
+
+    home: str
+    path: str
+
+    @property
+    def shown(self) -> str:
+        return f"the ledger {self.path}"
 
 
 def path_of(place: Place) -> str:

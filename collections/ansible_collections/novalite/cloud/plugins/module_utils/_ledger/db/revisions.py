@@ -1,11 +1,12 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Revisions of the ledger, and its file's name: for those, too, who do without SQLAlchemy (placement/host_marks.py)."""
+"""Revisions of the ledger, and names that it has from the start: for those, too, who do without SQLAlchemy."""
 
 from __future__ import annotations
 
 FILE_NAME = "ledger.sqlite"
+DEFAULT_PROJECT = "demo"  # of requests that name none
 
 # Every revision, oldest first. Kept here so that opening a ledger that is up to date costs one SELECT and no import of
 # Alembic (0.2 s); tests hold the list against migrations/versions.

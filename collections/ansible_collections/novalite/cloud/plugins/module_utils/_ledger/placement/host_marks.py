@@ -25,7 +25,7 @@ import typing as t
 from ..._errors import NovaliteError
 from ..._host.mark import Identity, same
 from ..db import sqlite_files
-from ..db.known import LostError, Place, verifier
+from ..db.known import File, LostError, Place, verifier
 from ..db.known import known as known_at
 from ..db.revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
 
@@ -70,18 +70,6 @@ class Driver:
     error: type[Exception]
     shown: str
     postgresql: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class File:
-    """The place of a ledger in its home."""
-
-    home: str
-    path: str
-
-    @property
-    def shown(self) -> str:
-        return f"the ledger {self.path}"
 
 
 class HostMarks:

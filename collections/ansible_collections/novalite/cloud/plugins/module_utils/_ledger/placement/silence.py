@@ -10,7 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._rules.build_states import BUILD_TIMEOUT, build_of
+from ..._rules.build_states import BUILD_TIMEOUT, may_be_silent
 from ..db import clock
 from ..queries.open_jobs import with_open_job
 
@@ -24,8 +24,7 @@ def with_silence(connection: sa.Connection, records: t.Iterable[JsonMapping]) ->
     """
     copies = [dict(record) for record in records]
     now, dead_since = clock.seconds(connection), clock.before(connection, BUILD_TIMEOUT)
-    under_way = (record for record in copies if record["task_state"] or build_of(record["vm_state"], None))
-    suspects = {record["uuid"] for record in under_way if record["updated_at"] <= dead_since}
+    suspects = {record["uuid"] for record in copies if may_be_silent(record, dead_since)}
     suspects -= with_open_job(connection, suspects) if suspects else set()
     for record in copies:
         record["silent_for"] = now - record["updated_at"] if record["uuid"] in suspects else None

@@ -20,7 +20,7 @@ _WITH_INSTANCES = (
     .join(instance, instance.c.uuid == vif.c.instance_uuid)
     .where(fixed_ip.c.further_of.is_not(None))
 )
-_OF_INSTANCES = _FURTHER.join(vif, vif.c.id == fixed_ip.c.further_of).where(
+OF_INSTANCES = _FURTHER.join(vif, vif.c.id == fixed_ip.c.further_of).where(
     fixed_ip.c.further_of.is_not(None), vif.c.instance_uuid.in_(sa.bindparam("ids", expanding=True))
 )
 
@@ -32,7 +32,7 @@ def further_ips(connection: sa.Connection, vif_ids: t.Iterable[str]) -> dict[str
 
 def further_ips_of_instances(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[str]]:
     """Interface -> its further addresses, for the interfaces of these instances that have some."""
-    return _by_interface(connection, _OF_INSTANCES, uuids)
+    return _by_interface(connection, OF_INSTANCES, uuids)
 
 
 def further_ips_where(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> dict[str, list[str]]:

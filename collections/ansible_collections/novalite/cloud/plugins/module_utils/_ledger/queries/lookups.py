@@ -11,14 +11,15 @@ import sqlalchemy as sa
 
 from ..._errors import ImageNotFoundError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..db import tables
+from ..db import revisions, tables
 
 Record = JsonObject
 
-DEFAULT_PROJECT = "demo"  # of requests that name none
+DEFAULT_PROJECT = revisions.DEFAULT_PROJECT
 NAMES_SHOWN = 10
 PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, and shown to nobody
 
+PROJECT_NAMES = sa.select(tables.project.c.id, tables.project.c.name)
 _FLAVOR = sa.select(tables.flavor).where(
     sa.func.coalesce(tables.flavor.c.flavorid, sa.cast(tables.flavor.c.id, sa.String)) == sa.bindparam("flavorid")
 )
@@ -39,7 +40,7 @@ def project_by_name(connection: sa.Connection, name: str, lock: bool = False) ->
 
 def project_names(connection: sa.Connection) -> dict[str, str]:
     """The names of all projects by their ids."""
-    return {row.id: row.name for row in connection.execute(sa.select(tables.project.c.id, tables.project.c.name))}
+    return {row.id: row.name for row in connection.execute(PROJECT_NAMES)}
 
 
 def flavor_by_name(connection: sa.Connection, name: str, project_id: str | None = None) -> Record:

@@ -10,14 +10,15 @@ images in full.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import json
+import types
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
+from ..._model import listed_servers
+from ..._model.listed_servers import BATCH
 from ..db.tables import (
     compute_host,
     fixed_ip,
@@ -32,7 +33,7 @@ from ..db.tables import (
 )
 from ..db.tables_addresses import HELD
 from ..db.tables_volumes import volume_attachment
-from .further_ips import further_ips_of_instances
+from .further_ips import OF_INSTANCES
 
 Record = JsonObject
 Matches = t.Callable[[str], bool]
@@ -73,7 +74,6 @@ EQUALS = frozenset(
 )
 
 
-BATCH = 1000
 LEAST = 100  # rows that are read at a time, where few are asked for
 
 
@@ -86,9 +86,9 @@ class NameBegins:
     whole: bool
     pattern: str
 
-    def condition(self, connection: sa.Connection, name: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    def condition(self, dialect: str, name: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
         begins = name == self.text if self.whole else sa.func.substr(name, 1, len(self.text)) == self.text
-        return sa.or_(begins, _contains(connection, name, self.pattern))
+        return sa.or_(begins, _contains(dialect, name, self.pattern))
 
 
 @dataclasses.dataclass
@@ -116,19 +116,27 @@ class Query:
     marker: str | None = None
 
     @property
+    def order(self) -> list[tuple[str, bool]]:
+        """The whole order, in which no two are alike."""
+        return [*self.sort, ("id", self.sort[-1][1] if self.sort else False)]
+
+    @property
     def in_python(self) -> bool:
         """Tell whether the conditions take more than the database."""
         return any((self.name_matches, self.ip_matches, self.ip6_matches, self.tags))
 
 
+def ordered(dialect: str, query: Query) -> sa.Select[t.Any]:
+    """The query for the numbers of all that `query` asks a database of this dialect for, in its order."""
+    order = (SORT_KEYS[key].asc() if up else SORT_KEYS[key].desc() for key, up in query.order)
+    return sa.select(instance.c.id).where(*_conditions(dialect, query)).order_by(*order)
+
+
 def find(connection: sa.Connection, query: Query) -> list[int]:
     """The numbers of the instances that `query` asks for, in its order. Raises NotFoundError for its marker."""
-    order = [*query.sort, ("id", query.sort[-1][1] if query.sort else False)]
-    select = sa.select(instance.c.id)
-    select = select.where(*_conditions(connection, query))
-    select = select.order_by(*(SORT_KEYS[key].asc() if up else SORT_KEYS[key].desc() for key, up in order))
+    select = ordered(connection.dialect.name, query)
     if query.marker is not None:
-        select = select.where(_after(connection, query, order))
+        select = select.where(_after(connection, query))
     if not query.in_python:
         if query.limit is not None:
             select = select.limit(query.limit)
@@ -155,45 +163,19 @@ def find(connection: sa.Connection, query: Query) -> list[int]:
 
 
 def load(connection: sa.Connection, ids: t.Sequence[int], user_data: bool = False) -> list[Record]:
-    """The records of these instances, in this order, in a few queries for each BATCH of them: SQLite takes 32766 values
-    in one, and what SQLAlchemy does for each value grows with their number.
-
-    With `user_data` they have that, too: base64, up to 64 KiB each.
-    """
-    batches = (ids[begin : begin + BATCH] for begin in range(0, len(ids), BATCH))
-    return [record for batch in batches for record in _load(connection, batch, user_data)]
+    """The records of these instances, in this order. With `user_data` they have that, too: base64, 64 KiB at most."""
+    return listed_servers.records(_reader(connection, {"servers": _WITH_USER_DATA} if user_data else {}), ids)
 
 
-def _load(connection: sa.Connection, ids: t.Sequence[int], user_data: bool) -> list[Record]:
-    query = _LOAD.add_columns(instance.c.user_data) if user_data else _LOAD
-    rows = {row["id"]: row for row in connection.execute(query, {"ids": list(ids)}).mappings()}
-    uuids = [row["uuid"] for row in rows.values()]
-    nics = _nics(connection, uuids)
-    volumes: dict[str, list[Record]] = {}
-    for attachment in connection.execute(_LOAD_VOLUMES, {"uuids": uuids}).mappings():
-        volumes.setdefault(attachment["instance_uuid"], []).append(dict(attachment))
-    groups: dict[int, list[str]] = {}
-    for instance_id, name in connection.execute(_LOAD_GROUPS, {"ids": list(ids)}):
-        groups.setdefault(instance_id, []).append(name)
-    names = sorted({row["host"] for row in rows.values() if row["host"] is not None})
-    hosts = {row.name: row for row in connection.execute(_LOAD_HOSTS, {"names": names})} if names else {}
-    ids_of_flavors = _flavorids(connection, rows.values())
-    records = []
-    for number in ids:
-        row = rows.get(number)
-        if row is None:  # deleted from the ledger between two statements
-            continue
-        record = dict(row)
-        kept = _parsed(record.pop("flavor_text"))
-        record["flavor"] = kept if "flavorid" in kept else {**kept, "flavorid": ids_of_flavors[kept["name"]]}
-        record["nics"] = nics.get(record["uuid"], [])
-        record["security_groups"] = groups.get(number, [])
-        record["volumes"] = volumes.get(record["uuid"], [])
-        host = hosts.get(record["host"])
-        record["host_up"], record["host_enabled"] = (host.up, host.enabled) if host else (None, None)
-        record["zone"] = host.zone if host else record["availability_zone"]
-        records.append(record)
-    return records
+def _reader(
+    connection: sa.Connection, instead: t.Mapping[str, sa.Select[t.Any]] = types.MappingProxyType({})
+) -> listed_servers.Read:
+    """Return what reads by LOAD's statements, or others `instead`."""
+
+    def read(name: str, values: JsonMapping) -> t.Iterable[t.Any]:
+        return connection.execute(instead.get(name, LOAD[name]), dict(values)).mappings()
+
+    return read
 
 
 def groups_of(connection: sa.Connection, uuid: str) -> list[str]:
@@ -212,6 +194,7 @@ def instance_row(connection: sa.Connection, uuid: str, project_id: str | None, d
 
 _IDS: sa.BindParameter[t.Any] = sa.bindparam("ids", expanding=True)
 _LOAD = sa.select(*_COLUMNS).where(instance.c.id.in_(_IDS))
+_WITH_USER_DATA = _LOAD.add_columns(instance.c.user_data)
 _INSTANCE_ROW = sa.select(*(instance.c[name] for name in _FIELDS)).where(instance.c.uuid == sa.bindparam("uuid"))
 _LOAD_VOLUMES = (
     sa.select(
@@ -248,40 +231,22 @@ _LOAD_FLOATING = (
 )
 
 
-def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
-    nics_by_server: dict[str, list[Record]] = {}
-    floating: dict[str, list[str]] = {}
-    for vif_id, address in connection.execute(_LOAD_FLOATING, {"uuids": list(uuids)}):
-        floating.setdefault(vif_id, []).append(dotted(address))
-    more = further_ips_of_instances(connection, uuids)
-    for row in connection.execute(_LOAD_NICS, {"uuids": list(uuids)}).mappings():
-        ips = [] if row["ip"] is None else [dotted(row["ip"]), *more.get(row["id"], [])]
-        nic = {**row, "ip": ips[0] if ips else None, "ips": ips, "floating_ips": floating.get(row["id"], [])}
-        nics_by_server.setdefault(nic.pop("instance_uuid"), []).append(nic)
-    return nics_by_server
+# What listed_servers reads. The command `novalite` has them as texts, too: operations/looks.py
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "servers": _LOAD,
+    "volumes": _LOAD_VOLUMES,
+    "groups": _LOAD_GROUPS,
+    "hosts": _LOAD_HOSTS,
+    "nics": _LOAD_NICS,
+    "floating_ips": _LOAD_FLOATING,
+    "further_ips": OF_INSTANCES,
+    "flavors": sa.select(flavor.c.name, flavor.c.flavorid, flavor.c.id).where(
+        flavor.c.name.in_(sa.bindparam("names", expanding=True))
+    ),
+}
 
 
-def dotted(number: int) -> str:
-    return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-
-
-@functools.lru_cache(maxsize=1024)
-def _parsed(text: str) -> Record:
-    """Shared by all who have this flavor: read it, do not change it."""
-    return t.cast(Record, json.loads(text))
-
-
-def _flavorids(connection: sa.Connection, rows: t.Iterable[t.Any]) -> dict[str, str]:
-    """The ids of flavors that were recorded without, by name; one that is gone is known by its name."""
-    names = {kept["name"] for kept in (_parsed(row["flavor_text"]) for row in rows) if "flavorid" not in kept}
-    if not names:
-        return {}
-    query = sa.select(flavor.c.name, flavor.c.flavorid, flavor.c.id).where(flavor.c.name.in_(sorted(names)))
-    flavorid_by_name = {row.name: row.flavorid or str(row.id) for row in connection.execute(query)}
-    return {name: flavorid_by_name.get(name, name) for name in names}
-
-
-def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElement[bool]]:
+def _conditions(dialect: str, query: Query) -> list[sa.ColumnElement[bool]]:
     c = instance.c
     conditions: list[sa.ColumnElement[bool]] = [
         c[name].is_(None) if value is None else c[name] == value for name, value in query.equals.items()
@@ -308,14 +273,14 @@ def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElemen
     if query.before is not None:
         conditions.append(c.updated_at <= query.before)
     if query.name is not None:
-        conditions.append(_contains(connection, SHOWN_NAME, query.name))
+        conditions.append(_contains(dialect, SHOWN_NAME, query.name))
     if query.name_begins is not None:
-        conditions.append(query.name_begins.condition(connection, SHOWN_NAME))
+        conditions.append(query.name_begins.condition(dialect, SHOWN_NAME))
     return conditions
 
 
-def _contains(connection: sa.Connection, name: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
-    position = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
+def _contains(dialect: str, name: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
+    position = sa.func.instr if dialect == "sqlite" else sa.func.strpos
     return position(name, text) > 0
 
 
@@ -330,16 +295,16 @@ def _in_state(query: Query, vm_state: str, task_states: tuple[str | None, ...] |
     return of_vm
 
 
-def _after(connection: sa.Connection, query: Query, order: list[tuple[str, bool]]) -> sa.ColumnElement[bool]:
+def _after(connection: sa.Connection, query: Query) -> sa.ColumnElement[bool]:
     """Return the condition of rows behind the marker: less or more in the first key in which they differ."""
-    columns = [SORT_KEYS[key].label(f"key{number}") for number, (key, _up) in enumerate(order)]
+    columns = [SORT_KEYS[key].label(f"key{number}") for number, (key, _up) in enumerate(query.order)]
     where = [instance.c.uuid == query.marker]
     if query.project_id is not None:
         where.append(instance.c.project_id == query.project_id)
     marker = connection.execute(sa.select(*columns).where(*where)).first()
     if marker is None:
         raise NotFoundError(f"marker [{query.marker}] not found")
-    return behind([(SORT_KEYS[key], up) for key, up in order], marker)
+    return behind([(SORT_KEYS[key], up) for key, up in query.order], marker)
 
 
 def behind(order: t.Sequence[tuple[sa.ColumnElement[t.Any], bool]], place: t.Sequence[t.Any]) -> sa.ColumnElement[bool]:
@@ -356,7 +321,7 @@ def behind(order: t.Sequence[tuple[sa.ColumnElement[t.Any], bool]], place: t.Seq
 def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) -> list[t.Any]:
     """Return the `rows` whose addresses match."""
     kept = []
-    nics = _nics(connection, [row.uuid for row in rows])
+    nics = listed_servers.nics_of(_reader(connection), [row.uuid for row in rows])
     for row in rows:
         of_one = nics.get(row.uuid, [])
         v4 = [address for nic in of_one for address in (*nic["ips"], *nic["floating_ips"])]
