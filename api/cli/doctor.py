@@ -13,7 +13,6 @@ import typing as t
 
 from .tables import Record
 
-SILENT = 900  # seconds without a sign of life; a run tells of itself more often, and reconcile.yml waits for 600
 UNSEEN = 86_400  # seconds after which it is worth a word that nothing was heard of a host
 SCARCE = 0.9  # of a pool's addresses that are in use
 

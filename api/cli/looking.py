@@ -19,9 +19,9 @@ import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
-from .doctor import SILENT, Health, has_libvirt_collection
-from .tables import natural
+from .doctor import Health, has_libvirt_collection
 
 if t.TYPE_CHECKING:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -161,7 +161,7 @@ def health() -> Health:
             behind=behind.sentence(connection),
             hosts=[{**host} for host in status.hosts(connection)],
             networks=status.networks(connection, None),
-            troubled=status.troubled(connection, clock.before(connection, SILENT)),
+            troubled=status.troubled(connection, clock.before(connection, status.SILENT)),
         )
 
 

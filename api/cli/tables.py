@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import json
-import re
 import shutil
 import sys
 import textwrap
@@ -21,7 +20,7 @@ import typing as t
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural, without_controls
 
 Record = JsonObject
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
@@ -120,12 +119,6 @@ def fitting(widths: t.Sequence[int], room: int) -> list[int]:
         narrowed[narrowed.index(widest)] = widest - 1
         over -= 1
     return narrowed
-
-
-def natural(value: object) -> list[tuple[int, int, str]]:
-    """Return a key by which hv2 comes before hv10, and numbers by their size."""
-    parts = re.findall(r"\d+|\D+", "" if value is None else str(value))
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part.casefold()) for part in parts]
 
 
 def _line(cells: t.Sequence[str], widths: t.Sequence[int]) -> str:

@@ -17,17 +17,19 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import State, refusal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
 from ..v1 import acting, views
 from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads, writes
+from . import session
 from .routes_jobs import masked
 from .session import pages
 
@@ -38,6 +40,11 @@ ACTIONS = {  # what the form says -> kind of job, its variables
     "hard-reboot": ("reboot", {"type": "HARD"}),
 }
 LABELS = {"start": "Start", "stop": "Stop", "reboot": "Reboot", "hard-reboot": "Hard reboot"}
+SEES_HOSTS = "compute:hypervisors:read"
+VM_STATES = (
+    *("active", "building", "error", "stopped", "paused", "suspended", "rescued", "resized"),
+    *("shelved", "shelved_offloaded"),
+)
 HISTORY = 20  # actions shown
 
 
@@ -45,15 +52,30 @@ HISTORY = 20  # actions shown
 def list_instances(connection: Connection) -> str:
     caller = current()
     everywhere = policy.allowed("compute:servers:all_tenants") and request.args.get("all_projects") == "true"
-    marker = request.args.get("before", "")
-    before = int(marker) if marker.isascii() and marker.isdigit() and len(marker) <= 15 else None
-    instances, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
+    wanted = wanted_by(request.args, None if everywhere else caller.project, policy.may(caller, SEES_HOSTS))
+    found = instance_pages.find(connection, wanted)
+    veil_faults(connection, caller.reach, found.instances)
+    hosts = sorted(lookups.compute_host_names(connection), key=natural) if wanted.by_host else []
     return render_template(
-        "pages/instances.html",
-        instances=instances,
-        following=following,
-        everywhere=everywhere,
-        later=before is not None,
+        "pages/instances.html", found=found, wanted=wanted, everywhere=everywhere, hosts=hosts, states=VM_STATES
+    )
+
+
+def wanted_by(asked: t.Mapping[str, str], project_id: str | None, by_host: bool) -> instance_pages.Wanted:
+    """The instances that a query asks for. What it cannot mean is passed over; hosts are only told with `by_host`."""
+    page = asked.get("page", "")
+    sort = asked.get("sort", "")
+    known = sort in instance_pages.SORTED_BY and (by_host or sort != "host")
+    return instance_pages.Wanted(
+        project_id,
+        text=asked.get("q", "")[: session.MAX_FIELD],
+        status=asked.get("status", ""),
+        host=asked.get("host", "") if by_host else "",
+        project=asked.get("project", "") if project_id is None else "",
+        by_host=by_host,
+        sort=sort if known else "created",
+        rising=known and asked.get("order") == "up",
+        page=int(page) if page.isascii() and page.isdigit() and len(page) <= 6 else 1,
     )
 
 
@@ -65,11 +87,13 @@ def show_instance(connection: Connection, uuid: str) -> str:
         raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
     veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
     instance = named(connection, records[0])
-    history = masked(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
+    done = actions.history(connection, [uuid]).get(uuid, [])
+    history = masked(connection, done[:HISTORY])
     jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
         "pages/instance.html",
         instance=instance,
+        launched=instance["launched_at"] is not None and any(each["action"] == "create" for each in done),
         offered=[(name, LABELS[name]) for name in offered(instance)],
         history=history,
         jobs=jobs,

@@ -58,8 +58,14 @@ def show_job(connection: Connection, job_id: str) -> str:
     final, last = job["state"] in job_rows.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last
-    shown = [event for event in events if event["event"] != "task" or event["seq"] == under_way]
+    shown = worth_a_row([event for event in events if event["event"] != "task" or event["seq"] == under_way], final)
     return render_template("pages/job.html", job=body, events=shown, last=last, final=final)
+
+
+def worth_a_row(events: t.Sequence[JsonMapping], final: bool) -> list[JsonMapping]:
+    """Return `events` without the headings of plays below which nothing stands; what comes may yet, unless `final`."""
+    following = [*(event["event"] for event in events[1:]), "play" if final else ""]
+    return [event for event, after in zip(events, following) if event["event"] != "play" or after != "play"]
 
 
 @pages.get("/jobs/<job_id>/stream", "jobs:read")

@@ -52,6 +52,9 @@ ELEMENTS = {
     "td",
     "form",
     "input",
+    "select",
+    "option",
+    "textarea",
     "label",
     "button",
 }
@@ -92,8 +95,8 @@ class Page(html.parser.HTMLParser):
 
     @property
     def actions(self) -> set[str]:
-        """Where the page's forms lead."""
-        return {str(form["action"]) for form in self.all("form")}
+        """Where the page's forms lead that change something."""
+        return {str(form["action"]) for form in self.all("form") if form["method"] == "post"}
 
 
 class Visitor:
