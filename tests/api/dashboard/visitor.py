@@ -55,6 +55,8 @@ ELEMENTS = {
     "select",
     "option",
     "textarea",
+    "fieldset",
+    "legend",
     "label",
     "button",
 }
@@ -112,9 +114,11 @@ class Visitor:
         assert answer.status_code == status, (path, answer.status)
         return Page(answer.get_data(as_text=True))
 
-    def post(self, path: str, page: str = "/instances", **fields: str) -> TestResponse:
+    def post(self, path: str, page: str = "/instances", **fields: str | list[str]) -> TestResponse:
         """Send a form as the page `page` holds it."""
-        hidden = {field["name"]: field["value"] for field in self.get(page).all("input") if field["type"] == "hidden"}
+        hidden = {
+            field["name"]: field["value"] for field in self.get(page).all("input") if field.get("type") == "hidden"
+        }
         return self.client.post(path, data={"csrf": hidden["csrf"], **fields})
 
 
