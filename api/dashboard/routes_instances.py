@@ -16,30 +16,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import State, refusal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+    instance_row,
+    labels_of,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
+from ..openstack.compute.servers.routes_servers import refusals_as_bad_requests
 from ..v1 import acting, views
 from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads, writes
-from . import session
+from ..work.calls import calling
+from . import server_actions, session
 from .routes_jobs import masked
 from .session import pages
 
-ACTIONS = {  # what the form says -> kind of job, its variables
-    "start": ("start", {}),
-    "stop": ("stop", {}),
-    "reboot": ("reboot", {"type": "SOFT"}),
-    "hard-reboot": ("reboot", {"type": "HARD"}),
-}
-LABELS = {"start": "Start", "stop": "Stop", "reboot": "Reboot", "hard-reboot": "Hard reboot"}
 SEES_HOSTS = "compute:hypervisors:read"
 VM_STATES = (
     *("active", "building", "error", "stopped", "paused", "suspended", "rescued", "resized"),
@@ -87,6 +83,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
         raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
     veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
     instance = named(connection, records[0])
+    row = None if records[0]["vm_state"] == "deleted" else instance_row(connection, uuid, caller.reach)
     done = actions.history(connection, [uuid]).get(uuid, [])
     history = masked(connection, done[:HISTORY])
     jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
@@ -94,7 +91,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
         "pages/instance.html",
         instance=instance,
         launched=instance["launched_at"] is not None and any(each["action"] == "create" for each in done),
-        offered=[(name, LABELS[name]) for name in offered(instance)],
+        offered=server_actions.offered(calling(connection), row) if row is not None else [],
         history=history,
         jobs=jobs,
     )
@@ -102,11 +99,11 @@ def show_instance(connection: Connection, uuid: str) -> str:
 
 @pages.post("/instances/<uuid>/<action>", "compute:servers:action", writes)
 def act(connection: Connection, uuid: str, action: str) -> ResponseReturnValue:
-    if action not in ACTIONS:
+    if action not in server_actions.ACTIONS:
         raise NotFound
-    kind, variables = ACTIONS[action]
-    job_request = {"kind": kind, "instances": [uuid], "variables": variables}
-    acting.trigger(connection, job_request)
+    row = instance_row(connection, uuid, current().reach)
+    with refusals_as_bad_requests():
+        server_actions.do(calling(connection), row, action, session.field("value").strip())
     return redirect(url_for("pages.show_instance", uuid=uuid), 303)
 
 
@@ -174,13 +171,6 @@ def show_call_diagram(connection: Connection, uuid: str) -> ResponseReturnValue:
     if launch is None:
         raise NotFoundError(f"Instance {uuid[:255]} was not launched here.")
     return Response(call_diagram.svg(launch), mimetype="image/svg+xml")
-
-
-def offered(instance: JsonMapping) -> list[str]:
-    """The actions that the instance's state allows now."""
-    state = State(**{field: instance[field] for field in State._fields})
-    rules = {name: operations.rule_of(kind, details or None) for name, (kind, details) in ACTIONS.items()}
-    return [name for name, rule in rules.items() if refusal(rule, state) is None]
 
 
 def named(connection: Connection, instance: JsonMapping) -> JsonObject:

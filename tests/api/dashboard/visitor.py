@@ -55,6 +55,8 @@ ELEMENTS = {
     "select",
     "option",
     "textarea",
+    "details",
+    "summary",
     "fieldset",
     "legend",
     "label",
