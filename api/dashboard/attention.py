@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What needs somebody's attention, the gravest first: one line each, with the page that says more."""
+"""Matters that need somebody's attention, the gravest first: one line each, with the page that says more."""
 
 from __future__ import annotations
 

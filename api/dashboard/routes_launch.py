@@ -110,7 +110,7 @@ def _form(values: JsonObject, message: str | None = None) -> str:
 
 
 def _choices() -> dict[str, t.Any]:
-    """What the caller may choose from: pairs of a value and what is shown, by fields of the form."""
+    """Choices that the caller has: pairs of a value and what is shown, by fields of the form."""
     caller = current()
     groups = [group["name"] for group in groups_seen()]
     with reading_ledger() as connection:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can be done to a server: one table of actions, each with its rule of states, its entry of the policy, what it
+"""Actions on a server: one table of them, each with its rule of states, its entry of the policy, what it
 asks for, and the operation that does it."""
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ ACTIONS: dict[str, ServerAction] = {
     "snapshot": ServerAction("Take a snapshot", RULES["createImage"], _create_image, "Name of the image", any_text),
     "resize": ServerAction("Resize", RULES["resize"], _resize, "Flavor", _flavors),
     "rescue": ServerAction("Rescue", RULES["rescue"], _rescue, "Image", _images, "Its own"),
-    "rebuild": ServerAction("Rebuild: its disk is made anew", RULES["rebuild"], _rebuild, "Image", _images),
+    "rebuild": ServerAction("Rebuild", RULES["rebuild"], _rebuild, "Image of its new disk", _images),
     "migrate": ServerAction("Migrate, switched off", RULES["migrate"], _move("migrate"), "To", _hosts, "Any host"),
     "live-migrate": ServerAction(
         "Migrate while it runs", RULES["live-migration"], _move("live-migration"), "To", _hosts, "Any host"

@@ -28,7 +28,7 @@ from .calls import calling
 
 
 class LaunchPlan(t.NamedTuple):
-    """What a launch would come to, as its caller may see it. `outcome` is as /v1 answers a plan; `addresses` are those
+    """Outcome of a launch, as its caller may see it. `outcome` is as /v1 answers a plan; `addresses` are those
     of each server's interfaces by its name; `quotas` are the project's with the servers counted in."""
 
     outcome: JsonObject

@@ -18,6 +18,8 @@ from api.dashboard import rendering, session
 from tests.api import scenes, seeds
 from tests.api.dashboard.visitor import ELEMENTS, Page, Visitor
 
+LISTS = ("/images", "/volumes", "/security-groups", "/floating-ips", "/keys")
+
 
 def paths_of(scene: scenes.Scene) -> list[str]:
     """Every page there is for a reader of demo."""
@@ -34,6 +36,7 @@ def paths_of(scene: scenes.Scene) -> list[str]:
         f"/jobs/{scene.going}",
         f"/jobs/{scene.broken}",
         "/quotas",
+        *LISTS,
     ]
 
 
@@ -45,6 +48,7 @@ def paths_of_consoles(scene: scenes.Scene) -> list[str]:
 def paths_of_hosts(scene: scenes.Scene) -> list[str]:
     """The pages that say which hosts there are: administrators' alone."""
     return [
+        "/users",
         "/hosts",
         "/hosts/hv1",
         "/hosts/hv2",

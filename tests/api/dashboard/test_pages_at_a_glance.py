@@ -169,3 +169,21 @@ def test_how_it_was_launched_is_offered_of_what_was(api: seeds.Api, scene: scene
 )
 def test_facts_in_words(value: int, name: str, text: str) -> None:
     assert rendering.fact(value, name) == text
+
+
+@pytest.mark.parametrize(
+    ("user", "path", "words"),
+    [
+        ("reader", "/images", "tiny"),
+        ("reader", "/keys", "test"),
+        ("demo", "/volumes", "data"),
+        ("demo", "/security-groups", "in IPv4 tcp 22 from 10.0.0.0/8"),
+        ("admin", "/users", "admin in demo"),
+    ],
+)
+def test_lists_say_what_there_is(api: seeds.Api, user: str, path: str, words: str) -> None:
+    rules = [{"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "10.0.0.0/8"}]
+    api.run("security_group", project="demo", security_groups=[{"name": "web", "rules": rules}])
+    api.run("volume", project="demo", volumes=[{"name": "data", "size": 1}])
+    assert words in Visitor(api, user).get(path).words
+    assert "data" not in Visitor(api, "alt").get("/volumes").text

@@ -143,6 +143,7 @@ def paths_of(scene: scenes.Scene) -> list[str]:
         f"/jobs/{scene.launched}",
         f"/jobs/{scene.broken}",
         "/quotas",
+        *("/images", "/volumes", "/security-groups", "/floating-ips", "/keys", "/users"),
     ]
 
 

@@ -35,7 +35,7 @@ _BEGIN_OF_ADDRESS = re.compile(r"(\d{1,3})\.(?:(\d{1,3})\.)?(?:(\d{1,3})\.)?")
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """Which instances a page shows: of the project with the id `project_id` (None: of all), with `text` in a name or
+    """Choice of the instances that a page shows: of the project with the id `project_id` (None: of all), with `text` in a name or
     an address; `status` (a vm_state), `host` and the name `project` narrow the list where they are not empty. `text`
     is looked for in hosts' names, too, if `by_host`."""
 
