@@ -25,13 +25,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ser
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
-from ..openstack.compute.servers.routes_servers import refusals_as_bad_requests
 from ..v1 import acting, views
 from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads, writes
 from ..work.calls import calling
+from ..work.refusals import refusals_as_bad_requests
 from . import server_actions, session
 from .routes_jobs import masked
 from .session import pages
@@ -48,12 +48,12 @@ HISTORY = 20  # actions shown
 def list_instances(connection: Connection) -> str:
     caller = current()
     everywhere = policy.allowed("compute:servers:all_tenants") and request.args.get("all_projects") == "true"
-    wanted = wanted_by(request.args, None if everywhere else caller.project, policy.may(caller, SEES_HOSTS))
-    found = instance_pages.find(connection, wanted)
-    veil_faults(connection, caller.reach, found.instances)
-    hosts = sorted(lookups.compute_host_names(connection), key=natural) if wanted.by_host else []
+    choice = wanted_by(request.args, None if everywhere else caller.project, policy.may(caller, SEES_HOSTS))
+    listing = instance_pages.find(connection, choice)
+    veil_faults(connection, caller.reach, listing.instances)
+    hosts = sorted(lookups.compute_host_names(connection), key=natural) if choice.by_host else []
     return render_template(
-        "pages/instances.html", found=found, wanted=wanted, everywhere=everywhere, hosts=hosts, states=VM_STATES
+        "pages/instances.html", found=listing, wanted=choice, everywhere=everywhere, hosts=hosts, states=VM_STATES
     )
 
 

@@ -23,15 +23,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_reque
 
 from ..openstack.compute.servers import requests as server_requests
 from ..openstack.compute.servers import schemas as server_schemas
-from ..openstack.compute.servers.routes_servers import refusals_as_bad_requests
-from ..openstack.image.listing import offered
 from ..web import policy, validation
 from ..web.context import current
 from ..web.errors import LATER, message_of, status_of
 from ..web.ledger import reading_ledger, writing_ledger
 from ..work import launch_plans
 from ..work.calls import calling
+from ..work.images import offered
 from ..work.networks import groups_seen
+from ..work.refusals import refusals_as_bad_requests
 from . import session
 from .session import pages
 

@@ -18,9 +18,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
-from ..openstack.image.listing import offered
 from ..web.context import current
 from ..web.services import reads
+from ..work.images import offered
 from . import rendering
 from .session import pages
 

@@ -28,8 +28,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ..openstack.image.listing import offered as offered_images
 from ..web.errors import BadRequestError
+from ..work.images import offered as offered_images
 from ..work.networks import associate
 
 Choice = tuple[str, str]  # what is sent, what is shown
@@ -72,14 +72,14 @@ class Offered(t.NamedTuple):
 
 def offered(call: Call, row: InstanceRow) -> list[Offered]:
     """Return the actions that the caller may do to the server as it is now."""
-    found = []
+    open_actions = []
     for name, action in ACTIONS.items():
         if not may(call, action) or not action.fits(row) or not _state_allows(call, action, row):
             continue
         choices = action.options(call, row) if action.options is not None else ()
         if action.options in (None, any_text) or choices or action.optional:
-            found.append(Offered(name, action, choices))
-    return found
+            open_actions.append(Offered(name, action, choices))
+    return open_actions
 
 
 def may(call: Call, action: ServerAction) -> bool:

@@ -35,9 +35,9 @@ _BEGIN_OF_ADDRESS = re.compile(r"(\d{1,3})\.(?:(\d{1,3})\.)?(?:(\d{1,3})\.)?")
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """Choice of the instances that a page shows: of the project with the id `project_id` (None: of all), with `text` in a name or
-    an address; `status` (a vm_state), `host` and the name `project` narrow the list where they are not empty. `text`
-    is looked for in hosts' names, too, if `by_host`."""
+    """Choice of the instances that a page shows: of the project with the id `project_id` (None: of all), with `text` in
+    a name or an address; `status` (a vm_state), `host` and the name `project` narrow the list where they are not
+    empty. `text` is looked for in hosts' names, too, if `by_host`."""
 
     project_id: str | None = None
     text: str = ""
@@ -58,21 +58,21 @@ class Found(t.NamedTuple):
     pages: int
 
 
-def find(connection: sa.Connection, wanted: Wanted) -> Found:
+def find(connection: sa.Connection, choice: Wanted) -> Found:
     """Return the page of instances that is wanted. Each has what a list shows: names, states, host, flavor's name,
     project's name, fault, and its addresses."""
     source = instance.join(tables.project, tables.project.c.id == instance.c.project_id)
-    conditions = _conditions(connection, wanted)
+    conditions = _conditions(connection, choice)
     total = connection.execute(sa.select(sa.func.count()).select_from(source).where(*conditions)).scalar_one()
     columns = (*(instance.c[name] for name in _LISTED), tables.project.c.name.label("project"))
-    order, number = _order(connection, wanted.sort), instance.c.id
+    order, number = _order(connection, choice.sort), instance.c.id
     query = (
         sa.select(*columns, _FLAVOR.label("flavor"))
         .select_from(source)
         .where(*conditions)
-        .order_by(order.asc() if wanted.rising else order.desc(), number.asc() if wanted.rising else number.desc())
+        .order_by(order.asc() if choice.rising else order.desc(), number.asc() if choice.rising else number.desc())
         .limit(PAGE)
-        .offset((min(max(wanted.page, 1), LAST) - 1) * PAGE)
+        .offset((min(max(choice.page, 1), LAST) - 1) * PAGE)
     )
     rows = connection.execute(query).all()
     addresses = _addresses(connection, [row.uuid for row in rows])
@@ -93,20 +93,20 @@ def _order(connection: sa.Connection, name: str) -> sa.ColumnElement[t.Any]:
     }.get(name, instance.c.created_at)
 
 
-def _conditions(connection: sa.Connection, wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+def _conditions(connection: sa.Connection, choice: Wanted) -> list[sa.ColumnElement[bool]]:
     c = instance.c
     conditions: list[sa.ColumnElement[bool]] = [c.deleted == 0]
-    if wanted.project_id is not None:
-        conditions.append(c.project_id == wanted.project_id)
-    if wanted.status:
-        conditions.append(c.vm_state == wanted.status)
-    if wanted.host:
-        conditions.append(c.host == wanted.host)
-    if wanted.project:
-        conditions.append(tables.project.c.name == wanted.project)
-    text = wanted.text.strip()
+    if choice.project_id is not None:
+        conditions.append(c.project_id == choice.project_id)
+    if choice.status:
+        conditions.append(c.vm_state == choice.status)
+    if choice.host:
+        conditions.append(c.host == choice.host)
+    if choice.project:
+        conditions.append(tables.project.c.name == choice.project)
+    text = choice.text.strip()
     if text:
-        names = [SHOWN_NAME, c.name, c.hostname, *([c.host] if wanted.by_host else [])]
+        names = [SHOWN_NAME, c.name, c.hostname, *([c.host] if choice.by_host else [])]
         matches = [name.icontains(text, autoescape=True) for name in names]
         matches.append(c.uuid.startswith(text.lower(), autoescape=True))
         conditions.append(sa.or_(*matches, *_of_address(text)))
