@@ -24,11 +24,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonOb
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
 
 from . import inventory
 from .doctor import Health, has_libvirt_collection
-from .tables import natural
 
 if t.TYPE_CHECKING:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection

@@ -11,9 +11,11 @@ import typing as t
 
 import click
 
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
+
 from . import looking, options
 from .looking import age
-from .tables import Column, Form, Record, natural, show
+from .tables import Column, Form, Record, show
 
 if t.TYPE_CHECKING:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection

@@ -22,7 +22,7 @@ import unicodedata
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural, without_controls
 from ansible_collections.novalite.cloud.plugins.module_utils._model.text_table import GAP, NARROWEST, fitting
 
 Record = JsonObject
@@ -113,12 +113,6 @@ def fields(rows: t.Sequence[tuple[str, object]]) -> None:
         parts = [text] if room is None else wrapped(text, room)
         for label, part in zip([name, *[""] * len(parts)], parts):
             click.echo(f"{label.ljust(width)}{GAP}{part}")
-
-
-def natural(value: object) -> list[tuple[int, int, str]]:
-    """Return a key by which hv2 comes before hv10, and numbers by their size."""
-    parts = re.findall(r"\d+|\D+", "" if value is None else str(value))
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part.casefold()) for part in parts]
 
 
 def _line(cells: t.Sequence[str], widths: t.Sequence[int]) -> str:

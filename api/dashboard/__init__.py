@@ -11,10 +11,17 @@ from __future__ import annotations
 from flask import Flask
 
 from ..settings import Settings
-from . import rendering, routes_cloud, routes_instances, routes_jobs, routes_session
+from . import rendering, routes_cloud, routes_instances, routes_jobs, routes_launch, routes_lists, routes_session
 from .session import pages
 
-__all__ = ["routes_cloud", "routes_instances", "routes_jobs", "routes_session"]  # for their routes
+__all__ = [  # for their routes
+    "routes_cloud",
+    "routes_instances",
+    "routes_jobs",
+    "routes_launch",
+    "routes_lists",
+    "routes_session",
+]
 
 
 def register(app: Flask, settings: Settings) -> None:

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
 from ..web import policy
@@ -46,13 +47,15 @@ CONSOLE_CHARACTERS = 128 * 1024
 TONES = {  # of words that say how something is
     **dict.fromkeys(("active", "succeeded", "up", "ok"), "good"),
     **dict.fromkeys(("error", "failed", "down", "unreachable"), "bad"),
+    **dict.fromkeys(("disabled", "differs", "unconfined", "silent"), "busy"),
     **dict.fromkeys(("building", "running", "queued", "changed"), "busy"),
 }
 
 
 def register(app: Flask) -> None:
-    filters: tuple[t.Callable[..., str | int], ...] = (moment, ago, duration, size, number, percent, fullness, tone)
-    filters += (silence,)
+    filters: tuple[t.Callable[..., str | int], ...] = (
+        *(moment, ago, duration, size, number, percent, fullness, tone, one_line, fill, fact, silence),
+    )
     app.jinja_env.filters.update({function.__name__: function for function in filters}, console=console_text)
     app.context_processor(_context)
 
@@ -120,6 +123,27 @@ def percent(used: float, limit: float) -> int:
     if limit <= 0:
         return 100 if used > 0 else 0
     return round(100 * min(max(used, 0), limit) / limit)
+
+
+def fill(host: Host) -> int:
+    """Return how full the host is, in percent: of what it has least of."""
+    return max(percent(amount["used"], amount["limit"]) for amount in host["capacity"].values())
+
+
+def fact(value: Json, name: str) -> Markup | str:
+    """Render what a host says of itself in words: times, libvirt's numbers of versions, truths."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and name.endswith("_at"):
+        return moment(value)
+    if isinstance(value, int) and name.endswith("_version"):  # 7.2.22 is 7002022
+        return f"{value // 1_000_000}.{value // 1000 % 1000}.{value % 1000}" if value else "unknown"
+    return str(value)
+
+
+def one_line(text: str | None) -> str:
+    """Return the first line of `text` that says something."""
+    return next((line.strip() for line in (text or "").splitlines() if line.strip()), "no reason is recorded")
 
 
 def fullness(share: int) -> str:

@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
-from flask import render_template
+import typing as t
+
+from flask import render_template, request, url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
 from ..web import policy
 from ..web.context import current
+from ..web.host_names import veil_faults
 from ..web.services import reads
+from . import attention, rendering
 from .routes_jobs import masked
 from .session import pages
 
@@ -25,11 +30,18 @@ RECENT = 5  # jobs on the first page
 def overview(connection: Connection) -> str:
     caller = current()
     refusal = behind.refusal(connection)
+    hosts = by_name(status.hosts(connection)) if policy.may(caller, "compute:hypervisors:read") else []
+    troubled = status.troubled(connection, caller.reach)
+    veil_faults(connection, caller.reach, troubled)
+    everywhere = "true" if caller.reach is None else None
+    errors = url_for("pages.list_instances", status="error", all_projects=everywhere)
     return render_template(
         "pages/overview.html",
         behind=refusal and (str(refusal) if policy.allowed("cloud:overview:behind") else refusal.for_tenants),
-        hosts=status.hosts(connection) if policy.may(caller, "compute:hypervisors:read") else [],
-        states=status.instance_states(connection, caller.project),
+        attention=[*attention.of_servers(troubled, errors), *attention.of_hosts(hosts)],
+        hosts=hosts,
+        everywhere=everywhere,
+        states=status.instance_states(connection, caller.reach),
         quotas=status.usage(connection, caller.project),
         jobs=masked(connection, job_rows.list_jobs(connection, project_id=caller.project, limit=RECENT)),
     )
@@ -37,7 +49,16 @@ def overview(connection: Connection) -> str:
 
 @pages.get("/hosts", "compute:hypervisors:read", reads)
 def list_hosts(connection: Connection) -> str:
-    return render_template("pages/hosts.html", hosts=status.hosts(connection))
+    hosts = by_name(status.hosts(connection))
+    order = request.args.get("sort", "name")
+    if order == "fill":
+        hosts.sort(key=rendering.fill, reverse=True)
+    return render_template("pages/hosts.html", hosts=hosts, order=order)
+
+
+def by_name(hosts: t.Iterable[status.Host]) -> list[status.Host]:
+    """Sort hosts: hv2 before hv10."""
+    return sorted(hosts, key=lambda host: natural(host["name"]))
 
 
 @pages.get("/hosts/<name>", "compute:hypervisors:read", reads)
@@ -45,7 +66,9 @@ def show_host(connection: Connection, name: str) -> str:
     return render_template(
         "pages/host.html",
         host=status.host(connection, name),
-        instances=status.instance_page(connection, current().reach, host=name)[0],
+        instances=instance_pages.find(
+            connection, instance_pages.Wanted(current().reach, host=name, sort="name", rising=True)
+        ).instances,
     )
 
 

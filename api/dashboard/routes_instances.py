@@ -16,28 +16,31 @@ from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence, status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import State, refusal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, silence, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+    instance_row,
+    labels_of,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
 from ..v1 import acting, views
 from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads, writes
+from ..work.calls import calling
+from ..work.refusals import refusals_as_bad_requests
+from . import server_actions, session
 from .routes_jobs import masked
 from .session import pages
 
-ACTIONS = {  # what the form says -> kind of job, its variables
-    "start": ("start", {}),
-    "stop": ("stop", {}),
-    "reboot": ("reboot", {"type": "SOFT"}),
-    "hard-reboot": ("reboot", {"type": "HARD"}),
-}
-LABELS = {"start": "Start", "stop": "Stop", "reboot": "Reboot", "hard-reboot": "Hard reboot"}
+SEES_HOSTS = "compute:hypervisors:read"
+VM_STATES = (
+    *("active", "building", "error", "stopped", "paused", "suspended", "rescued", "resized"),
+    *("shelved", "shelved_offloaded"),
+)
 HISTORY = 20  # actions shown
 
 
@@ -45,15 +48,30 @@ HISTORY = 20  # actions shown
 def list_instances(connection: Connection) -> str:
     caller = current()
     everywhere = policy.allowed("compute:servers:all_tenants") and request.args.get("all_projects") == "true"
-    marker = request.args.get("before", "")
-    before = int(marker) if marker.isascii() and marker.isdigit() and len(marker) <= 15 else None
-    instances, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
+    choice = wanted_by(request.args, None if everywhere else caller.project, policy.may(caller, SEES_HOSTS))
+    listing = instance_pages.find(connection, choice)
+    veil_faults(connection, caller.reach, listing.instances)
+    hosts = sorted(lookups.compute_host_names(connection), key=natural) if choice.by_host else []
     return render_template(
-        "pages/instances.html",
-        instances=instances,
-        following=following,
-        everywhere=everywhere,
-        later=before is not None,
+        "pages/instances.html", found=listing, wanted=choice, everywhere=everywhere, hosts=hosts, states=VM_STATES
+    )
+
+
+def wanted_by(asked: t.Mapping[str, str], project_id: str | None, by_host: bool) -> instance_pages.Wanted:
+    """The instances that a query asks for. What it cannot mean is passed over; hosts are only told with `by_host`."""
+    page = asked.get("page", "")
+    sort = asked.get("sort", "")
+    known = sort in instance_pages.SORTED_BY and (by_host or sort != "host")
+    return instance_pages.Wanted(
+        project_id,
+        text=asked.get("q", "")[: session.MAX_FIELD],
+        status=asked.get("status", ""),
+        host=asked.get("host", "") if by_host else "",
+        project=asked.get("project", "") if project_id is None else "",
+        by_host=by_host,
+        sort=sort if known else "created",
+        rising=known and asked.get("order") == "up",
+        page=int(page) if page.isascii() and page.isdigit() and len(page) <= 6 else 1,
     )
 
 
@@ -66,12 +84,15 @@ def show_instance(connection: Connection, uuid: str) -> str:
     veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
     (record,) = silence.with_silence(connection, records)
     instance = named(connection, record)
-    history = masked(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
+    row = None if record["vm_state"] == "deleted" else instance_row(connection, uuid, caller.reach)
+    done = actions.history(connection, [uuid]).get(uuid, [])
+    history = masked(connection, done[:HISTORY])
     jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
         "pages/instance.html",
         instance=instance,
-        offered=[(name, LABELS[name]) for name in offered(instance)],
+        launched=instance["launched_at"] is not None and any(each["action"] == "create" for each in done),
+        offered=server_actions.offered(calling(connection), row) if row is not None else [],
         history=history,
         jobs=jobs,
     )
@@ -79,11 +100,11 @@ def show_instance(connection: Connection, uuid: str) -> str:
 
 @pages.post("/instances/<uuid>/<action>", "compute:servers:action", writes)
 def act(connection: Connection, uuid: str, action: str) -> ResponseReturnValue:
-    if action not in ACTIONS:
+    if action not in server_actions.ACTIONS:
         raise NotFound
-    kind, variables = ACTIONS[action]
-    job_request = {"kind": kind, "instances": [uuid], "variables": variables}
-    acting.trigger(connection, job_request)
+    row = instance_row(connection, uuid, current().reach)
+    with refusals_as_bad_requests():
+        server_actions.do(calling(connection), row, action, session.field("value").strip())
     return redirect(url_for("pages.show_instance", uuid=uuid), 303)
 
 
@@ -151,13 +172,6 @@ def show_call_diagram(connection: Connection, uuid: str) -> ResponseReturnValue:
     if launch is None:
         raise NotFoundError(f"Instance {uuid[:255]} was not launched here.")
     return Response(call_diagram.svg(launch), mimetype="image/svg+xml")
-
-
-def offered(instance: JsonMapping) -> list[str]:
-    """The actions that the instance's state allows now."""
-    state = State(**{field: instance[field] for field in State._fields})
-    rules = {name: operations.rule_of(kind, details or None) for name, (kind, details) in ACTIONS.items()}
-    return [name for name, rule in rules.items() if refusal(rule, state) is None]
 
 
 def named(connection: Connection, instance: JsonMapping) -> JsonObject:

@@ -56,8 +56,14 @@ def show_job(connection: Connection, job_id: str) -> str:
     )
     (body,) = masked(connection, [job])
     final, last = job["state"] in job_rows.FINAL, events[-1]["seq"] if events else 0
-    shown = _without_past(events, final)
+    shown = worth_a_row(_without_past(events, final), final)
     return render_template("pages/job.html", job=body, events=shown, last=last, final=final)
+
+
+def worth_a_row(events: t.Sequence[JsonMapping], final: bool) -> list[JsonMapping]:
+    """Return `events` without the headings of plays below which nothing stands; what comes may yet, unless `final`."""
+    following = [*(event["event"] for event in events[1:]), "play" if final else ""]
+    return [event for event, after in zip(events, following) if event["event"] != "play" or after != "play"]
 
 
 @pages.get("/jobs/<job_id>/stream", "jobs:read")

@@ -24,6 +24,8 @@ from ..web.services import Service
 COOKIE = "novalite_session"
 LIFETIME = 3600  # seconds; then one logs in again
 MAX_FIELD = 1024  # characters
+MAX_LONG = 65536  # of a field of LONG
+LONG = frozenset(["user_data", "public_key"])
 LOGIN = "pages.show_login"
 
 # Scripts and styles are files of ours; what is rendered into a page is never run, whatever a guest says
@@ -122,6 +124,7 @@ def _refuse_other_sites() -> None:
 
 def _refuse_unfit_fields() -> None:
     for name, values in request.form.lists():
+        longest = MAX_LONG if name in LONG else MAX_FIELD
         for text in (name, *values):
-            if len(text) > MAX_FIELD or unfit(text):
+            if len(text) > longest or unfit(text):
                 raise BadRequestError("A field of this form cannot be.")

@@ -49,6 +49,8 @@ function follow(body) {
     seen = event.seq;
     if (start === null) start = Date.parse(event.created_at) / 1000;
     for (const empty of body.querySelectorAll(".empty, .task")) empty.remove();
+    const last = body.lastElementChild; // a heading below which nothing came
+    if (event.event === "play" && last && last.className === "play") last.remove();
     const made = row(event, start, "hosts" in body.dataset);
     if (event.event === "step") {
       // how far a step is takes the place of what was said of it before

@@ -128,6 +128,8 @@ def paths_of(scene: scenes.Scene) -> list[str]:
     return [
         "/",
         "/instances",
+        "/instances?q=web&status=active&sort=name",
+        "/instances/launch",
         f"/instances/{scene.web}",
         f"/instances/{scene.failed}",
         f"/instances/{scene.web}/delete",
@@ -141,6 +143,7 @@ def paths_of(scene: scenes.Scene) -> list[str]:
         f"/jobs/{scene.launched}",
         f"/jobs/{scene.broken}",
         "/quotas",
+        *("/images", "/volumes", "/security-groups", "/floating-ips", "/keys", "/users"),
     ]
 
 
@@ -191,6 +194,13 @@ def test_one_logs_in_looks_acts_and_logs_out(site: Site, api: seeds.Api, scene: 
     expect(page.get_by_role("heading", level=1)).to_contain_text("stopped")
     expect(page.get_by_role("button", name="Start")).to_be_visible()
 
+    page.get_by_text("More actions").click()
+    page.get_by_label("Name of the image").fill("before-the-sale")
+    page.get_by_role("button", name="Take a snapshot").click()
+    expect(page.get_by_role("row", name="createImage").first).to_be_visible()
+    api.write(sa.update(tables.instance).where(tables.instance.c.uuid == scene.web).values(task_state=None))
+    page.reload()
+
     page.get_by_role("link", name="Delete…").click()
     page.get_by_role("button", name="Delete it").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("terminate")
@@ -198,6 +208,34 @@ def test_one_logs_in_looks_acts_and_logs_out(site: Site, api: seeds.Api, scene: 
     page.wait_for_url(f"{site.url}/login")
     page.goto(f"{site.url}/instances")
     page.wait_for_url(re.compile(r"/login\?next=/instances$"))
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_one_launches_after_a_look_at_the_plan(site: Site, scene: scenes.Scene, script: bool) -> None:
+    page = site.visit("demo", "/instances", java_script_enabled=script)
+    page.get_by_role("link", name="Launch…").click()
+    page.get_by_label("Name").fill("shop")
+    page.get_by_label("Flavor").select_option(label="m1.nano: 1 vCPU, 96 MiB, 1 GiB")
+    page.get_by_role("button", name="Show the plan").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Launch shop?")
+    expect(page.get_by_role("main")).to_contain_text("10.20.0.")
+    page.get_by_role("button", name="Change").click()
+    expect(page.get_by_label("Name")).to_have_value("shop")
+    page.get_by_label("Name").fill("shop-2")
+    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_role("button", name="Launch", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("shop-2 building")
+
+
+def test_one_searches(site: Site, scene: scenes.Scene) -> None:
+    page = site.visit("demo", "/instances")
+    page.get_by_label("Search").fill("10.20.0.6")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator(".list tbody tr")).to_have_count(1)
+    expect(page.get_by_role("link", name="batch")).to_be_visible()
+    page.get_by_role("link", name="Show all").click()
+    page.get_by_role("link", name="Name", exact=True).click()
+    expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
 
 
 def test_a_job_shows_its_progress_as_it_happens(site: Site, api: seeds.Api, scene: scenes.Scene) -> None:
@@ -239,7 +277,7 @@ def test_it_works_with_a_keyboard(site: Site, scene: scenes.Scene) -> None:
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("odd")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Launch an instance")
 
 
 def test_a_reader_sees_and_cannot_act(site: Site, scene: scenes.Scene) -> None:

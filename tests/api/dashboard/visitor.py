@@ -52,6 +52,13 @@ ELEMENTS = {
     "td",
     "form",
     "input",
+    "select",
+    "option",
+    "textarea",
+    "details",
+    "summary",
+    "fieldset",
+    "legend",
     "label",
     "button",
 }
@@ -92,8 +99,8 @@ class Page(html.parser.HTMLParser):
 
     @property
     def actions(self) -> set[str]:
-        """Where the page's forms lead."""
-        return {str(form["action"]) for form in self.all("form")}
+        """Where the page's forms lead that change something."""
+        return {str(form["action"]) for form in self.all("form") if form["method"] == "post"}
 
 
 class Visitor:
@@ -109,9 +116,11 @@ class Visitor:
         assert answer.status_code == status, (path, answer.status)
         return Page(answer.get_data(as_text=True))
 
-    def post(self, path: str, page: str = "/instances", **fields: str) -> TestResponse:
+    def post(self, path: str, page: str = "/instances", **fields: str | list[str]) -> TestResponse:
         """Send a form as the page `page` holds it."""
-        hidden = {field["name"]: field["value"] for field in self.get(page).all("input") if field["type"] == "hidden"}
+        hidden = {
+            field["name"]: field["value"] for field in self.get(page).all("input") if field.get("type") == "hidden"
+        }
         return self.client.post(path, data={"csrf": hidden["csrf"], **fields})
 
 

@@ -29,10 +29,10 @@ from ....web.listing import MAX_LIMIT, body
 from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
 from ....web.services import reads, takes, writes
 from ....web.times import precise
+from ....work.refusals import refusals_as_bad_requests
 from ..blueprint import NOVA, Version, check_query, compute, from_version, microversion, since
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do
-from .routes_servers import refusals_as_bad_requests
 from .schemas import BOOLEAN, DISK_CONFIG, FALSE, TRUE
 from .views import render_context
 

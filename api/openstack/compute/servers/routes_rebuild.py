@@ -31,12 +31,13 @@ from ....web.context import current
 from ....web.errors import BadRequestError
 from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes
+from ....work.refusals import refusals_as_bad_requests
 from ..blueprint import Version, compute, microversion, since
 from . import requests as server_requests
 from . import schemas
 from . import views as views_servers
 from .routes_actions import ACTIONS, Action, power
-from .routes_servers import refusals_as_bad_requests, shown
+from .routes_servers import shown
 from .schemas import BOOLEAN, METADATA, OPTIONAL_NAME, TRUE
 
 RESCUE = or_null(an_object({"adminPass": TEXT, "rescue_image_ref": NAME}))

@@ -5,30 +5,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import typing as t
 
 from flask import Response
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
-    InvalidVolumeError,
-    NotFoundError,
-    NovaliteError,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web.bodies import Answer, Body, Record
 from ....web.context import current
-from ....web.errors import STATUS, BadRequestError, in_words
+from ....web.errors import BadRequestError, in_words
 from ....web.host_names import veil_faults
 from ....web.listing import body
 from ....web.schemas import Schema
 from ....web.services import reads, takes, writes
 from ....work.calls import calling
+from ....work.refusals import refusals_as_bad_requests
 from ..blueprint import CLEAN, compute, known, microversion
 from . import queries as query_servers
 from . import requests as server_requests
@@ -36,19 +31,6 @@ from . import schemas as schemas_servers
 from . import views as views_servers
 from .requests import ServerRequest
 from .views import RenderContext, render_context
-
-
-@contextlib.contextmanager
-def refusals_as_bad_requests() -> t.Iterator[None]:
-    """Turn errors about what a body names, or about what the ledger finds wrong with it, into bad requests."""
-    try:
-        yield
-    except (NotFoundError, AddressInUseError) as error:
-        raise BadRequestError(str(error)) from error
-    except NovaliteError as error:
-        if isinstance(error, tuple(STATUS)) and not isinstance(error, InvalidVolumeError):  # as Nova answers it
-            raise
-        raise BadRequestError(str(error)) from error
 
 
 def _creating() -> Schema:

@@ -25,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as ledger_tables
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api import cli
 from api.cli import actions, ledger, nouns, tables
@@ -201,7 +202,7 @@ def test_widths_fit_or_are_as_narrow_as_may_be(widths: list[int], room: int) -> 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_numbers_in_names_are_sorted_by_their_size(number: int, other: int) -> None:
-    assert (tables.natural(f"hv{number}") < tables.natural(f"hv{other}")) == (number < other)
+    assert (natural(f"hv{number}") < natural(f"hv{other}")) == (number < other)
 
 
 def test_the_chapter_names_each_command() -> None:

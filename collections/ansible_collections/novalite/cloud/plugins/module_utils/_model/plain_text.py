@@ -6,6 +6,7 @@ terminal, ends a line or turns the order of what is read."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Control characters, halves of characters, separators of lines and paragraphs. str.isprintable() refuses the blanks of
@@ -27,6 +28,12 @@ def without_controls(text: str, instead: str = "?") -> str:
     if text.isprintable():
         return text
     return "".join(char if _is_plain_character(char) else instead for char in text)
+
+
+def natural(value: object) -> list[tuple[int, int, str]]:
+    """Return a key by which hv2 comes before hv10, and numbers by their size."""
+    parts = re.findall(r"\d+|\D+", "" if value is None else str(value))
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part.casefold()) for part in parts]
 
 
 def _is_plain_character(char: str) -> bool:

@@ -16,28 +16,22 @@ from ..._errors import NotFoundError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.build_states import CREATE
 from ..._scheduling.rows import HostState
-from ..db import clock, tables
+from ..db import clock
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
-from ..db.tables_addresses import HELD, HOLDER, OF_VIF
+from ..db.tables_addresses import HOLDER, OF_VIF
 from ..identity.quotas import quota_limits
 from ..queries import counts
-from ..queries.further_ips import further_ips_of_instances
 from ..queries.host_networks import further_ranges
 from .compute_hosts import EVER, host_states
 from .silence import with_silence
 
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
-PAGE = 50  # instances
 OWNERS = 1024  # addresses of a project that a map names
 
 # quotas, in the order in which they are shown
 _COUNTED = (
     *("instances", "cores", "ram", "key_pairs", "security_groups", "server_groups", "floating_ips", "networks"),
-    "images",
-)
-_LISTED = (
-    *("id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at"),
-    *("updated_at", "locked"),
+    *("images", "volumes", "gigabytes", "snapshots"),
 )
 
 
@@ -244,47 +238,12 @@ def _named(counts: t.Sequence[int]) -> dict[str, int]:
     return dict(zip(_STATES, (total, *rest, total - sum(rest))))
 
 
-def instance_page(
-    connection: sa.Connection, project_id: str | None, *, before: int | None = None, host: str | None = None
-) -> tuple[list[JsonObject], int | None]:
-    """Up to 50 instances of the project (None: of all), newest first, and the number that the next page is before.
-
-    Each has what a list shows: names, states, host, flavor's name, project's name, its addresses, and `silent_for`.
-    """
-    conditions: list[sa.ColumnElement[bool]] = [instance.c.deleted == 0]
-    if project_id is not None:
-        conditions.append(instance.c.project_id == project_id)
-    if before is not None:
-        conditions.append(instance.c.id < before)
-    if host is not None:
-        conditions.append(instance.c.host == host)
-    columns = (*(instance.c[name] for name in _LISTED), tables.project.c.name.label("project"))
-    rows = connection.execute(
-        sa.select(*columns, instance.c.flavor["name"].as_string().label("flavor"))
-        .join(tables.project, tables.project.c.id == instance.c.project_id)
-        .where(*conditions)
-        .order_by(instance.c.id.desc())
-        .limit(PAGE)
-    ).all()
-    addresses: dict[str, list[str]] = {row.uuid: [] for row in rows}
-    plugged = (
-        sa.select(vif.c.id, vif.c.instance_uuid, vif.c.ipv6, fixed_ip.c.ip)
-        .outerjoin(fixed_ip, HELD)
-        .where(vif.c.instance_uuid.in_(list(addresses)))
-        .order_by(vif.c.instance_uuid, vif.c.position)
-    )
-    further = further_ips_of_instances(connection, addresses)
-    for vif_id, uuid, ipv6, number in connection.execute(plugged):
-        addresses[uuid] += [to_text(number), *further.get(vif_id, ())] if number is not None else []
-        addresses[uuid] += [ipv6] if ipv6 else []
-    instances = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
-    return with_silence(connection, instances), rows[-1].id if len(rows) == PAGE else None
-
-
-def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int]:
-    """Count the instances of the project by vm_state, most first."""
+def instance_states(connection: sa.Connection, project_id: str | None) -> dict[str, int]:
+    """Count the instances of the project (None: of all) by vm_state, most first."""
     count = sa.func.count()
-    query = sa.select(instance.c.vm_state, count).where(instance.c.project_id == project_id, instance.c.deleted == 0)
+    query = sa.select(instance.c.vm_state, count).where(instance.c.deleted == 0)
+    if project_id is not None:
+        query = query.where(instance.c.project_id == project_id)
     rows = connection.execute(query.group_by(instance.c.vm_state).order_by(count.desc(), instance.c.vm_state))
     return {row.vm_state: row[1] for row in rows}
 
@@ -316,13 +275,15 @@ def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> P
     }
 
 
-def troubled(connection: sa.Connection) -> list[JsonObject]:
-    """The instances of all projects that failed, and those at which a dead run is: uuid, name, vm_state, task_state,
-    fault and `silent_for`, by name."""
+def troubled(connection: sa.Connection, project_id: str | None = None) -> list[JsonObject]:
+    """The instances of the project (None: of all) that failed, and those at which a dead run is: uuid, name,
+    display_name, vm_state, task_state, fault and `silent_for`, by name."""
     c = instance.c
     suspect = sa.or_(c.vm_state.in_(["error", *CREATE.vm_states]), c.task_state.is_not(None))
-    fields = (c.uuid, c.name, c.vm_state, c.task_state, c.updated_at, c.fault)
+    fields = (c.uuid, c.name, c.display_name, c.vm_state, c.task_state, c.updated_at, c.fault)
     query = sa.select(*fields).where(c.deleted == 0, suspect).order_by(c.name, c.id)
+    if project_id is not None:
+        query = query.where(c.project_id == project_id)
     records = with_silence(connection, t.cast("list[JsonMapping]", connection.execute(query).mappings().all()))
     return [
         record

@@ -1,0 +1,294 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Actions on a server: one table of them, each with its rule of states, its entry of the policy, what it
+asks for, and the operation that does it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, StateError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import OVERRIDE_LOCK, Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    lookups,
+    network_records,
+    server_listing,
+    state_rules,
+    volume_views,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
+
+from ..web.errors import BadRequestError
+from ..work.images import offered as offered_images
+from ..work.networks import associate
+
+Choice = tuple[str, str]  # what is sent, what is shown
+Options = t.Callable[[Call, InstanceRow], t.Sequence[Choice]]
+Do = t.Callable[[Call, InstanceRow, str], None]
+
+
+def any_text(_call: Call, _row: InstanceRow) -> t.Sequence[Choice]:
+    """Offer no choice: a text of one's own is asked for."""
+    return ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerAction:
+    """An action: what its button says, the rule of states (with the entry of the policy) that it is held to, and the
+    function that does it with the one value that it asks for: `options` to choose from, or a text."""
+
+    label: str
+    rule: StateRule
+    do: Do
+    asks: str = ""  # the label of what is asked for
+    options: Options | None = None
+    optional: str = ""  # what is shown for no choice, where there may be none
+    also: str = ""  # a further entry of the policy that it takes
+    fits: t.Callable[[InstanceRow], bool] = lambda _row: True
+    first: bool = False  # among the buttons that are always seen
+
+
+class Offered(t.NamedTuple):
+    """An action that may be done to a server now, with what there is to choose from."""
+
+    name: str
+    action: ServerAction
+    choices: t.Sequence[Choice]
+
+    @property
+    def is_text(self) -> bool:
+        return self.action.options is any_text
+
+
+def offered(call: Call, row: InstanceRow) -> list[Offered]:
+    """Return the actions that the caller may do to the server as it is now."""
+    open_actions = []
+    for name, action in ACTIONS.items():
+        if not may(call, action) or not action.fits(row) or not _state_allows(call, action, row):
+            continue
+        choices = action.options(call, row) if action.options is not None else ()
+        if action.options in (None, any_text) or choices or action.optional:
+            open_actions.append(Offered(name, action, choices))
+    return open_actions
+
+
+def may(call: Call, action: ServerAction) -> bool:
+    """Tell whether the policy lets the caller do it to any server."""
+    entries = ("compute:servers:action", action.rule.policy, *([action.also] if action.also else []))
+    return all(call.permits(entry) for entry in entries)
+
+
+def do(call: Call, row: InstanceRow, name: str, value: str) -> None:
+    """Do the action `name` (of ACTIONS) with `value`. Raises as its operation, and BadRequestError for a value that is
+    not among those to choose from."""
+    action = ACTIONS[name]
+    for entry in ("compute:servers:action", action.rule.policy, *([action.also] if action.also else [])):
+        call.check(entry)
+    if action.options is any_text:
+        if not value:
+            raise BadRequestError(f"{action.label}: give its name")
+    elif action.options is not None and (value or not action.optional) and value not in dict(action.options(call, row)):
+        raise BadRequestError(f"{action.label}: '{value[:60]}' cannot be chosen for this server any more")
+    action.do(call, row, value)
+
+
+def _state_allows(call: Call, action: ServerAction, row: InstanceRow) -> bool:
+    try:
+        state_rules.check(call.connection, action.rule, [row], by_admin=call.permits(OVERRIDE_LOCK))
+    except StateError:
+        return False
+    return True
+
+
+# --- What is done ---------------------------------------------------------------------------------------------------
+
+
+def _plain(name: str) -> Do:
+    return lambda call, row, _value: _of(servers.begin(call, name, [row.uuid]))
+
+
+def _reboot(kind: str) -> Do:
+    details = {"type": kind}
+    return lambda call, row, _value: _of(servers.begin(call, "reboot", [row.uuid], details, details))
+
+
+def _move(name: str) -> Do:
+    return lambda call, row, value: _of(servers.move(call, name, [row.uuid], host=value or None))
+
+
+def _of(_begun: object) -> None:
+    """Have nothing of what an operation returns: the page shows the server as it is then."""
+
+
+def _lock(locked: bool) -> Do:
+    return lambda call, row, _value: _of(servers.set_lock(call, row.uuid, locked))
+
+
+def _shelve(call: Call, row: InstanceRow, _value: str) -> None:
+    servers.begin(call, "shelve", [row.uuid], {"user_id": call.user_id})
+
+
+def _unshelve(call: Call, row: InstanceRow, _value: str) -> None:
+    servers.begin(call, "unshelve", [row.uuid], {})
+
+
+def _rescue(call: Call, row: InstanceRow, value: str) -> None:
+    servers.rescue(call, row, value or None, None)
+
+
+def _rebuild(call: Call, row: InstanceRow, value: str) -> None:
+    image = lookups.image_by_id(call.connection, value, row.project_id)
+    servers.rebuild(call, row, {"image": image, "reimage": True})
+
+
+def _create_image(call: Call, row: InstanceRow, value: str) -> None:
+    servers.create_image(call, row, image_snapshots.details_of(value, None, call.user_id))
+
+
+def _resize(call: Call, row: InstanceRow, value: str) -> None:
+    flavor = lookups.flavor_by_id(call.connection, value, call.permits("compute:flavors:private"), row.project_id)
+    servers.move(call, "resize", [row.uuid], flavor=flavor_of(flavor))
+
+
+def _attach_volume(call: Call, row: InstanceRow, value: str) -> None:
+    attachments.attach_volume(call, value, row.uuid, project_id=row.project_id)
+
+
+def _detach_volume(call: Call, row: InstanceRow, value: str) -> None:
+    attachments.detach_volume(call, value, row.uuid, project_id=row.project_id)
+
+
+def _change_group(joins: bool) -> Do:
+    return lambda call, row, value: servers.change_group(call, row, value, joins=joins)
+
+
+def _give_floating_ip(call: Call, row: InstanceRow, value: str) -> None:
+    port = next((port for port in _ports(call, row) if port.ip is not None), None)
+    if port is None:
+        raise NotFoundError(f"Instance {row.uuid} has no address that a floating IP could lead to.")
+    associate(call.connection, value, port)
+
+
+def _take_floating_ip(call: Call, _row: InstanceRow, value: str) -> None:
+    associate(call.connection, value, None)
+
+
+# --- What there is to choose from -----------------------------------------------------------------------------------
+
+
+def _flavors(call: Call, row: InstanceRow) -> list[Choice]:
+    private = call.permits("compute:flavors:private")
+    seen = flavors_seen(call.connection, private, row.project_id)
+    own = _record(call, row)["flavor"]["name"]
+    return [(flavor["flavorid"], flavor["name"]) for flavor in seen if flavor["name"] != own]
+
+
+def _images(call: Call, row: InstanceRow) -> list[Choice]:
+    images = offered_images(images_seen(call.connection, row.project_id), row.project_id)
+    return sorted((image["id"], image["name"] or image["id"]) for image in images if image["status"] == "active")
+
+
+def _hosts(call: Call, row: InstanceRow) -> list[Choice]:
+    if not call.permits("compute:servers:migrate_to"):
+        return []
+    names = sorted(lookups.compute_host_names(call.connection), key=natural)
+    return [(name, name) for name in names if name != row.host]
+
+
+def _free_volumes(call: Call, row: InstanceRow) -> list[Choice]:
+    volumes = volume_views.volumes_by(call.connection, project_id=row.project_id, statuses=["available"])
+    return [(volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)") for volume in volumes]
+
+
+def _own_volumes(call: Call, row: InstanceRow) -> list[Choice]:
+    volumes = volume_views.volumes_by(call.connection, instances=[row.uuid])
+    root = volume_views.root_volume(call.connection, row.uuid)
+    return [
+        (volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)")
+        for volume in volumes
+        if root is None or volume.id != root.id
+    ]
+
+
+def _own_groups(call: Call, row: InstanceRow) -> list[Choice]:
+    return [(name, name) for name in _groups_of(call, row)]
+
+
+def _groups_of(call: Call, row: InstanceRow) -> list[str]:
+    return sorted(_record(call, row)["security_groups"])
+
+
+def _record(call: Call, row: InstanceRow) -> server_listing.Record:
+    (record,) = server_listing.load(call.connection, [row.id])
+    return record
+
+
+def _other_groups(call: Call, row: InstanceRow) -> list[Choice]:
+    own = _groups_of(call, row)
+    names = (group["name"] for group in group_rules.groups_of(call.connection, row.project_id))
+    return [(name, name) for name in sorted(names) if name not in own]
+
+
+def _free_floating_ips(call: Call, row: InstanceRow) -> list[Choice]:
+    seen = network_records.floating_ips_of(call.connection, row.project_id)
+    if not any(port.ip is not None for port in _ports(call, row)):
+        return []
+    return [(each.id, f"{each.address} ({each.pool_name})") for each in seen if each.vif_id is None]
+
+
+def _own_floating_ips(call: Call, row: InstanceRow) -> list[Choice]:
+    seen = network_records.floating_ips_of(call.connection, row.project_id)
+    return [(each.id, each.address) for each in seen if each.instance_uuid == row.uuid]
+
+
+def _ports(call: Call, row: InstanceRow) -> list[network_records.Port]:
+    return network_records.interfaces_of(call.connection, row.project_id, row.uuid)
+
+
+FLOATING = RULES["give a floating IP to"]
+ACTIONS: dict[str, ServerAction] = {
+    "start": ServerAction("Start", servers.rule_of("start"), _plain("start"), first=True),
+    "stop": ServerAction("Stop", servers.rule_of("stop"), _plain("stop"), first=True),
+    "reboot": ServerAction("Reboot", servers.rule_of("reboot"), _reboot("SOFT"), first=True),
+    "hard-reboot": ServerAction("Hard reboot", state_rules.HARD_REBOOT, _reboot("HARD"), first=True),
+    "unrescue": ServerAction("End the rescue", RULES["unrescue"], _plain("unrescue"), first=True),
+    "confirm-resize": ServerAction("Keep the new size", RULES["confirmResize"], _move("confirmResize"), first=True),
+    "revert-resize": ServerAction("Back to the old size", RULES["revertResize"], _move("revertResize"), first=True),
+    "unshelve": ServerAction("Unshelve", RULES["unshelve"], _unshelve, first=True),
+    "unpause": ServerAction("Unpause", RULES["unpause"], _plain("unpause"), first=True),
+    "resume": ServerAction("Resume", RULES["resume"], _plain("resume"), first=True),
+    "pause": ServerAction("Pause", RULES["pause"], _plain("pause")),
+    "suspend": ServerAction("Suspend", RULES["suspend"], _plain("suspend")),
+    "shelve": ServerAction("Shelve", RULES["shelve"], _shelve),
+    "shelve-offload": ServerAction("Take off its host", RULES["shelveOffload"], _plain("shelveOffload")),
+    "lock": ServerAction("Lock", RULES["lock"], _lock(True), fits=lambda row: not row.locked),
+    "unlock": ServerAction("Unlock", RULES["unlock"], _lock(False), fits=lambda row: bool(row.locked)),
+    "snapshot": ServerAction("Take a snapshot", RULES["createImage"], _create_image, "Name of the image", any_text),
+    "resize": ServerAction("Resize", RULES["resize"], _resize, "Flavor", _flavors),
+    "rescue": ServerAction("Rescue", RULES["rescue"], _rescue, "Image", _images, "Its own"),
+    "rebuild": ServerAction("Rebuild", RULES["rebuild"], _rebuild, "Image of its new disk", _images),
+    "migrate": ServerAction("Migrate, switched off", RULES["migrate"], _move("migrate"), "To", _hosts, "Any host"),
+    "live-migrate": ServerAction(
+        "Migrate while it runs", RULES["live-migration"], _move("live-migration"), "To", _hosts, "Any host"
+    ),
+    "attach-volume": ServerAction("Attach a volume", RULES["attach_volume"], _attach_volume, "Volume", _free_volumes),
+    "detach-volume": ServerAction("Detach a volume", RULES["detach_volume"], _detach_volume, "Volume", _own_volumes),
+    "join-group": ServerAction(
+        "Join a group", RULES["change_security_groups"], _change_group(True), "Security group", _other_groups
+    ),
+    "leave-group": ServerAction(
+        "Leave a group", RULES["change_security_groups"], _change_group(False), "Security group", _own_groups
+    ),
+    "give-address": ServerAction("Give a floating IP", FLOATING, _give_floating_ip, "Address", _free_floating_ips),
+    "take-address": ServerAction("Take a floating IP", FLOATING, _take_floating_ip, "Address", _own_floating_ips),
+}
