@@ -163,6 +163,7 @@ MAKE_BY_PATH = {
     "_transfer.gate": {"open_gate"},
     "_disk.controller_files": {"downloaded", "received"},  # on the controller, as its user
     "_secret_file": {"ensure_secret"},  # likewise
+    "_image_catalog.fetch": {"fetch"},  # likewise
 }
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
-from ..._json import JsonMapping, JsonObject
+from ..._json import JsonObject
 from ..._rules.build_states import CREATE
 from ..._scheduling.rows import HostState
 from ..db import clock
@@ -284,7 +284,7 @@ def troubled(connection: sa.Connection, project_id: str | None = None) -> list[J
     query = sa.select(*fields).where(c.deleted == 0, suspect).order_by(c.name, c.id)
     if project_id is not None:
         query = query.where(c.project_id == project_id)
-    records = with_silence(connection, t.cast("list[JsonMapping]", connection.execute(query).mappings().all()))
+    records = with_silence(connection, [dict(row) for row in connection.execute(query).mappings()])
     return [
         record
         for record in records
