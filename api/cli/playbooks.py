@@ -56,18 +56,18 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options, scre
         command += ["-e", extra]
     command += ["--check"] * options.check + ["--diff"] * options.diff
     command += ["-" + "v" * options.verbose] * bool(options.verbose)
-    if keep_alive.configuration(os.environ, os.curdir) is None:
-        os.environ.update({name: value for name, value in DEFAULTS.items() if name not in os.environ})
+    environment = dict(os.environ)
+    if keep_alive.configuration(environment, os.curdir) is None:
+        environment = {**DEFAULTS, **environment}
     if screen is not None and not options.verbose:
-        os.environ["ANSIBLE_STDOUT_CALLBACK"] = screen
-    os.environ.update(keep_alive.variables(os.environ, os.curdir))
-    replace_process(command)
+        environment["ANSIBLE_STDOUT_CALLBACK"] = screen
+    replace_process(command, {**environment, **keep_alive.variables(environment, os.curdir)})
 
 
-def replace_process(command: t.Sequence[str]) -> t.NoReturn:
+def replace_process(command: t.Sequence[str], environment: t.Mapping[str, str] = os.environ) -> t.NoReturn:
     """Become `command`, with its exit status, its signals and this terminal. Raises click.ClickException."""
     sys.stdout.flush()
     try:
-        os.execvp(command[0], list(command))
+        os.execvpe(command[0], list(command), dict(environment))
     except OSError as error:
         raise click.ClickException(f"{command[0]} cannot be run: {error.strerror}") from None

@@ -62,7 +62,11 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("POST", "/compute/v2.1/servers/{server}/os-interface", {"interfaceAttachment": {}}),
         job("interface_attach"),
     ),
-    "compute:keypairs:read": (Http("GET", "/compute/v2.1/os-keypairs"), Ec2("describe_key_pairs")),
+    "compute:keypairs:read": (
+        Http("GET", "/compute/v2.1/os-keypairs"),
+        Ec2("describe_key_pairs"),
+        Page("GET", "/keys"),
+    ),
     "compute:keypairs:write": (
         Http("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "new", "public_key": PUBLIC_KEY}}),
         Ec2("import_key_pair", {"KeyName": "new", "PublicKeyMaterial": PUBLIC_KEY}),
@@ -99,6 +103,8 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("POST", "/compute/v2.1/servers", {"server": NEW_SERVER}),
         Http("POST", "/v1/jobs", {"kind": "launch", "variables": {"servers": [{"name": "new"}]}}),
         Ec2("run_instances", {"ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1}),
+        Page("GET", "/instances/launch"),
+        Page("POST", "/instances/launch/now"),
     ),
     "compute:servers:create_image": (
         action("createImage", {"name": "new"}),
@@ -128,6 +134,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:servers:plan": (
         Http("POST", "/v1/plan", {"servers": [{"name": "new", "flavor": "m1.nano", "image": "ami-tiny"}]}),
         Http("POST", "/v1/jobs", {"kind": "plan", "variables": {"servers": [{"name": "new"}]}}),
+        Page("POST", "/instances/launch"),
     ),
     "compute:servers:reboot": (
         action("reboot", {"type": "HARD"}),
@@ -160,10 +167,12 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Ec2("modify_instance_attribute", {**INSTANCE, "DisableApiTermination": {"Value": False}}),
     ),
     "compute:zones:read": (Http("GET", "/compute/v2.1/os-availability-zone"), Ec2("describe_availability_zones")),
+    "identity:users:list": (Http("GET", "/identity/v3/users"), Page("GET", "/users")),
     "image:read": (
         Http("GET", "/compute/v2.1/images/{image}"),
         Http("GET", "/image/v2/images/{image}"),
         Ec2("describe_images", {"ImageIds": ["{ec2_image}"]}),
+        Page("GET", "/images"),
     ),
     "image:write": (
         Http("POST", "/compute/v2.1/images/{image}/metadata", {"metadata": {"a": "b"}}),
@@ -179,6 +188,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("GET", "/compute/v2.1/os-floating-ips/{floating_ip}"),
         Http("GET", "/network/v2.0/floatingips/{floating_ip}"),
         Ec2("describe_addresses", {"AllocationIds": ["{ec2_floating_ip}"]}),
+        Page("GET", "/floating-ips"),
     ),
     "network:floating_ips:write": (
         action("addFloatingIp", {"address": "198.51.100.7"}),
@@ -206,6 +216,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("GET", "/compute/v2.1/os-security-groups/{security_group}"),
         Http("GET", "/network/v2.0/security-groups/{security_group}"),
         Ec2("describe_security_groups", {"GroupIds": ["{ec2_security_group}"]}),
+        Page("GET", "/security-groups"),
     ),
     "network:security_groups:write": (
         Http("PUT", "/compute/v2.1/os-security-groups/{security_group}", {"security_group": GROUP}),
@@ -226,6 +237,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("GET", "/compute/v2.1/os-volumes/{volume}"),
         Http("GET", "/volume/v3/{own_project}/volumes/{volume}"),
         Ec2("describe_volumes", {"VolumeIds": ["{ec2_volume}"]}),
+        Page("GET", "/volumes"),
     ),
     "volume:write": (
         Http("DELETE", "/compute/v2.1/os-volumes/{volume}"),

@@ -259,7 +259,7 @@ def variables(cloud: Cloud, words: tuple[str, ...], monkeypatch: pytest.MonkeyPa
     """Return what `novalite` with these words tells its playbook."""
     commands: list[t.Sequence[str]] = []
     monkeypatch.setenv("NOVALITE_LEDGER_URL", cloud.api.url)
-    monkeypatch.setattr(playbooks, "replace_process", commands.append)
+    monkeypatch.setattr(playbooks, "replace_process", lambda command, _environment: commands.append(command))
     done = click.testing.CliRunner().invoke(cli.main, list(words), catch_exceptions=False)
     assert commands, done.output
     return t.cast("dict[str, t.Any]", json.loads(commands[0][commands[0].index("-e") + 1]))

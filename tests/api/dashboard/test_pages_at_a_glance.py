@@ -43,7 +43,7 @@ def test_the_overview_begins_with_what_needs_attention(api: seeds.Api, scene: sc
     headings = re.findall("Needs attention|Latest jobs", page.text)
     assert headings == ["Needs attention", "Latest jobs"]
     words = page.words
-    assert "no sign of life since 33 min: its run died" in words
+    assert "no sign of life for 33 min: its run died" in words
     assert "No valid host was found" in words and f"no answer over ssh {scenes.SCRIPT}" in words
     assert "hv1unconfinedguests are confined neither by AppArmor nor by SELinux" in words
     leads = {link.get("href") for link in page.all("a")}

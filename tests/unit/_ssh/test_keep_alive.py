@@ -107,11 +107,13 @@ def test_by_the_command_and_by_jobs(tmp_path: pathlib.Path, monkeypatch: pytest.
     if (text := FOREIGN[name]) is not None:
         (tmp_path / "ansible.cfg").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(playbooks, "replace_process", lambda command: None)
+    passed: dict[str, str] = {}
+    monkeypatch.setattr(playbooks, "replace_process", lambda _command, environment: passed.update(environment))
     with mock.patch.dict(os.environ, {**without_ansible(), "HOME": str(tmp_path)}, clear=True):
         environment = Options(str(tmp_path)).environment()
         playbooks.run("launch", {}, playbooks.Options((), None, (), False, False, 0))
-        of_command = os.environ.get(keep_alive.VARIABLE)
+        of_command = passed.get(keep_alive.VARIABLE)
+        assert keep_alive.VARIABLE not in os.environ  # it is the playbook's
     expected = _keepalive.ARGUMENTS if name in ("none", "one with arguments") else None
     assert [environment.get(keep_alive.VARIABLE), of_command] == [expected] * 2
     if expected:

@@ -32,7 +32,7 @@ def argv(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The command line of ansible-playbook that this process would become."""
     argv: list[str] = []
 
-    def replace_process(command: t.Sequence[str]) -> t.NoReturn:
+    def replace_process(command: t.Sequence[str], _environment: t.Mapping[str, str]) -> t.NoReturn:
         argv[:] = command
         raise SystemExit(0)
 
