@@ -101,7 +101,7 @@ def _servers_at_once(project: str | None, all_projects: bool, host: str | None) 
     """Return what servers() does, without SQLAlchemy; None for an unusual ledger, and an unknown project."""
     if os.environ.get("NOVALITE_LEDGER_URL"):
         return None
-    with looks.looking(_home()) as read:
+    with looks.looking(home()) as read:
         if read is None:
             return None
         names = {row["id"]: row["name"] for row in read("projects", {})}
@@ -123,7 +123,7 @@ def _servers_at_once(project: str | None, all_projects: bool, host: str | None) 
     return [{**record, "project": names.get(record["project_id"]), "silent_for": None} for record in listed]
 
 
-def _home() -> str:
+def home() -> str:
     """The directory of the ledger that is a file."""
     return os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR)
 
@@ -203,7 +203,7 @@ def health(sources: t.Sequence[str]) -> Health:
     controller = Health(
         has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),
         inventory=inventory.read(sources),
-        home=None if os.environ.get("NOVALITE_LEDGER_URL") else _home(),
+        home=None if os.environ.get("NOVALITE_LEDGER_URL") else home(),
     )
     try:
         with _ledger() as connection:
@@ -229,7 +229,7 @@ def names_beginning(text: str, project: str | None, all_projects: bool) -> list[
 
 def ssh_config() -> str:
     """The file that every launch writes beside the ledger. Raises click.ClickException where there is none."""
-    path = os.path.join(_home(), "ssh_config")
+    path = os.path.join(home(), "ssh_config")
     if not os.path.exists(path):
         raise click.ClickException(f"there is no {path}: ansible-playbook novalite.cloud.launch writes it")
     return path

@@ -62,6 +62,22 @@ def _images(connection: Connection, project_id: str | None) -> list[Record]:
     return [{**image, "project": image["owner"] or None} for image in images]
 
 
+def _catalog() -> list[Record]:
+    from ansible_collections.novalite.cloud.plugins.module_utils._image_catalog import entries
+
+    images = entries.catalog(looking.home()).values()
+    return [
+        {
+            "name": image.name,
+            "login": image.login,
+            "min_disk_gb": image.min_disk_gb,
+            "keyring": image.keyring,
+            "source": image.place_of(),
+        }
+        for image in images
+    ]
+
+
 def _groups(connection: Connection, project_id: str | None) -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
@@ -188,6 +204,15 @@ NOUNS: t.Mapping[str, Noun] = {
 }
 
 
+CATALOG = (
+    _field("name"),
+    _field("login"),
+    _field("min_disk_gb", "disk_gib"),
+    _field("keyring"),
+    _field("source", wide=True),
+)
+
+
 def add_to(main: click.Group) -> None:
     """Add the command of each noun."""
     for name, noun in NOUNS.items():
@@ -196,12 +221,20 @@ def add_to(main: click.Group) -> None:
 
 def _command(name: str, noun: Noun) -> click.Command:
     @options.form
-    def listed(form: Form, project: str | None = None, all_projects: bool = not noun.by_project) -> None:
+    def listed(
+        form: Form, project: str | None = None, all_projects: bool = not noun.by_project, catalog: bool = False
+    ) -> None:
+        if catalog:
+            show(_catalog(), CATALOG, form)
+            return
         records = looking.records(noun.read, project, all_projects)
         records.sort(key=lambda record: natural(record["name"]))
         show(records, noun.columns, form)
 
     command = options.of_project(listed) if noun.by_project else listed
+    if name == "images":
+        text = "List those that a launch can name, and that the first one fetches."
+        command = click.option("--catalog", is_flag=True, help=text)(command)
     scope = " of a project" if noun.by_project else ""
     head, comma, rest = noun.title.partition(",")
     return click.command(name, help=f"List {head}{scope}{comma}{rest}.")(command)

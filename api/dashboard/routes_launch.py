@@ -124,7 +124,10 @@ def _choices() -> dict[str, t.Any]:
             (image["id"], image["name"] or image["id"]) for image in images if image["status"] == "active"
         ),
         "flavors": [(flavor["flavorid"], flavor) for flavor in flavors],
-        "networks": [(network.uuid, network.display_name or network.name, network.cidr) for network in networks],
+        "networks": [
+            (network.uuid, network.display_name or network.name, network.cidr)
+            for network in sorted(networks, key=lambda network: not network.is_default)  # a form begins with the first
+        ],
         "keys": [key["name"] for key in keys],
         "groups": sorted(groups),
         "quotas": [quota for quota in quotas if quota["resource"] in ("instances", "cores", "ram")],

@@ -74,8 +74,7 @@ class Attempt:
 
     def refuse_locked(self, connection: Connection, hold: bool = False) -> None:
         """Raise TooManyRequestsError while there were too many failures of this kind."""
-        counted = [self.login] if self.known else list(self.limits())
-        _refuse(auth_failures.locked_for(connection, counted, clock.now(connection), hold))
+        _refuse(auth_failures.locked_for(connection, self._refusing(), clock.now(connection), hold))
 
     # Of guesses that come at once, no more are answered than of those that come in turn
 
@@ -89,8 +88,11 @@ class Attempt:
     def fail(self, connection: Connection) -> None:
         """Count a failure. Raises TooManyRequestsError as `succeed` does."""
         locked = auth_failures.count_failure(connection, self.limits(), clock.now(connection))
-        if not self.known:
-            _refuse(locked)
+        _refuse(max(locked[name] for name in self._refusing()))
+
+    def _refusing(self) -> list[str]:
+        """List the subjects whose locks hold for this attempt."""
+        return [self.login] if self.known else list(self.limits())
 
 
 def _refuse(seconds: float) -> None:

@@ -183,7 +183,11 @@ def test_where_a_user_is_known_guesses_only_slow_it_down(api: Api) -> None:
     assert ask(api, by_password("demo"), address=everybody).status_code == 429
 
 
-def test_guesses_that_come_at_once_are_counted_before_they_are_answered(api: Api) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_guesses_that_come_at_once_are_counted_before_they_are_answered(api: Api, known: bool) -> None:
+    """Also where the user is known."""
+    if known:
+        assert ask(api, by_password("demo"), address=GUESSER).status_code == 201
     began = time.time()  # at once: on a busy machine a lock of a second would end before the last answer
     gate = threading.Barrier(12)
 

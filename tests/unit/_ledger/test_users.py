@@ -181,7 +181,7 @@ def test_a_limit_that_grows_slows_and_calms_down(ledger: sa.Engine) -> None:
     now, waits = 1000.0, []
     for _number in range(8):
         with transaction(ledger) as connection:
-            assert auth_failures.count_failure(connection, limits, now) == 0
+            assert max(auth_failures.count_failure(connection, limits, now).values()) <= 0
             waits.append(auth_failures.locked_for(connection, limits, now))
         now += waits[-1] + 0.1
     assert waits == [0, 0, 1, 2, 4, 8, 10, 10]

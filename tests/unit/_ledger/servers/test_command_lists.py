@@ -208,3 +208,13 @@ def test_numbers_in_names_are_sorted_by_their_size(number: int, other: int) -> N
 def test_the_chapter_names_each_command() -> None:
     chapter = (ROOT / "docs/cli.md").read_text()
     assert not [name for name in cli.main.commands if f"`{name}" not in chapter and f"`novalite {name}" not in chapter]
+
+
+def test_images_that_a_launch_can_name_are_listed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a ledger, too, and with what the operator added."""
+    monkeypatch.setenv("NOVALITE_HOME", str(tmp_path))
+    (tmp_path / "images.yml").write_text("debian: {images: {debian-14: {file: a/debian-14.qcow2}}}")
+    images = {image["name"]: image for image in json.loads(novalite("images", "--catalog", "-o", "json"))}
+    assert images["debian-14"]["source"].endswith("/a/debian-14.qcow2")
+    assert images["ubuntu-24.04"]["login"] == "ubuntu"
+    assert "debian-14" in on_terminal([["images", "--catalog"]], 80)

@@ -68,12 +68,13 @@ def locked_for(connection: sa.Connection, subjects: t.Iterable[str], now: float,
     return max(0.0, max(until, default=0.0) - now)
 
 
-def count_failure(connection: sa.Connection, limits: t.Mapping[str, Limit], now: float) -> float:
+def count_failure(connection: sa.Connection, limits: t.Mapping[str, Limit], now: float) -> dict[str, float]:
     """Take down one failure for each subject of `limits`, and lock those that had too many.
 
-    Returns for how many seconds one of them was locked before: of guesses that came at once, those that came too late.
+    Returns for how many seconds each of them was locked before, 0 or less for one that was not: of guesses that came at
+    once, some came too late.
     """
-    locked_before = 0.0
+    locked_before = {}
     longest = max((limit.memory for limit in limits.values()), default=0.0)
     old = sa.and_(table.c.first_at < now - longest, table.c.locked_until < now)
     connection.execute(sa.delete(table).where(old))
@@ -87,7 +88,7 @@ def count_failure(connection: sa.Connection, limits: t.Mapping[str, Limit], now:
             ),
             {"subject": name, "now": now},
         ).one()
-        locked_before = max(locked_before, until - now)
+        locked_before[name] = until - now
         if failures < limit.failures:
             continue
         if limit.grows:
