@@ -13,12 +13,16 @@ import sys
 
 from tests.support.patience import GENEROUS
 
+ROOT = pathlib.Path(__file__).parents[3]
+
 
 def run(directory: pathlib.Path, task: dict[str, object]) -> subprocess.CompletedProcess[str]:
     """Run a playbook of this task."""
     play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [task]}
     (directory / "play.yml").write_text(json.dumps([play]))
-    environment = {**os.environ, "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.console_text"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "NOVALITE_"))}
+    environment = {**kept, "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.console_text"}
+    environment["ANSIBLE_COLLECTIONS_PATH"] = str(ROOT / "collections")
     environment |= {"ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False"}
     command = [sys.executable, "-m", "ansible", "playbook", str(directory / "play.yml")]
     return subprocess.run(
