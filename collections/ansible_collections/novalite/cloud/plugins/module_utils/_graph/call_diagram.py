@@ -58,6 +58,7 @@ class Arrow:
     began: float
     seconds: float
     failed: bool = False
+    unanswered: bool = False  # a guest that runs was waited for in vain
 
 
 def arrows(launch: JsonMapping) -> list[Arrow]:
@@ -82,10 +83,11 @@ def arrows(launch: JsonMapping) -> list[Arrow]:
                 callee,
                 kind,
                 f"{numbers} {methods}".strip(),
-                f"{where}, no answer" if unanswered else where,
+                where,
                 max(0.0, float(call["at"]) - first),
                 float(call["seconds"]),
                 bool(call.get("failed")) and not unanswered and not (operation == TRIP and host in waited),
+                unanswered,
             )
         )
     return made
@@ -218,13 +220,13 @@ def _line(arrow: Arrow, places: t.Mapping[str, int], y: int) -> t.Iterator[str]:
         yield f'<line x1="{start + side}" y1="{y}" x2="{end - side}" y2="{y}" {stroke}/>'
         place, anchor = (min(start, end) + 8, "start")
     seconds = "" if not arrow.seconds else f", {arrow.seconds:.3f} s"
-    failed = ", failed" if arrow.failed else ""
+    outcome = ", failed" if arrow.failed else ", no answer" if arrow.unanswered else ""
     halo = 'paint-order="stroke" stroke="white" stroke-width="4" stroke-linejoin="round"'
     loop = start == end
     yield (
         f'<text x="{place}" y="{y - 4 if not loop else y}" text-anchor="{anchor}" {halo}>{escaped(arrow.text)}</text>'
         f'<text x="{place}" y="{y + 11}" text-anchor="{anchor}" fill="{colour}" font-size="10" {halo}>'
-        f"{escaped(arrow.detail)}{seconds}{failed}</text>"
+        f"{escaped(arrow.detail)}{seconds}{outcome}</text>"
     )
 
 
