@@ -128,9 +128,10 @@ class Killing:
                     os.kill(int(entry), signal.SIGKILL)
 
     def modules_end(self) -> None:
-        """Wait for the modules on hosts: they go on for a moment after ansible-playbook's end."""
+        """Wait for the modules on hosts: they go on for a moment after ansible-playbook's end. Raises Failed where they
+        do not end, for a look would meet them at work."""
         for host in HOSTS:
-            self.lab.on(host, f"for i in $(seq 300); do {MODULES} >/dev/null || exit 0; sleep 0.1; done")
+            self.lab.on(host, f"for i in $(seq 1000); do {MODULES} >/dev/null || exit 0; sleep 0.1; done; exit 1")
 
     def look(self, numbers: t.Sequence[int], how: str) -> None:
         lab, instance = self.lab, tables.instance
