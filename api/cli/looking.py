@@ -118,7 +118,8 @@ def _servers_at_once(project: str | None, all_projects: bool, host: str | None) 
             values["host"] = host
         numbers = [row["id"] for row in read(statement, values)]
         listed = listed_servers.records(read, numbers)
-    if any(build_states.may_be_silent(record, time.time() - build_states.BUILD_TIMEOUT) for record in listed):
+    dead_since = time.time() - build_states.BUILD_TIMEOUT
+    if any(build_states.may_be_silent(record, dead_since) for record in listed):
         return None  # whether a job is at it is for the ledger's own queries
     return [{**record, "project": names.get(record["project_id"]), "silent_for": None} for record in listed]
 

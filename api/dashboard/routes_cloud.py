@@ -67,7 +67,7 @@ def show_host(connection: Connection, name: str) -> str:
         "pages/host.html",
         host=status.host(connection, name),
         instances=instance_pages.find(
-            connection, instance_pages.Wanted(current().reach, host=name, sort="name", rising=True)
+            connection, instance_pages.Choice(current().reach, host=name, sort="name", rising=True)
         ).instances,
     )
 

@@ -48,21 +48,21 @@ HISTORY = 20  # actions shown
 def list_instances(connection: Connection) -> str:
     caller = current()
     everywhere = policy.allowed("compute:servers:all_tenants") and request.args.get("all_projects") == "true"
-    choice = wanted_by(request.args, None if everywhere else caller.project, policy.may(caller, SEES_HOSTS))
+    choice = choice_of(request.args, None if everywhere else caller.project, policy.may(caller, SEES_HOSTS))
     listing = instance_pages.find(connection, choice)
     veil_faults(connection, caller.reach, listing.instances)
     hosts = sorted(lookups.compute_host_names(connection), key=natural) if choice.by_host else []
     return render_template(
-        "pages/instances.html", found=listing, wanted=choice, everywhere=everywhere, hosts=hosts, states=VM_STATES
+        "pages/instances.html", listing=listing, choice=choice, everywhere=everywhere, hosts=hosts, states=VM_STATES
     )
 
 
-def wanted_by(asked: t.Mapping[str, str], project_id: str | None, by_host: bool) -> instance_pages.Wanted:
+def choice_of(asked: t.Mapping[str, str], project_id: str | None, by_host: bool) -> instance_pages.Choice:
     """The instances that a query asks for. What it cannot mean is passed over; hosts are only told with `by_host`."""
     page = asked.get("page", "")
     sort = asked.get("sort", "")
     known = sort in instance_pages.SORTED_BY and (by_host or sort != "host")
-    return instance_pages.Wanted(
+    return instance_pages.Choice(
         project_id,
         text=asked.get("q", "")[: session.MAX_FIELD],
         status=asked.get("status", ""),

@@ -57,6 +57,11 @@ class ServerAction:
     fits: t.Callable[[InstanceRow], bool] = lambda _row: True
     first: bool = False  # among the buttons that are always seen
 
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Entries of the policy that it takes."""
+        return ("compute:servers:action", self.rule.policy, *([self.also] if self.also else []))
+
 
 class Offered(t.NamedTuple):
     """An action that may be done to a server now, with what there is to choose from."""
@@ -84,15 +89,14 @@ def offered(call: Call, row: InstanceRow) -> list[Offered]:
 
 def may(call: Call, action: ServerAction) -> bool:
     """Tell whether the policy lets the caller do it to any server."""
-    entries = ("compute:servers:action", action.rule.policy, *([action.also] if action.also else []))
-    return all(call.permits(entry) for entry in entries)
+    return all(call.permits(entry) for entry in action.entries)
 
 
 def do(call: Call, row: InstanceRow, name: str, value: str) -> None:
     """Do the action `name` (of ACTIONS) with `value`. Raises as its operation, and BadRequestError for a value that is
     not among those to choose from."""
     action = ACTIONS[name]
-    for entry in ("compute:servers:action", action.rule.policy, *([action.also] if action.also else [])):
+    for entry in action.entries:
         call.check(entry)
     if action.options is any_text:
         if not value:
@@ -207,17 +211,17 @@ def _hosts(call: Call, row: InstanceRow) -> list[Choice]:
 
 def _free_volumes(call: Call, row: InstanceRow) -> list[Choice]:
     volumes = volume_views.volumes_by(call.connection, project_id=row.project_id, statuses=["available"])
-    return [(volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)") for volume in volumes]
+    return [_volume(volume) for volume in volumes]
 
 
 def _own_volumes(call: Call, row: InstanceRow) -> list[Choice]:
     volumes = volume_views.volumes_by(call.connection, instances=[row.uuid])
     root = volume_views.root_volume(call.connection, row.uuid)
-    return [
-        (volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)")
-        for volume in volumes
-        if root is None or volume.id != root.id
-    ]
+    return [_volume(volume) for volume in volumes if root is None or volume.id != root.id]
+
+
+def _volume(volume: volume_views.Volume) -> Choice:
+    return volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)"
 
 
 def _own_groups(call: Call, row: InstanceRow) -> list[Choice]:

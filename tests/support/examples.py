@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many examples Hypothesis makes up: each run makes up others, so that the tests that are run at each change have a
-part of them, and those of `make test-all` all."""
+"""Numbers of examples that Hypothesis makes up: each run makes up others, so that the tests that are run at each change
+have a part of them, and those of `make test-all` all."""
 
 from __future__ import annotations
 

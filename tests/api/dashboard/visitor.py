@@ -99,7 +99,7 @@ class Page(html.parser.HTMLParser):
 
     @property
     def actions(self) -> set[str]:
-        """Where the page's forms lead that change something."""
+        """Paths to which those of the page's forms lead that change something."""
         return {str(form["action"]) for form in self.all("form") if form["method"] == "post"}
 
 

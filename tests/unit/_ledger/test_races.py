@@ -53,7 +53,7 @@ TIMES = [4, pytest.param(10, marks=pytest.mark.thorough)]  # hundreds of instanc
 
 
 def fits_of(times: int) -> list[int]:
-    """How many fit on each host, and what runs out there first: vCPUs at a ratio of 4, RAM over its reserve, disk."""
+    """Numbers that fit on each host, by what runs out first: vCPUs at a ratio of 4, RAM over its reserve, disk."""
     fits = [10, 15, 20, 25, 20] * times
     assert sum(fits) == times * 90
     return fits

@@ -10,5 +10,5 @@ from tests.unit._ledger.histories.driver import Beginning, make_beginning
 
 @pytest.fixture(scope="session")
 def beginning(tmp_path_factory: pytest.TempPathFactory) -> Beginning:
-    """What all histories begin with: to make it takes as long as many a mistake."""
+    """Make the beginning of all histories once: it takes as long as many a mistake."""
     return make_beginning(tmp_path_factory.mktemp("histories"))

@@ -111,6 +111,8 @@ def is_heard() -> bool:
 
 def tell(event: Event) -> None:
     """Pass an event on to whoever listens."""
+    if not is_heard():
+        return
     line = json.dumps(dataclasses.asdict(event)).encode() + b"\n"
     if len(line) > MOST:
         return

@@ -68,15 +68,15 @@ def catalog(home: str) -> dict[str, CatalogImage]:
     """Return the images that the catalogue knows for a ledger in the directory `home`, by name. Raises NovaliteError
     for a file of the operator's that is not a catalogue."""
     own = os.path.join(home, OWN)
-    distributions = {name: dict(said) for name, said in _shipped().items()}
-    for name, said in (_read(own) if os.path.lexists(own) else {}).items():
+    distributions = dict(_shipped())
+    for name, changed in (_read(own) if os.path.lexists(own) else {}).items():
         before = distributions.get(name, {})
-        images = {**before.get("images", {}), **said.get("images", {})}
-        distributions[name] = {**before, **said, "images": images}
+        images = {**before.get("images", {}), **changed.get("images", {})}
+        distributions[name] = {**before, **changed, "images": images}
     return {
-        name: _image(name, {**{key: value for key, value in said.items() if key != "images"}, **image})
-        for said in distributions.values()
-        for name, image in said["images"].items()
+        name: _image(name, {**{key: value for key, value in distribution.items() if key != "images"}, **image})
+        for distribution in distributions.values()
+        for name, image in distribution["images"].items()
     }
 
 

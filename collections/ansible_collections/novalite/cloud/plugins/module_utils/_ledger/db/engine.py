@@ -123,7 +123,7 @@ def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool 
     """
     with (
         clear_errors("the ledger", file_of(engine)),
-        _connect(engine, check_mode) as connection,
+        engine.connect().execution_options(**{REHEARSAL: check_mode}) as connection,
         connection.begin() as unit,
     ):
         refusal = None if while_behind else behind.refusal(connection)
@@ -131,10 +131,6 @@ def transaction(engine: sa.Engine, check_mode: bool = False, while_behind: bool 
             yield connection
         if check_mode:
             unit.rollback()
-
-
-def _connect(engine: sa.Engine, check_mode: bool) -> sa.Connection:
-    return engine.connect().execution_options(**{REHEARSAL: check_mode})
 
 
 @contextlib.contextmanager

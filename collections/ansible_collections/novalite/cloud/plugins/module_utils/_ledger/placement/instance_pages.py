@@ -35,7 +35,7 @@ _BEGIN_OF_ADDRESS = re.compile(r"(\d{1,3})\.(?:(\d{1,3})\.)?(?:(\d{1,3})\.)?")
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class Choice:
     """Choice of the instances that a page shows: of the project with the id `project_id` (None: of all), with `text` in
     a name or an address; `status` (a vm_state), `host` and the name `project` narrow the list where they are not
     empty. `text` is looked for in hosts' names, too, if `by_host`."""
@@ -51,7 +51,7 @@ class Wanted:
     page: int = 1
 
 
-class Found(t.NamedTuple):
+class Listing(t.NamedTuple):
     """A page of instances, the number of all that were asked for, and the number of pages that these fill."""
 
     instances: list[JsonObject]
@@ -59,8 +59,8 @@ class Found(t.NamedTuple):
     pages: int
 
 
-def find(connection: sa.Connection, choice: Wanted) -> Found:
-    """Return the page of instances that is wanted. Each has what a list shows: names, states, host, flavor's name,
+def find(connection: sa.Connection, choice: Choice) -> Listing:
+    """Return the page of instances of a choice. Each has what a list shows: names, states, host, flavor's name,
     project's name, fault, its addresses, and `silent_for`."""
     source = instance.join(tables.project, tables.project.c.id == instance.c.project_id)
     conditions = _conditions(connection, choice)
@@ -78,7 +78,7 @@ def find(connection: sa.Connection, choice: Wanted) -> Found:
     rows = connection.execute(query).all()
     addresses = _addresses(connection, [row.uuid for row in rows])
     instances = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
-    return Found(with_silence(connection, instances), total, max(1, -(-total // PAGE)))
+    return Listing(with_silence(connection, instances), total, max(1, -(-total // PAGE)))
 
 
 def _order(connection: sa.Connection, name: str) -> sa.ColumnElement[t.Any]:
@@ -94,7 +94,7 @@ def _order(connection: sa.Connection, name: str) -> sa.ColumnElement[t.Any]:
     }.get(name, instance.c.created_at)
 
 
-def _conditions(connection: sa.Connection, choice: Wanted) -> list[sa.ColumnElement[bool]]:
+def _conditions(connection: sa.Connection, choice: Choice) -> list[sa.ColumnElement[bool]]:
     c = instance.c
     conditions: list[sa.ColumnElement[bool]] = [c.deleted == 0]
     if choice.project_id is not None:
