@@ -109,12 +109,13 @@ def test_ansible_is_the_command_of_users_where_the_tool_says_so(
 
 def test_of_a_command_that_failed_its_last_words_are_told(tool: types.ModuleType) -> None:
     output = """
-  │ TASK [Kill launches at random moments] ****
-  │ fatal: [localhost]: FAILED! => {
-  │     "cmd": ["python", "-m", "tests.reconcile.kills"],
-  │     "msg": "non-zero return code",
-  │     "stdout": "seed 1\\nWRONG hv1 runs [\\"a\\"] instead of [\\"b\\"]",
-  │     "stdout_lines": ["..."]
-  │ }
+  │ TASK [Kill launches at random moments]
+  │   ****
+  │ fatal: [localhost]: FAILED! => {"cmd": ["python", "-m",
+  │   "tests.reconcile.kills"], "msg": "non-zero return
+  │   code", "stdout": "seed 1\\nWRONG hv1 runs [\\"a\\"]
+  │   instead of [\\"b\\"]", "stdout_lines": ["..."]}
+  │
+  │ PLAY RECAP
 """
     assert tool.failures(output)[-3:] == ["non-zero return code", "seed 1", 'WRONG hv1 runs ["a"] instead of ["b"]']
