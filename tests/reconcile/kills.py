@@ -41,6 +41,10 @@ VARIABLES: dict[str, dict[str, t.Any]] = {
 }
 # of this lab alone: hypervisors have process namespaces of their own. The brackets keep the shell that looks out of it
 MODULES = "pgrep -f '[/]usr/bin/python3( |$)'"
+# of a move that was cut off the gate stays open, by design, until a run closes the move
+AT_WORK = (
+    f'for pid in $({MODULES}); do ls -l /proc/$pid/fd 2>/dev/null | grep -q "[.]gate/lock" || exit 1; done; exit 0'
+)
 LEFT = """
 virsh -q list --all; virsh -q nwfilter-list | grep nova-instance; iptables-save | grep nova-inst; ls -A {instances}
 ls -A /var/lib/novalite/networks 2>/dev/null; grep ' /run/novalite' /proc/self/mounts; pgrep -l 'qemu|dnsmasq'
@@ -131,7 +135,7 @@ class Killing:
         """Wait for the modules on hosts: they go on for a moment after ansible-playbook's end. Raises Failed where they
         do not end, for a look would meet them at work."""
         for host in HOSTS:
-            self.lab.on(host, f"for i in $(seq 1000); do {MODULES} >/dev/null || exit 0; sleep 0.1; done; exit 1")
+            self.lab.on(host, f"for i in $(seq 500); do ( {AT_WORK} ) && exit 0; sleep 0.2; done; ps -ef; exit 1")
 
     def look(self, numbers: t.Sequence[int], how: str) -> None:
         lab, instance = self.lab, tables.instance
