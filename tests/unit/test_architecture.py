@@ -42,6 +42,7 @@ FLOORS = (
     "_screen",
     "_steps",
     "_rules",
+    "_image_import",
     "_image_catalog",
     # SQL
     "_ledger.db",

@@ -21,6 +21,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import download as downloads
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ImageRefusedError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._image_catalog import fetch as fetching
+from ansible_collections.novalite.cloud.plugins.module_utils._image_import import packed as packing
 from tests.unit._image_catalog.conftest import FILE, KEYRING, Mirror
 
 
@@ -212,7 +213,7 @@ def test_damaged_and_huge_packs_are_refused(
 ) -> None:
     content = pack(disk.read_bytes() + os.urandom(4096))
     if damage == "bomb":
-        monkeypatch.setattr(fetching, "MAX_IMAGE", 1 << 20)
+        monkeypatch.setattr(packing, "MAX_SIZE", 1 << 20)
         content = pack(bytes(3 << 20))
     content = {"cut": content[:-4000], "bomb": content, "garbage": b"\xfd7zXZ\0" + bytes(100)}[damage]
     packed(mirror, suffix, content)
@@ -222,7 +223,7 @@ def test_damaged_and_huge_packs_are_refused(
 
 
 def test_unpacking_takes_a_bounded_amount_of_memory(mirror: Mirror, disk: pathlib.Path) -> None:
-    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 2 * fetching.XZ_MEMORY}]
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 512 << 20}]
     packed(mirror, "xz", lzma.compress(disk.read_bytes(), filters=filters))
     with pytest.raises(ImageRefusedError, match="Memory usage limit"):
         mirror.fetch()

@@ -111,8 +111,8 @@ def run_operation(operation: Operation, params: Params, check_mode: bool, judge:
     done before (`while_behind`) although it is behind; the others end in a BehindError as soon as they write.
 
     What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
-    that may stand beside the operation. What goes in and out is plain(). One that `opens_by_itself` is a function of
-    (params, check_mode), and is left to open the ledger.
+    that may stand beside the operation; its params have `check_mode` as well. What goes in and out is plain(). One that
+    `opens_by_itself` is a function of (params, check_mode), and is left to open the ledger.
     """
     if getattr(operation, "opens_by_itself", False):
         return plain(t.cast("t.Callable[[Params, bool], JsonObject]", operation)(plain(params), check_mode))
@@ -125,7 +125,8 @@ def run_operation(operation: Operation, params: Params, check_mode: bool, judge:
 
     def attempt() -> JsonObject:
         # prepared anew each time: an operation may change what it is given
-        prepared = plain(params) if prepare is None else prepare(engine, plain(params))
+        asked = plain(params)
+        prepared = asked if prepare is None else prepare(engine, {**asked, "check_mode": check_mode})
         with transaction(engine, check_mode, while_behind=while_behind) as connection:
             result = plain(operation(connection, prepared))
             if judge is not None:

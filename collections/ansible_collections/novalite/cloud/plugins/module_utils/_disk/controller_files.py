@@ -72,14 +72,21 @@ def received(
         remove_file(part)
 
 
+def convert_file(path: str, driver: str, made: str, disk_format: str, file_size: int = ANY_SIZE) -> None:
+    """Convert the file `path`, which was judged to stand on no other one, into `made`, of at most `file_size` bytes.
+
+    `driver` is QEMU's for it. `made` must exist and be private. Raises CommandError.
+    """
+    argv = ["qemu-img", "convert", "-f", driver, "-O", disk_format, path, made]
+    limits = Limits(memory=2 << 30, cpu=CONVERSION, file_size=file_size)
+    run_confined(argv, reads=[path], writes=[made], limits=limits, timeout=float(CONVERSION))
+
+
 def _convert(path: str, before: str, after: str) -> None:
-    """Convert the file, which was judged to stand on no other one."""
     made = f"{path}.{after}"
     make_private(made)
     try:
-        argv = ["qemu-img", "convert", "-f", before, "-O", after, path, made]
-        limits = Limits(memory=2 << 30, cpu=CONVERSION, file_size=ANY_SIZE)
-        run_confined(argv, reads=[path], writes=[made], limits=limits, timeout=float(CONVERSION))
+        convert_file(path, before, made, after)
         os.replace(made, path)
     finally:
         remove_file(made)

@@ -44,22 +44,25 @@ def _environment() -> dict[str, str]:
 def run(
     argv: t.Sequence[str],
     *,
-    stdin: str | None = None,
+    stdin: str | int | None = None,
+    stdout: int | None = None,
     ok: t.Container[int] = (0,),
     timeout: float = DEFAULT_TIMEOUT,
     pass_fds: t.Collection[int] = (),
 ) -> Result:
     """Run `argv` in the C locale and return its output as text.
 
-    `stdin` is text for its standard input (otherwise /dev/null), `ok` the return codes that are no error,
-    `timeout` in seconds. Raises CommandError.
+    `stdin` is text for its standard input, or the descriptor of a file (otherwise /dev/null), `stdout` the descriptor
+    of a file for its output, which is not returned then, `ok` the return codes that are no error, `timeout` in seconds.
+    Raises CommandError.
     """
     try:
         done = subprocess.run(
             list(argv),
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
+            input=stdin if isinstance(stdin, str) else None,
+            stdin=None if isinstance(stdin, str) else subprocess.DEVNULL if stdin is None else stdin,
+            stdout=subprocess.PIPE if stdout is None else stdout,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             timeout=timeout,
@@ -72,8 +75,8 @@ def run(
     except subprocess.TimeoutExpired:
         raise CommandError(argv, 124, f"no answer within {timeout:g} s") from None
     if done.returncode not in ok:
-        raise CommandError(argv, done.returncode, done.stderr or done.stdout)
-    return Result(done.returncode, done.stdout, done.stderr)
+        raise CommandError(argv, done.returncode, done.stderr or done.stdout or "")
+    return Result(done.returncode, done.stdout or "", done.stderr)
 
 
 def pipe(

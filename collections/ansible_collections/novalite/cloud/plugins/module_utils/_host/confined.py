@@ -63,11 +63,13 @@ def run_confined(
     reads: t.Sequence[str] = (),
     writes: t.Sequence[str] = (),
     open_files: t.Mapping[str, int] | None = None,
+    stdin: int | None = None,
+    stdout: int | None = None,
     limits: Limits = Limits(),
     ok: t.Container[int] = (0,),
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Result:
-    """Run `argv` as _command.run() does, as nobody. Raises CommandError, OSError.
+    """Run `argv` as command.run() does, as nobody. Raises CommandError, OSError.
 
     The words that name the existing files that it `reads` and `writes` become those of their descriptors; `open_files`
     are words with the descriptors of files that have no name.
@@ -80,7 +82,14 @@ def run_confined(
         names = {path: f"/proc/self/fd/{handle}" for path, handle in handles.items()}
         words = [names.get(word, word) for word in argv]
         try:
-            return run([*confined(user, limits), *words], ok=ok, timeout=timeout, pass_fds=list(handles.values()))
+            return run(
+                [*confined(user, limits), *words],
+                stdin=stdin,
+                stdout=stdout,
+                ok=ok,
+                timeout=timeout,
+                pass_fds=list(handles.values()),
+            )
         except CommandError as error:
             stderr = error.stderr
             for path, name in names.items():

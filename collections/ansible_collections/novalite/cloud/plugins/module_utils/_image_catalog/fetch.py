@@ -9,17 +9,12 @@ is kept. "latest" is another file each week: it is kept under its checksum, and 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import gzip
 import hashlib
-import lzma
 import os
 import posixpath
-import shutil
 import tempfile
 import typing as t
-import zlib
 
 from .._disk.download import download
 from .._disk.download_request import Source
@@ -28,6 +23,7 @@ from .._errors import ImageRefusedError, NovaliteError
 from .._host.command import CommandError, run
 from .._host.files import opened, sync
 from .._host.locks import locked_file
+from .._image_import.packed import suffix_of, unpack
 from .checksums import Checksum, checksum_of
 from .entries import CatalogImage
 
@@ -37,8 +33,6 @@ MAX_TEXT = 4 << 20  # bytes of a file of checksums, or of a signature
 MAX_IMAGE = 64 << 30  # bytes, packed or not
 TEXT_TIMEOUT, IMAGE_TIMEOUT = 60.0, 3600.0  # seconds
 CHUNK = 1 << 20
-XZ_MEMORY = 256 << 20  # bytes that unpacking may take: `xz -9` needs 65 MiB
-UNPACKED = (".xz", ".gz")
 Report = t.Callable[[str], None]
 
 
@@ -127,7 +121,10 @@ def _verified(image: CatalogImage, checksum: Checksum, workplace: str, report: R
             f"image '{image.name}' is refused: {source} has the {checksum.algorithm} checksum {digest}, and not "
             f"{checksum.digest} as {image.place_of(image.checksums)} says"
         )
-    path = _unpacked(image, packed, os.path.join(workplace, "unpacked"))
+    path, suffix = packed, suffix_of(image.file)
+    if suffix is not None:
+        path = os.path.join(workplace, "unpacked")
+        unpack(packed, suffix, path, f"image '{image.name}', unpacked,")
     inspect_image(path, image.disk_format, name=f"image '{image.name}' from {source}", content="disk")
     sync(path, 0o600)
     return path
@@ -150,7 +147,7 @@ def _brought(place: str, path: str, limit: int, timeout: float, report: Report) 
     return path
 
 
-def _chunks(reader: t.IO[bytes] | gzip.GzipFile) -> t.Iterator[bytes]:
+def _chunks(reader: t.IO[bytes]) -> t.Iterator[bytes]:
     return iter(lambda: reader.read(CHUNK), b"")
 
 
@@ -169,35 +166,3 @@ def _digest(path: str, algorithm: str) -> str:
         for chunk in _chunks(file):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _unpacked(image: CatalogImage, packed: str, path: str) -> str:
-    """Return the path of the image itself, where its file is packed. Raises ImageRefusedError for damage, and for what
-    would become too large."""
-    suffix = posixpath.splitext(image.file)[1]
-    if suffix not in UNPACKED:
-        return packed
-    name = f"image '{image.name}', unpacked,"
-    limit = min(MAX_IMAGE, shutil.disk_usage(os.path.dirname(path)).free)
-    try:
-        with contextlib.ExitStack() as files:
-            source = files.enter_context(open(packed, "rb"))
-            chunks = _chunks(gzip.GzipFile(fileobj=source)) if suffix == ".gz" else _xz_chunks(source)
-            _copied(chunks, files.enter_context(open(path, "xb")), limit, name)
-    except (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile) as error:
-        raise ImageRefusedError(f"image '{image.name}' cannot be unpacked: {error}") from error
-    return path
-
-
-def _xz_chunks(source: t.IO[bytes]) -> t.Iterator[bytes]:
-    """Unpack an xz file, with a bounded amount of memory. Raises LZMAError, and EOFError where the file is cut off."""
-    decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
-    packed = source.read(CHUNK)
-    while not decompressor.eof:
-        yield decompressor.decompress(packed, CHUNK)
-        packed = b""
-        # pylint takes the attribute's value in its class for a constant
-        if decompressor.needs_input and not decompressor.eof:  # pylint: disable=using-constant-test
-            packed = source.read(CHUNK)
-            if not packed:
-                raise EOFError("the file ends too early")

@@ -141,7 +141,7 @@ _BOOT_FILE: Schema = {"anyOf": [{"type": "string"}, closed(_FILE, site=True)]}
 IMAGE = (
     KEY,
     Option("source"),
-    Option("disk_format", choices=("raw", "qcow2")),
+    Option("disk_format", choices=("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ova")),
     Option("checksum", json_schema={"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}),
     Option("any_content", "bool", default=False, change="ignored"),
     Option("kernel", "raw", json_schema=_BOOT_FILE),
@@ -157,7 +157,11 @@ source:
   - Absolute path of the disk on the controller, also as C(file:///path), or its HTTP or HTTPS URL. Required for
     a new image.
   - A local file that has the size and time of the last run is not read again.
-disk_format: What the disk is. Required for a new image.
+disk_format:
+  - What the file is. Required for a new image.
+  - V(vmdk), V(vhd), V(vhdx), V(vdi), and the disks of an V(ova), are converted to qcow2 on the controller, as are
+    files compressed with xz, gzip, bzip2 or zstd (by their suffix) unpacked there. The record has the converted file.
+  - Of an V(ova) the disk that it boots from gets the name, further ones C(NAME-disk2) and so on.
 checksum: C(sha256:) and 64 hexadecimal digits. Required for a URL, computed for a local file.
 any_content:
   - Takes a raw disk in a local file whatever it holds. Otherwise it must have a partition table, a boot

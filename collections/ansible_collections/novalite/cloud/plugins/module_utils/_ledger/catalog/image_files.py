@@ -45,8 +45,7 @@ def measure(
     check_text(f"{what}: source", source, SOURCE_LENGTH)
     if checksum is not None and not CHECKSUM.fullmatch(checksum):
         raise NovaliteError(f"{what}: checksum {checksum[:80]!r} is not of the form sha256:<64 hex digits>")
-    if source.startswith(FILE_URL):
-        source = _path_of(what, source)
+    source = local_path(what, source)
     if "://" in source:
         return _remote(what, source, checksum)
     if not os.path.isabs(source):
@@ -91,8 +90,10 @@ class _Progress:
         )  # fmt: skip
 
 
-def _path_of(what: str, source: str) -> str:
-    """The path that a file: URL names; such a URL is kept as that path."""
+def local_path(what: str, source: str) -> str:
+    """The path that a file: URL names, for such a URL is kept as that path; any other `source` as it is."""
+    if not source.startswith(FILE_URL):
+        return source
     parts = urllib.parse.urlsplit(source)
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
         raise NovaliteError(f"{what}: source {source!r} is not a file of the controller: use file:///path")

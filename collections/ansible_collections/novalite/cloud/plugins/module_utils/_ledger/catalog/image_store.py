@@ -47,9 +47,13 @@ class Received(t.NamedTuple):
     md5: str
 
 
+def home_of(home: str | None) -> str:
+    """The directory of the ledger, and of what belongs to it."""
+    return os.path.abspath(home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME)
+
+
 def directory(home: str | None) -> str:
-    home = home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME
-    return os.path.join(os.path.abspath(home), "images")
+    return os.path.join(home_of(home), "images")
 
 
 def file_of(home: str | None, image_id: str) -> str:

@@ -18,6 +18,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError, NovaliteError
+from ..._image_import.imported import OVA
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
 from ..._stack import document, plan
@@ -91,14 +92,14 @@ def prepare_stack_plan(engine: sa.Engine, params: JsonMapping) -> JsonObject:
     stack = document.load(params.get("document"), params.get("path"))
     if params.get("prune") is not None:
         stack = stack._replace(prune=params["prune"])
-    measured: dict[tuple[bool, str], Json] = {}
+    measured: dict[tuple[bool, str], JsonObject] = {}
     if params["phase"] != "removals":
         for public in (True, False):
             records = [item for item in stack.of("image") if item.public == public]
             if records:
                 with _blamed(stack, records):
                     for item in _measured(engine, params, stack.project, public, records):
-                        measured[public, item["name"]] = item["files"]
+                        measured[public, item["name"]] = item
     return {**params, "stack": stack, "measured": measured}
 
 
@@ -219,7 +220,7 @@ def _make_records(connection: sa.Connection, stack: Stack, owner: str, params: J
                 continue
             entries = _entries(kind, records)
             if kind == "image":
-                entries = [{**entry, "files": params["measured"][public, entry["name"]]} for entry in entries]
+                entries = [params["measured"][public, entry["name"]] for entry in entries]
             with _blamed(stack, records):
                 result = OPERATIONS[kind](connection, _arguments(stack, kind, public, entries, "present"))
             for record in records:
@@ -264,7 +265,13 @@ def _remove_records(connection: sa.Connection, stack: Stack, owner: str, params:
 def _measured(
     engine: sa.Engine, params: JsonMapping, owner: str, public: bool, records: list[Record]
 ) -> list[JsonObject]:
-    arguments = {"images": _entries("image", records), "state": "present", "project": None if public else owner}
+    for record in records:
+        if record.fields.get("disk_format") == OVA:  # one entry, and perhaps several images
+            raise NovaliteError(f"image '{record.name}' is an OVA: record it with the module image first")
+    arguments = {
+        **{"images": _entries("image", records), "state": "present", "project": None if public else owner},
+        **{"home": params.get("home"), "check_mode": params["check_mode"] or params["phase"] == "plan"},
+    }
     try:
         prepared = prepare_image(engine, arguments)
     except NotFoundError:  # the project is still to be made

@@ -19,6 +19,8 @@ from ..._plan.host_plan import image_files
 from ..._rules.noun_options import IMAGE
 from ..._rules.options import new_values
 from ..._rules.records import Changes, check_range, check_text, checked_names, set_values
+from ..catalog import image_store
+from ..catalog.foreign_images import ORIGIN, STAT, request_of
 from ..catalog.image_files import File, measure
 from ..catalog.image_records import checked_properties, delete_images
 from ..catalog.kept_images import give_files
@@ -28,7 +30,6 @@ from ..queries.lookups import PRIVATE, project_by_name, public_properties
 
 COLUMNS = tuple(field for field in KeptImage.__annotations__ if field not in ("id", "name"))
 NEW = {name: value for name, value in new_values(IMAGE).items() if name in COLUMNS}
-STAT = f"{PRIVATE}stat"  # size and time of the local files, so that a large one is not read again each time
 CMDLINE_LENGTH = 2048  # the kernel's COMMAND_LINE_SIZE on x86
 BOOT_FILES = ("kernel", "ramdisk")
 
@@ -37,13 +38,20 @@ Files = dict[str, t.Optional[File]]  # "disk", "kernel", "ramdisk"; a file that 
 
 
 def prepare_image(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
-    """Read the images' files before image() runs: that can take minutes, in which the ledger must not be locked."""
+    """Read the images' files, and convert those that need it, before image() runs: that can take minutes, in which the
+    ledger must not be locked."""
     if params["state"] == "absent":
         return dict(params)
+    home, keep = image_store.home_of(params.get("home")), not params.get("check_mode")
     with engine.reading(ledger) as connection:
-        there = _images(connection, _owner(connection, params, lock=False), [item["name"] for item in params["images"]])
-    files = in_threads(lambda item: _measured(item, there.get(item["name"])), params["images"], workers=4)
-    return {**params, "images": [{**item, "files": file} for item, file in zip(params["images"], files)]}
+        owner = _owner(connection, params, lock=False)
+        there = _images(connection, owner, [item["name"] for item in params["images"]])
+        asked = [request_of(item, there.get(item["name"])) for item in params["images"]]
+        converted = in_threads(lambda request: request.items(home, keep), asked, workers=4)
+        items = [item for entries in converted for item in entries]
+        there = _images(connection, owner, [item["name"] for item in items])
+    files = in_threads(lambda item: _measured(item, there.get(item["name"])), items, workers=4)
+    return {**params, "images": [{**item, "files": file} for item, file in zip(items, files)]}
 
 
 def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -124,7 +132,9 @@ def _measured(item: JsonMapping, before: Image | None) -> Files:
         missing = "disk_format" if source else "source"
         message = f"{what} does not exist yet: give its {missing} to make it"
         raise NovaliteError(message) if source or disk_format else ImageNotFoundError(message, item["name"])
-    if before is None or item["source"] or item["disk_format"] or item["checksum"]:
+    if "imported" in item:
+        files["disk"] = item["imported"]
+    elif before is None or item["source"] or item["disk_format"] or item["checksum"]:
         known = None
         if before is not None and before["disk_format"] == disk_format:
             known = {key: before[key] for key in ("source", "checksum", "size", "virtual_size")}
@@ -165,8 +175,12 @@ def _desired_image(item: JsonMapping, before: Image | None, files: Files) -> Ima
         # data that the operator chose: Nova's way, unless they say no
         properties.setdefault(HOST_MOUNT, (before or {}).get("properties", {}).get(HOST_MOUNT, "yes"))
     stats = dict(properties.pop(STAT, {}))
+    if "disk" in files:
+        stats.pop(ORIGIN, None)
     for kind, file in files.items():
         stats.pop(kind, None)
+        if file is not None and "origin" in file:
+            stats[ORIGIN] = file["origin"]
         if file is not None and file["stat"] is not None:
             stats[kind] = file["stat"]
         if kind != "disk":
