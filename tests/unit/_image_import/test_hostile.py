@@ -55,7 +55,7 @@ def refused(directory: pathlib.Path, data: bytes, disk_format: str, suffix: str 
     source.write_bytes(data)
     before = sorted(os.listdir(directory))
     with pytest.raises(ImageRefusedError) as error:
-        import_file(Foreign(str(source), disk_format, "image 'web'"), None, str(home), True, str)
+        import_file(Foreign(str(source), disk_format, "image 'web'"), None, str(home), True, lambda _text: None)
     assert sorted(os.listdir(directory)) == before
     assert [name for name in os.listdir(home / "imported") if not name.endswith(".lock")] == []
     text = str(error.value)
@@ -331,7 +331,7 @@ def test_no_damage_to_a_descriptor_makes_another_error(text: str, place: int) ->
 
 def test_an_archive_of_a_large_file_is_read_by_its_offset(disks: dict[str, bytes], tmp_path: pathlib.Path) -> None:
     path = archive(tmp_path / "a.ova", member("web.ovf", descriptor([NAME])), member(NAME, disks["vmdk"]))
-    done = import_file(Foreign(str(path), "ova", "it"), None, str(tmp_path), True, str)[1]
+    done = import_file(Foreign(str(path), "ova", "it"), None, str(tmp_path), True, lambda _text: None)[1]
     assert done.appliance is not None and (done.appliance.vcpus, done.appliance.networks) == (2, ("VM Network",))
     assert raw_of(done.disks[0].path) == raw_of(str(raw_disk(tmp_path / "disk.raw")), "raw")
 
