@@ -40,6 +40,7 @@ FLOORS = (
     "_graph",
     "_drift",
     "_screen",
+    "_samples",
     "_steps",
     "_rules",
     "_image_catalog",

@@ -164,6 +164,7 @@ MAKE_BY_PATH = {
     "_disk.controller_files": {"downloaded", "received"},  # on the controller, as its user
     "_secret_file": {"ensure_secret"},  # likewise
     "_image_catalog.fetch": {"fetch"},  # likewise
+    "_samples.rings": {"record"},  # likewise
 }
 
 
