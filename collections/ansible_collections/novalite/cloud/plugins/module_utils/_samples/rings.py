@@ -135,6 +135,10 @@ class Samples:
         entries = {key: entry for key, entry in self._state().items() if now - entry["at"] <= FRESH}
         return {(key.partition("-")[0], _name(key)): entry["values"] for key, entry in entries.items()}
 
+    def knows(self, kind: str, name: str) -> bool:
+        """Tell whether there is anything of this host or guest."""
+        return os.path.exists(self._path(_key(kind, name)))
+
     def history(self, kind: str, name: str, window: Window, now: float) -> list[Record]:
         """Return a record for each step of the window, with no samples where there are none, the oldest first."""
         ring = next((each for each in RINGS if each.seconds * each.count >= window.seconds), _QUARTERS)
