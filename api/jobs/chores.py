@@ -19,6 +19,9 @@ import tempfile
 import threading
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+from ..notices.receivers import receivers
 from . import supervisor
 from .options import Options
 
@@ -26,6 +29,7 @@ log = logging.getLogger("novalite.jobs")
 
 LOCK = "chores.lock"  # in the engine's directory
 SHORTEST = 60.0  # seconds that each may take
+NOTICES = 60  # seconds between two looks at what needs attention
 LAST_WORDS = 4000  # bytes
 SAMPLES = "samples.yml"
 
@@ -53,6 +57,16 @@ def of_options(options: Options) -> list[Chore]:
         playbook = os.path.join(options.playbooks, SAMPLES)
         command = (sys.executable, "-m", "ansible", "playbook", *inventory, playbook)
         chores.append(Chore("samples", options.sample_seconds, command, options.environment(), options.project))
+    try:
+        receives = bool(receivers())
+    except NovaliteError as error:
+        log.error("nobody is told what needs attention: %s", error)
+        receives = False
+    if receives:
+        command = (sys.executable, "-m", f"{__package__.rpartition('.')[0]}.notices")
+        place = {"NOVALITE_HOME": options.home}
+        place |= {"NOVALITE_LEDGER_URL": options.ledger_url} if options.ledger_url else {}
+        chores.append(Chore("notices", NOTICES, command, {**os.environ, **place}))
     return chores
 
 

@@ -50,6 +50,18 @@ def test_there_are_none_unless_asked_for(chores: types.ModuleType) -> None:
     assert pathlib.Path(samples.command[-1]).is_file() and samples.environment["NOVALITE_HOME"]
 
 
+def test_notices_are_one_where_somebody_is_to_be_told(
+    chores: types.ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("NOVALITE_NOTIFY_WEBHOOK", "https://hooks.example.org/x")
+    (notices,) = chores.of_options(Options.from_environment({"NOVALITE_HOME": "/srv/cloud"}))
+    assert notices.command[1:] == ("-m", "api.notices") and notices.environment["NOVALITE_HOME"] == "/srv/cloud"
+    assert "hooks.example.org" not in " ".join(notices.command)
+    monkeypatch.setenv("NOVALITE_NOTIFY_WEBHOOK", "file:///etc/passwd")
+    assert chores.of_options(Options.from_environment({})) == []
+    assert "nobody is told what needs attention" in caplog.text
+
+
 def test_it_is_done_again_and_again_by_one_worker(chores: types.ModuleType, tmp_path: pathlib.Path) -> None:
     def writing(name: str) -> list[t.Any]:
         return [chore(chores, f"open({str(tmp_path / 'done')!r}, 'a').write('{name}\\n')")]
