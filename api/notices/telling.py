@@ -61,13 +61,13 @@ def tell(now: t.Sequence[Matter], home: str, receivers: t.Sequence[Receiver], re
     the next time."""
     failures: list[str] = []
 
-    def told(receiver: Receiver) -> None:
+    def attempt(receiver: Receiver) -> None:
         try:
             _tell_one(now, home, receiver, render)
         except (NovaliteError, OSError) as error:
             failures.append(str(error))
 
-    threads = [threading.Thread(target=told, args=(receiver,), daemon=True) for receiver in receivers]
+    threads = [threading.Thread(target=attempt, args=(receiver,), daemon=True) for receiver in receivers]
     deadline = time.monotonic() + PATIENCE
     for thread in threads:
         thread.start()

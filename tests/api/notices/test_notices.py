@@ -44,11 +44,11 @@ def post() -> t.Iterator[Post]:
 def tell(tmp_path: pathlib.Path) -> t.Callable[..., list[str]]:
     """Tell of these matters as the environment says."""
 
-    def told(now: list[Matter], render: telling.Render | None = None, **environment: str) -> list[str]:
+    def tell_all(now: list[Matter], render: telling.Render | None = None, **environment: str) -> list[str]:
         named = receivers({f"NOVALITE_NOTIFY_{name.upper()}": value for name, value in environment.items()})
         return telling.tell(now, str(tmp_path), named, render or telling.Render())
 
-    return told
+    return tell_all
 
 
 def abouts(entries: list[dict[str, t.Any]]) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The actions of the steps in the ledger: that of all controller modules, and three that know more than the task."""
+"""The actions of the steps in the ledger: that of all controller modules, and two that know more than the task says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible.template import trust_as_template
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import Json, JsonMapping, JsonObject
-from ..module_utils._ledger.steps import launch_plan, samples, stack_plan
+from ..module_utils._ledger.steps import launch_plan, stack_plan
 from ..module_utils._ledger_module import plain, spec_of
 from ..module_utils._model import yaml_types
 from ..module_utils._stack import source
@@ -57,15 +57,6 @@ class StackPlan(LedgerAction):
         return {**params, "path": path, "document": plain({"": document})[""]}
 
 
-class Samples(LedgerAction):
-    """Tells whether files may be written."""
-
-    module = samples
-
-    def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
-        return {**params, "check_mode": self._task.check_mode}
-
-
 def _refuse_converted(document: Json, path: str | None) -> None:
     """Raise NovaliteError, with its place, for what JSON, and so the document's schema, has no word for."""
     if isinstance(document, dict) and (converted := yaml_types.first(None, document)) is not None:
@@ -96,7 +87,7 @@ def _extra_vars_file() -> str | None:
 
 
 SPEC = spec_of(ledger_step.DOCUMENTATION)
-_OWN: t.Mapping[str, type[LedgerAction]] = {"launch_plan": LaunchPlan, "samples": Samples, "stack_plan": StackPlan}
+_OWN: t.Mapping[str, type[LedgerAction]] = {"launch_plan": LaunchPlan, "stack_plan": StackPlan}
 _OPERATIONS = f"{__package__.rpartition('.')[0]}.module_utils._ledger.steps"
 ACTIONS: t.Mapping[str, type[LedgerAction]] = {
     step: _OWN.get(step) or type(step, (LedgerAction,), {"module": importlib.import_module(f"{_OPERATIONS}.{step}")})

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._samples.rings import Samples
-from ..db.engine import place_of
+from ..db.engine import open_ledger, place_of, reading
 from ..db.tables import instance
 from ..queries.lookups import compute_host_names
 
@@ -28,14 +28,20 @@ ARGUMENT_SPEC = {
 }
 
 
-def samples(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Return `changed`, and `in_words`: how much was measured, and who did not answer. `check_mode`, in which nothing
-    is kept, is the action plug-in's to add: no rollback takes back a file."""
-    known = set(compute_host_names(connection))
+def samples(params: JsonMapping, check_mode: bool) -> JsonObject:
+    """Return `changed`, and `in_words`: how much was measured, and who did not answer. Nobody waits for the ledger
+    while files are written."""
+    where = params.get("home"), params.get("ledger_url")
+    engine = open_ledger(*where, check_mode=check_mode)
+    try:
+        with reading(engine) as connection:
+            known = set(compute_host_names(connection))
+            living = set(connection.execute(sa.select(instance.c.uuid).where(instance.c.deleted == 0)).scalars())
+    finally:
+        engine.dispose()
     answers = {host: answer for host, answer in params["counters"].items() if host in known}
-    living = set(connection.execute(sa.select(instance.c.uuid).where(instance.c.deleted == 0)).scalars())
-    if not params.get("check_mode"):
-        home = place_of(params.get("home"), params.get("ledger_url")).home
+    if not check_mode:
+        home = place_of(*where).home
         try:
             Samples(home).record(answers, living, time.time())
         except OSError as error:
@@ -46,3 +52,6 @@ def samples(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     words += [f"{host} is not in the ledger: run compute_nodes.yml" for host in params["counters"] if host not in known]
     words += [f"{host}: {complaint}" for host, answer in answers.items() for complaint in answer["complaints"]]
     return {"changed": False, "in_words": "; ".join(words)}
+
+
+samples.opens_by_itself = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation
