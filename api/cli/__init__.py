@@ -294,6 +294,15 @@ def reconcile(accept: tuple[str, ...], options: playbooks.Options) -> None:
     playbooks.run("reconcile", {"accept": accept}, options)
 
 
+@main.command()
+@click.option("--test", is_flag=True, help="Send a message that tells of nothing.")
+def notify(test: bool) -> None:
+    """Tell by webhook and mail, once, what needs attention and what is over: for a crontab, or by hand."""
+    from ..notices.__main__ import main as tell
+
+    raise SystemExit(tell(["--test"] if test else []))
+
+
 actions.add_to(main)
 main.add_command(config.command)
 main.add_command(ledger.group)

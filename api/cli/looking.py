@@ -26,6 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 
 from . import inventory
 from .doctor import Health, has_libvirt_collection
@@ -127,6 +128,13 @@ def _servers_at_once(project: str | None, all_projects: bool, host: str | None) 
 def home() -> str:
     """The directory of the ledger that is a file."""
     return os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR)
+
+
+def samples() -> Samples:
+    """What was measured of hosts and servers, in the ledger's home."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import place_of
+
+    return Samples(place_of().home)
 
 
 def server(name: str, project: str | None, all_projects: bool, history: bool = False) -> Record:

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
+from ..notices.matters import one_line
 from ..web import policy
 from ..web.context import Caller
 from . import session
@@ -139,11 +140,6 @@ def fact(value: Json, name: str) -> Markup | str:
     if isinstance(value, int) and name.endswith("_version"):  # 7.2.22 is 7002022
         return f"{value // 1_000_000}.{value // 1000 % 1000}.{value % 1000}" if value else "unknown"
     return str(value)
-
-
-def one_line(text: str | None) -> str:
-    """Return the first line of `text` that says something."""
-    return next((line.strip() for line in (text or "").splitlines() if line.strip()), "no reason is recorded")
 
 
 def fullness(share: int) -> str:

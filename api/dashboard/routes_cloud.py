@@ -14,12 +14,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import HOST
 
 from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads
-from . import attention, rendering
+from . import attention, graphs, rendering
 from .routes_jobs import masked
 from .session import pages
 
@@ -63,9 +64,12 @@ def by_name(hosts: t.Iterable[status.Host]) -> list[status.Host]:
 
 @pages.get("/hosts/<name>", "compute:hypervisors:read", reads)
 def show_host(connection: Connection, name: str) -> str:
+    host = status.host(connection, name)
+    measured = policy.allowed("compute:hypervisors:samples")
     return render_template(
         "pages/host.html",
-        host=status.host(connection, name),
+        host=host,
+        use=graphs.use_of(HOST, name, graphs.limits_of_host(host)) if measured else None,
         instances=instance_pages.find(
             connection, instance_pages.Choice(current().reach, host=name, sort="name", rising=True)
         ).instances,

@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ser
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST
 
 from ..v1 import acting, views
 from ..web import policy
@@ -32,7 +33,7 @@ from ..web.host_names import veil_faults
 from ..web.services import reads, writes
 from ..work.calls import calling
 from ..work.refusals import refusals_as_bad_requests
-from . import server_actions, session
+from . import graphs, server_actions, session
 from .routes_jobs import masked
 from .session import pages
 
@@ -86,6 +87,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
     instance = named(connection, record)
     row = None if record["vm_state"] == "deleted" else instance_row(connection, uuid, caller.reach)
     done = actions.history(connection, [uuid]).get(uuid, [])
+    measured = policy.allowed("compute:servers:samples") and row is not None
     history = masked(connection, done[:HISTORY])
     jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
@@ -95,6 +97,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
         offered=server_actions.offered(calling(connection), row) if row is not None else [],
         history=history,
         jobs=jobs,
+        use=graphs.use_of(GUEST, uuid, graphs.limits_of_flavor(record["flavor"])) if measured else None,
     )
 
 

@@ -27,7 +27,7 @@ INHERITED = re.compile(
     r"|NOVALITE_(HOME|LEDGER_URL|IMAGES|METADATA_[A-Z_]+)"
 )
 
-MAY_BE_0 = ("gather_ms", "reconcile_seconds")
+MAY_BE_0 = ("gather_ms", "reconcile_seconds", "sample_seconds")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Options:
     keep_job_days: int = 90  # days that jobs themselves are kept after their end
     gather_ms: int = 50  # how long a first job waits for others to go with it
     reconcile_seconds: int = 0  # $NOVALITE_API_RECONCILE_SECONDS: how often all hosts are reconciled; 0 for never
+    sample_seconds: int = 0  # how often hosts and guests are measured; 0 for never
     trace: str | None = None  # file that notes when each run's lock was taken and given back
 
     @classmethod

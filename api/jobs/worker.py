@@ -26,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming, run_rows, worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 
-from . import durable, events, housekeeping, runs, supervisor, workers
+from . import chores, durable, events, housekeeping, runs, supervisor, workers
 from .children import Child, Supervisors
 from .kinds import KINDS
 from .options import Options
@@ -74,6 +74,7 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         threading.Thread(target=self._beat, daemon=True, name="heartbeat").start()
+        self._chores = chores.Chores(chores.of_options(self._options), self._options.directory)
         log.info("worker %s works", self.id)
         while not self._stopping.is_set():
             try:
@@ -188,6 +189,7 @@ class Worker:
     def _end(self) -> None:
         """End the runs at work here and leave them to others."""
         self._stopping.set()  # whatever ends it: what is cut off now is no result
+        self._chores.stop()
         with self._lock:
             active = dict(self._active)
         children = [child for child in active.values() if child is not None]

@@ -9,6 +9,8 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import WINDOWS
 
 from ..jobs import kinds, queue
 from ..web.context import ROLES
@@ -116,6 +118,8 @@ PLAN_REQUEST = taken(
     },
     ["servers"],
 )
+
+SAMPLES_QUERY = taken({"window": {"type": "string", "enum": list(WINDOWS), "default": "day"}})
 
 # --- Out ------------------------------------------------------------------------------------------------------------
 
@@ -241,6 +245,22 @@ PLAN = answered(
 )
 
 
+_VALUES = array(nullable({"type": "number"}))
+SAMPLES = answered(
+    {
+        "begins_at": {**TIME, "description": "when the first step begins"},
+        "step_seconds": COUNT,
+        "measures": answered(
+            {
+                name: answered({"unit": {"const": unit}, "mean": _VALUES, "peak": _VALUES})
+                for name, unit in MEASURES.items()
+            }
+        ),
+    },
+    "What was measured in each step of a time that ends now; null where nothing was",
+)
+
+
 def page(name: str, schema: str) -> Schema:
     following = {**nullable(TEXT), "description": "path of the next page"}
     return answered({name: array(reference(schema)), "next": following})
@@ -265,5 +285,7 @@ SCHEMAS: dict[str, Schema] = {
     "Placement": answered({"placement": reference("PlacementRecord")}),
     "PlanRecord": PLAN,
     "Plan": answered({"plan": reference("PlanRecord")}),
+    "SamplesRecord": SAMPLES,
+    "Samples": answered({"samples": reference("SamplesRecord")}),
     "Document": {"type": "object"},
 }

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import datetime
+import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._samples import rings
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import lines_of
 
@@ -51,6 +54,18 @@ def host(record: Record, internal: bool) -> Body:
     body = {name: record[name] for name in _HOST_PUBLIC}
     body["last_seen_at"] = moment(record["last_seen_at"])
     return {**body, **{name: record[name] if internal else None for name in _HOST_INTERNAL}}
+
+
+def samples(records: t.Sequence[rings.Record], step: int) -> Body:
+    measures = {
+        name: {
+            "unit": unit,
+            "mean": [record.mean[name] for record in records],
+            "peak": [record.peak[name] for record in records],
+        }
+        for name, unit in MEASURES.items()
+    }
+    return {"begins_at": moment(records[0].at), "step_seconds": step, "measures": measures}
 
 
 def explanation(record: Record | None) -> Body | None:

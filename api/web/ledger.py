@@ -15,10 +15,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
     Connection,
     Engine,
     open_ledger,
+    place_of,
     reading,
     transaction,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sealing import Seal, seal_of
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
 from ..settings import Settings
@@ -87,6 +89,12 @@ def credentials_seal() -> Seal:
     """Return the seal of the current application's EC2 secrets. To be asked for outside of a transaction."""
     ledger: Ledger = current_app.extensions["ledger"]
     return ledger.seal
+
+
+def samples() -> Samples:
+    """Return what was measured of hosts and guests, which lies in the home of the current application's ledger."""
+    settings: Settings = current_app.extensions["settings"]
+    return Samples(place_of(settings.home, settings.ledger_url).home)
 
 
 def home() -> str | None:

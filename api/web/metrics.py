@@ -17,10 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST, HOST
 
 from ..settings import Settings
 from . import policy, proxy
-from .ledger import reading_ledger
+from .ledger import reading_ledger, samples
 
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # read by the library when it is imported: hence only within functions here
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
@@ -92,9 +93,24 @@ class _Ledger:
         up.add_metric([], 1)
         yield up
         yield from gauges
+        yield from _measured(GaugeMetricFamily)
 
     def describe(self) -> list[t.Any]:
         return []  # or the registry would read the ledger once to learn the names
+
+
+def _measured(gauge: t.Any) -> t.Iterator[t.Any]:
+    """Gauges of the newest samples of hosts and guests."""
+    texts = {HOST: ("host", "What a compute host uses."), GUEST: ("uuid", "What a guest uses of its host.")}
+    families = {
+        kind: gauge(f"novalite_{kind}_measured", f"{text} Units are in the documentation.", labels=[label, "measure"])
+        for kind, (label, text) in texts.items()
+    }
+    for (kind, name), values in samples().newest(time.time()).items():
+        for measure, value in values.items():
+            if value is not None:
+                families[kind].add_metric([name, measure], value)
+    yield from families.values()
 
 
 def _job_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

@@ -106,6 +106,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:servers:create:private": "admin",  # flavors, volume types and addresses kept from the project
     "compute:servers:plan": "member",
     "compute:servers:placement": "admin",  # it names hosts, and what is left on them
+    "compute:servers:samples": "reader",  # what the guest uses of its host, as its graphs show it
     "compute:servers:all_tenants": "admin",
     "compute:servers:deleted": "admin",
     "compute:servers:extended": "admin",  # show, sort and filter by what Nova calls extended: hosts, user data
@@ -177,6 +178,7 @@ OPERATIONS: t.Mapping[str, str] = {
     # hosts: who they are, and what is left on them, is no tenant's business
     "compute:hypervisors:read": "admin",
     "compute:hypervisors:details": "admin",  # facts, and reasons
+    "compute:hypervisors:samples": "admin",
     "compute:hosts:read": "admin",
     "compute:hosts:write": "admin",
     "compute:hosts:evacuate": "admin",

@@ -165,6 +165,7 @@ MAKE_BY_PATH = {
     "_secret_file": {"ensure_secret"},  # likewise
     "_image_catalog.fetch": {"fetch"},  # likewise
     "_image_import.imported": {"import_file"},  # likewise
+    "_samples.rings": {"record"},  # likewise
 }
 
 

@@ -26,6 +26,7 @@ class _JobStats(t.TypedDict, total=False):  # virDomainGetJobStats; there are mo
     errmsg: str
 
 class virDomain:
+    def ID(self) -> int: ...
     def UUIDString(self) -> str: ...
     def XMLDesc(self, flags: int = 0) -> str: ...
     def abortJob(self) -> int: ...
@@ -73,6 +74,9 @@ class virNetwork:
 
 class virConnect:
     def close(self) -> int: ...
+    def domainListGetStats(
+        self, doms: list[virDomain], stats: int = 0, flags: int = 0
+    ) -> list[tuple[virDomain, dict[str, t.Any]]]: ...
     def defineXML(self, xml: str) -> virDomain: ...
     def getCapabilities(self) -> str: ...
     def getHostname(self) -> str: ...
@@ -91,6 +95,8 @@ class virConnect:
 def open(name: str | None = None) -> virConnect: ...
 def registerErrorHandler(f: t.Callable[[t.Any, t.Any], None], ctx: object) -> None: ...
 
+VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT: int
+VIR_CONNECT_LIST_DOMAINS_ACTIVE: int
 VIR_DOMAIN_AFFECT_CONFIG: int
 VIR_DOMAIN_AFFECT_LIVE: int
 VIR_DOMAIN_BLOCK_RESIZE_BYTES: int
@@ -100,9 +106,14 @@ VIR_DOMAIN_JOB_FAILED: int
 VIR_DOMAIN_JOB_NONE: int
 VIR_DOMAIN_JOB_OPERATION_BACKUP: int
 VIR_DOMAIN_JOB_STATS_COMPLETED: int
+VIR_DOMAIN_METADATA_ELEMENT: int
 VIR_DOMAIN_SAVE_RUNNING: int
 VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN: int
 VIR_DOMAIN_START_PAUSED: int
+VIR_DOMAIN_STATS_BALLOON: int
+VIR_DOMAIN_STATS_BLOCK: int
+VIR_DOMAIN_STATS_CPU_TOTAL: int
+VIR_DOMAIN_STATS_INTERFACE: int
 VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA: int
 VIR_DOMAIN_UNDEFINE_MANAGED_SAVE: int
 VIR_DOMAIN_UNDEFINE_NVRAM: int

@@ -18,7 +18,7 @@ from werkzeug.serving import make_server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from api.v1 import streams
-from tests.api import scenes, seeds
+from tests.api import measured, scenes, seeds
 from tests.support.browser import chromium, listening, network_namespace
 
 if t.TYPE_CHECKING:
@@ -147,7 +147,8 @@ def paths_of(scene: scenes.Scene) -> list[str]:
     ]
 
 
-def test_every_page_fits_a_phone_and_can_be_read(site: Site, scene: scenes.Scene) -> None:
+def test_every_page_fits_a_phone_and_can_be_read(site: Site, api: seeds.Api, scene: scenes.Scene) -> None:
+    measured.measure(api.app, "hv1", scene.web)
     page = site.visit("admin", viewport=PHONE, has_touch=True)
     schemes: tuple[t.Any, ...] = ("light", "dark")
     for path in paths_of(scene):

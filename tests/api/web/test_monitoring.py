@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.pow
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.drift_report import drift_report
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 from api import create_app
 from api.settings import Settings
 from tests.api.conftest import Cloud
@@ -73,6 +74,21 @@ def test_the_last_look_is_told_host_by_host(cloud: Cloud, read: t.Callable[[], d
     assert samples['novalite_host_differences{host="hv2"}'] == 0
     assert abs(samples['novalite_host_looked_at_timestamp_seconds{host="hv1"}'] - time.time()) < 60
     assert 'novalite_host_looked_at_timestamp_seconds{host="hv3"}' not in samples  # nobody got through with it
+
+
+def test_the_newest_samples_are_told(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
+    assert not any("measured" in name for name in read())
+    rings, now = Samples(str(cloud.home)), time.time()
+    for at in (0, 60):
+        entry = {"run": "1", "clock": at, "values": {"cpu": 2 * at, "memory": 4096}}
+        answer = {"host": entry, "guests": [{**entry, "uuid": "a-guest"}], "complaints": []}
+        rings.record({"hv1": answer}, {"a-guest"}, now - 60 + at)
+    assert {name: value for name, value in read().items() if "measured" in name} == {
+        'novalite_host_measured{host="hv1",measure="cpu"}': 2,
+        'novalite_host_measured{host="hv1",measure="memory"}': 4096,
+        'novalite_guest_measured{measure="cpu",uuid="a-guest"}': 2,
+        'novalite_guest_measured{measure="memory",uuid="a-guest"}': 4096,
+    }
 
 
 def test_the_queue_has_a_length_and_an_age(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:

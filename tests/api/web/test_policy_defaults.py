@@ -29,7 +29,7 @@ ADMINS = {
     "compute:flavors": {"write", "private"},
     "compute:quotas": {"write"},
     "compute:usage": {"read_all"},
-    "compute:hypervisors": {"read", "details"},
+    "compute:hypervisors": {"read", "details", "samples"},
     "compute:hosts": {"read", "write", "evacuate"},
     "compute:aggregates": {"read", "write"},
     "compute:old-hosts": {"read", "write"},
@@ -49,7 +49,10 @@ ADMINS = {
 # Nova's role:manager since 2025.1
 MANAGERS = {"compute:servers:migrate", "compute:servers:live_migrate", "compute:keypairs:manage"}
 # What a reader may besides what is called :read
-LOOKS = {"compute:servers:index", "compute:servers:detail", "compute:servers:show", "compute:limits", "cloud:overview"}
+LOOKS = {
+    *("compute:servers:index", "compute:servers:detail", "compute:servers:show", "compute:servers:samples"),
+    *("compute:limits", "cloud:overview"),
+}
 
 
 def operations(role: str) -> set[str]:

@@ -109,6 +109,7 @@ ABOUT_ALL = {
     "ledger": "the ledger itself",
     "ledger_rebuild": "what all hosts say",
     "security_group_info": "all groups of a project",
+    "samples": "what all hosts say",
     "server_adopt": "what is found on a host",
     "server_interface": "see server_plan",
     "server_migration": "see server_plan and scheduler",

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 import typing as t
 
 import click
@@ -26,6 +27,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as ledger_tables
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api import cli
 from api.cli import actions, ledger, nouns, tables
@@ -145,6 +147,23 @@ def test_each_list_is_for_programs_too(cloud_in_use: Cloud) -> None:
 
 
 @pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
+def test_top_knows_what_is_used_where_it_is_measured(cloud_in_use: Cloud, tmp_path: pathlib.Path) -> None:
+    assert "used" not in novalite("top", "--once")
+    rows = cloud_in_use.rows(sa.select(ledger_tables.instance.c.name, ledger_tables.instance.c.uuid))
+    uuids = {row.name: row.uuid for row in rows}
+    pace, now = {"web": 0.1, "web-9": 0.9}, time.time()
+    for at in (0.0, 60.0):
+        counted = {name: {"cpu": at * cores, "memory": 2**20} for name, cores in pace.items()}
+        guests = [{"uuid": uuids[name], "run": "1", "clock": at, "values": counted[name]} for name in pace]
+        answer = {"host": {"run": "1", "clock": at, "values": counted["web"]}, "guests": guests, "complaints": []}
+        Samples(str(tmp_path)).record({"hv2": answer}, set(uuids.values()), now - 60 + at)
+    lines = novalite("top", "--once", "--by", "used-cpu").splitlines()
+    assert lines[0].split()[-4:] == ["CPU", "USED", "MIB", "USED"] and lines[1].split()[0] == "hv2"
+    servers = json.loads(novalite("top", "--by", "used-cpu", "-o", "json"))["servers"]
+    assert [server["name"] for server in servers[:2]] == ["web-9", "web"] and servers[2]["measured"] == {}
+    assert servers[0]["measured"]["cpu"] == pytest.approx(0.9)
+
+
 def test_lists_are_filtered_and_sorted(cloud_in_use: Cloud) -> None:
     assert novalite("list", "--sort", "name", "-o", "name").split() == [LONG, "web", "web-9", "web-10"]
     assert novalite("list", "--sort=-name", "-o", "name").split()[0] == "web-10"

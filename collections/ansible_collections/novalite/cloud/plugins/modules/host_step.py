@@ -35,6 +35,7 @@ options:
     type: str
     required: true
     choices:
+      - counters
       - disk_move
       - disk_snapshot
       - domain_adopt
@@ -80,6 +81,7 @@ diff:
 
 from ..module_utils._host.module import run_host_step
 from ..module_utils._steps import (
+    counters,
     disk_move,
     disk_snapshot,
     domain_adopt,
@@ -100,6 +102,7 @@ from ..module_utils._steps import (
 STEPS = {
     step.__name__.rpartition(".")[2]: step
     for step in (
+        counters,
         disk_move,
         disk_snapshot,
         domain_adopt,

@@ -30,6 +30,7 @@ options:
       - ledger_rebuild
       - port_plan
       - power_sync
+      - samples
       - server_action
       - server_adopt
       - server_interface

@@ -260,6 +260,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "resume": _of_servers(),
     "revert_resize": _of_servers(),
+    "samples": Playbook({}, changes=False),
     "security_groups": Playbook(
         {
             "security_groups": Variable("groups and their rules", "list"),

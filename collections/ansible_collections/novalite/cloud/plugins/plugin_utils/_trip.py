@@ -50,6 +50,7 @@ PYTHON = "/usr/bin/python3"  # libvirt's binding belongs to the system's own
 LOOKS = {
     "compute_host",
     "console_output",
+    "counters",
     "domain_info",
     "domain_interfaces",
     "host_drift",

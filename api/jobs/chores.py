@@ -1,0 +1,151 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Chores of a worker: commands that are run again and again beside the jobs, and leave nothing in the queue.
+
+Of the workers of one home, one does them; another takes over when it is gone. A chore that takes too long is ended with
+all of its processes, one that fails is told in the log, and neither stops anything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+from ..notices.receivers import receivers
+from . import supervisor
+from .options import Options
+
+log = logging.getLogger("novalite.jobs")
+
+LOCK = "chores.lock"  # in the engine's directory
+SHORTEST = 60.0  # seconds that each may take
+NOTICES = 60  # seconds between two looks at what needs attention
+LAST_WORDS = 4000  # bytes
+SAMPLES = "samples.yml"
+
+
+@dataclasses.dataclass(frozen=True)
+class Chore:
+    """Command that is run every so many `seconds`."""
+
+    name: str
+    seconds: int
+    command: tuple[str, ...]
+    environment: t.Mapping[str, str]
+    directory: str | None = None  # the working one
+
+    @property
+    def patience(self) -> float:
+        return max(SHORTEST, 2.0 * self.seconds)
+
+
+def of_options(options: Options) -> list[Chore]:
+    """List the chores that the environment asks for."""
+    chores = []
+    if options.sample_seconds:
+        inventory = ("-i", options.inventory) if options.inventory else ()
+        playbook = os.path.join(options.playbooks, SAMPLES)
+        command = (sys.executable, "-m", "ansible", "playbook", *inventory, playbook)
+        chores.append(Chore("samples", options.sample_seconds, command, options.environment(), options.project))
+    try:
+        receives = bool(receivers())
+    except NovaliteError as error:
+        log.error("nobody is told what needs attention: %s", error)
+        receives = False
+    if receives:
+        command = (sys.executable, "-m", f"{__package__.rpartition('.')[0]}.notices")
+        place = {"NOVALITE_HOME": options.home}
+        place |= {"NOVALITE_LEDGER_URL": options.ledger_url} if options.ledger_url else {}
+        chores.append(Chore("notices", NOTICES, command, {**os.environ, **place}))
+    return chores
+
+
+class Chores:
+    """The chores of one worker, each in a thread of its own, from now until stop()."""
+
+    def __init__(self, chores: t.Sequence[Chore], directory: str) -> None:
+        self._path = os.path.join(directory, LOCK)
+        self._stopping = threading.Event()
+        self._locking = threading.Lock()
+        self._lock: t.TextIO | None = None
+        self._threads = [threading.Thread(target=self._keep, args=(chore,), name=chore.name) for chore in chores]
+        for thread in self._threads:
+            thread.daemon = True
+            thread.start()
+
+    def stop(self) -> None:
+        """End what is under way. Returns once its processes are gone."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        if self._lock is not None:
+            self._lock.close()
+
+    def _keep(self, chore: Chore) -> None:
+        complaint = ""  # as it was told last
+        while True:
+            try:
+                failure = self._run(chore) if self._is_ours() else complaint
+            except (OSError, TimeoutError) as error:
+                failure = str(error)
+            if failure != complaint and not self._stopping.is_set():
+                complaint = failure
+                log.warning("%s: %s", chore.name, failure or "well again")
+            if self._stopping.wait(chore.seconds):
+                return
+
+    def _is_ours(self) -> bool:
+        """Take the lock, which the kernel drops with this process, unless another worker has it."""
+        with self._locking:
+            if self._lock is None:
+                lock = open(self._path, "w")  # noqa: SIM115  # as long as this worker lives
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    lock.close()
+                    return False
+                self._lock = lock
+            return True
+
+    def _run(self, chore: Chore) -> str:
+        """Run the chore to its end, and return its last line if it failed. Raises OSError, TimeoutError."""
+        mark = f"{chore.name} {self._path}"
+        supervisor.reap(mark)  # what a worker that was killed left
+        with tempfile.TemporaryFile() as output:  # and no pipe, which others may keep open
+            process = subprocess.Popen(
+                chore.command,
+                env={**chore.environment, supervisor.MARKER: mark},
+                cwd=chore.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            late = self._wait(process, chore.patience)
+            supervisor.reap(mark)
+            if late:
+                return f"it was not done within {chore.patience:g} s, and ended"
+            output.seek(max(output.seek(0, os.SEEK_END) - LAST_WORDS, 0))
+            lines = output.read().decode(errors="replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return (said or [f"it ended with {process.returncode}"])[-1] if process.returncode else ""
+
+    def _wait(self, process: subprocess.Popen[bytes], patience: float) -> bool:
+        """Wait for the end of the process, and tell whether it had to be killed for taking too long."""
+        waited = 0.0
+        while process.poll() is None:
+            if self._stopping.wait(0.1) or waited > patience:
+                process.kill()
+                process.wait()
+                return not self._stopping.is_set()
+            waited += 0.1
+        return False

@@ -1,0 +1,81 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Matters that need somebody's attention, the gravest first: the rules, for pages and for notices."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
+
+HOST, SERVER, LEDGER = "host", "server", "ledger"
+UNCONFINED = "unconfined"
+NO_REASON = "no reason is recorded"
+
+
+class Matter(t.NamedTuple):
+    """Something that is wrong: with what (a host by its name, a server by its UUID), what people call it, the word for
+    how it is, and the sentence."""
+
+    kind: str
+    id: str
+    about: str
+    state: str
+    problem: str
+
+    @property
+    def key(self) -> str:
+        """Return what stays the same while the matter lasts, whatever its sentence says."""
+        return f"{self.kind} {self.id} {self.state}"
+
+
+def of_hosts(hosts: t.Sequence[Host]) -> list[Matter]:
+    """Return the matters of hosts: down, disabled, different from the ledger, without confinement."""
+    down = [_host(host, "down", host["down_reason"] or NO_REASON) for host in hosts if not host["up"]]
+    closed = [
+        _host(host, "disabled", host["disabled_reason"] or "it gets no new instances")
+        for host in hosts
+        if host["up"] and not host["enabled"]
+    ]
+    differing = [
+        _host(host, "differs", f"{host['differences']} differences from the ledger: reconcile")
+        for host in hosts
+        if host["differences"]
+    ]
+    unconfined = [
+        _host(host, UNCONFINED, "guests are confined neither by AppArmor nor by SELinux")
+        for host in hosts
+        if host["facts"].get("security_driver") == "none"
+    ]
+    return [*down, *closed, *differing, *unconfined]
+
+
+def of_servers(troubled: t.Sequence[JsonMapping]) -> list[Matter]:
+    """Return the matters of servers, as status.troubled() has them: those whose run died, then those in error."""
+    silent = [
+        _server(server, server["task_state"] or server["vm_state"], f"{silence(server['silent_for'])}: its run died")
+        for server in troubled
+        if server["silent_for"] is not None
+    ]
+    failed = [
+        _server(server, "error", one_line((server["fault"] or {}).get("message")))
+        for server in troubled
+        if server["silent_for"] is None
+    ]
+    return [*silent, *failed]
+
+
+def one_line(text: str | None) -> str:
+    """Return the first line of `text` that says something."""
+    return next((line.strip() for line in (text or "").splitlines() if line.strip()), NO_REASON)
+
+
+def _host(host: Host, state: str, problem: str) -> Matter:
+    return Matter(HOST, host["name"], host["name"], state, problem)
+
+
+def _server(server: JsonMapping, state: str, problem: str) -> Matter:
+    return Matter(SERVER, server["uuid"], server["display_name"] or server["name"], state, problem)
