@@ -46,8 +46,8 @@ CONSOLE_CHARACTERS = 128 * 1024
 
 TONES = {  # of words that say how something is
     **dict.fromkeys(("active", "succeeded", "up", "ok"), "good"),
-    **dict.fromkeys(("error", "failed", "down", "unreachable"), "bad"),
-    **dict.fromkeys(("disabled", "differs", "unconfined", "silent"), "busy"),
+    **dict.fromkeys(("error", "failed", "down", "unreachable", "silent"), "bad"),
+    **dict.fromkeys(("disabled", "differs", "unconfined"), "busy"),
     **dict.fromkeys(("building", "running", "queued", "changed"), "busy"),
 }
 

@@ -11,7 +11,6 @@ from flask import render_template, request, url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
@@ -20,10 +19,10 @@ from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads
 from . import attention, rendering
-from .routes_jobs import masked
+from .routes_jobs import recent
 from .session import pages
 
-RECENT = 5  # jobs on the first page
+RECENT = 5  # jobs and runs on the first page
 
 
 @pages.get("/", "cloud:overview", reads)
@@ -43,7 +42,7 @@ def overview(connection: Connection) -> str:
         everywhere=everywhere,
         states=status.instance_states(connection, caller.reach),
         quotas=status.usage(connection, caller.project),
-        jobs=masked(connection, job_rows.list_jobs(connection, project_id=caller.project, limit=RECENT)),
+        jobs=recent(connection, caller.project, RECENT),
     )
 
 

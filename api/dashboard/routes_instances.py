@@ -33,7 +33,7 @@ from ..web.services import reads, writes
 from ..work.calls import calling
 from ..work.refusals import refusals_as_bad_requests
 from . import server_actions, session
-from .routes_jobs import masked
+from .routes_jobs import masked, rows_of_jobs
 from .session import pages
 
 SEES_HOSTS = "compute:hypervisors:read"
@@ -87,14 +87,14 @@ def show_instance(connection: Connection, uuid: str) -> str:
     row = None if record["vm_state"] == "deleted" else instance_row(connection, uuid, caller.reach)
     done = actions.history(connection, [uuid]).get(uuid, [])
     history = masked(connection, done[:HISTORY])
-    jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
+    jobs = job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10)
     return render_template(
         "pages/instance.html",
         instance=instance,
         launched=instance["launched_at"] is not None and any(each["action"] == "create" for each in done),
         offered=server_actions.offered(calling(connection), row) if row is not None else [],
         history=history,
-        jobs=jobs,
+        jobs=rows_of_jobs(connection, jobs),
     )
 
 

@@ -183,7 +183,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         ),
     ),
     "jobs:change": (Http("POST", "/v1/jobs/{job}/retry"), Page("POST", "/jobs/{job}/retry")),
-    "jobs:read": (Http("GET", "/v1/jobs/{job}"), Page("GET", "/jobs/{job}")),
+    "jobs:read": (Http("GET", "/v1/jobs/{job}"), Page("GET", "/jobs/{job}"), Page("GET", "/runs/{run}")),
     "network:floating_ips:read": (
         Http("GET", "/compute/v2.1/os-floating-ips/{floating_ip}"),
         Http("GET", "/network/v2.0/floatingips/{floating_ip}"),
