@@ -52,9 +52,41 @@ TONES = {  # of words that say how something is
 }
 
 
+# The pages that the head of each leads to, and the entry of the policy that it takes to see one
+PAGES: tuple[tuple[str, str, str], ...] = (
+    ("Instances", "pages.list_instances", "compute:servers:index"),
+    ("Images", "pages.list_images", "image:read"),
+    ("Volumes", "pages.list_volumes", "volume:read"),
+    ("Networks", "pages.list_networks", "network:read"),
+    ("Groups", "pages.list_security_groups", "network:security_groups:read"),
+    ("Floating IPs", "pages.list_floating_ips", "network:floating_ips:read"),
+    ("Keys", "pages.list_keys", "compute:keypairs:read"),
+    ("Hosts", "pages.list_hosts", "compute:hypervisors:read"),
+    ("Users", "pages.list_users", "identity:users:list"),
+    ("Projects", "pages.list_projects", "identity:projects:list"),
+    ("Jobs", "pages.list_jobs", "jobs:read"),
+    ("Quotas", "pages.show_quotas", "compute:quotas:read"),
+)
+# Quotas that pages show, and their names
+QUOTAS = {
+    "instances": "Instances",
+    "cores": "Cores",
+    "ram": "Memory",
+    "key_pairs": "Key pairs",
+    "security_groups": "Security groups",
+    "server_groups": "Server groups",
+    "floating_ips": "Floating IPs",
+    "networks": "Networks",
+    "images": "Images",
+    "volumes": "Volumes",
+    "gigabytes": "Volumes, GiB",
+    "snapshots": "Volume snapshots",
+}
+
+
 def register(app: Flask) -> None:
     filters: tuple[t.Callable[..., str | int], ...] = (
-        *(moment, ago, duration, size, number, percent, fullness, tone, one_line, fill, fact, silence),
+        *(moment, ago, duration, size, number, percent, fullness, tone, one_line, fill, fact, silence, quota_name),
     )
     app.jinja_env.filters.update({function.__name__: function for function in filters}, console=console_text)
     app.context_processor(_context)
@@ -69,6 +101,8 @@ def _context() -> JsonObject:
         "may": functools.partial(policy.may, caller) if known else None,
         "csrf": session.csrf() if known else "",
         "version": VERSION,
+        "nav": [(label, endpoint) for label, endpoint, entry in PAGES if known and policy.may(caller, entry)],
+        "page_names": {endpoint: label for label, endpoint, _entry in PAGES},
     }
 
 
@@ -144,6 +178,21 @@ def fact(value: Json, name: str) -> Markup | str:
 def one_line(text: str | None) -> str:
     """Return the first line of `text` that says something."""
     return next((line.strip() for line in (text or "").splitlines() if line.strip()), "no reason is recorded")
+
+
+def quota_name(resource: str) -> str:
+    return QUOTAS[resource]
+
+
+def rule_text(rule: t.Mapping[str, t.Any], names: t.Mapping[str, str]) -> str:
+    """Render a rule in words: in tcp 22 from 0.0.0.0/0."""
+    inwards = rule["direction"] == "ingress"
+    low, high = rule["port_min"], rule["port_max"]
+    ports = "" if low is None else f" {low}" if high in (None, low) else f" {low}-{high}"
+    group = rule.get("remote_group_uuid")
+    other = names.get(group, group) if group else rule["said_cidr"] or "anywhere"
+    protocol = "everything" if rule["protocol"] in (None, "any") else rule["protocol"]
+    return f"{'in' if inwards else 'out'} {rule['ethertype']} {protocol}{ports} {'from' if inwards else 'to'} {other}"
 
 
 def fullness(share: int) -> str:

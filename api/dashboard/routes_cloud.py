@@ -18,7 +18,9 @@ from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads
+from ..work.calls import calling
 from . import attention, rendering
+from .noun_forms import links
 from .routes_jobs import recent
 from .session import pages
 
@@ -73,14 +75,16 @@ def show_host(connection: Connection, name: str) -> str:
 
 @pages.get("/networks", "network:read", reads)
 def list_networks(connection: Connection) -> str:
-    return render_template("pages/networks.html", networks=status.networks(connection, current().reach))
+    networks = status.networks(connection, current().reach)
+    return render_template("pages/networks.html", networks=networks, links=links(calling(connection), "networks"))
 
 
 @pages.get("/networks/<uuid>", "network:read", reads)
 def show_network(connection: Connection, uuid: str) -> str:
     cells = status.address_map(connection, uuid, current().reach)
     names = {owner["address"]: owner for owner in cells["owners"]}
-    return render_template("pages/network.html", network=cells, names=names)
+    ways = links(calling(connection), "networks", uuid, cells)
+    return render_template("pages/network.html", network=cells, names=names, links=ways)
 
 
 @pages.get("/quotas", "compute:quotas:read", reads)

@@ -87,6 +87,12 @@ OWNED: dict[tuple[str, str], str] = {
     ("networks", "networks"): "network",
     ("jobs", "jobs"): "job",
     ("runs", "runs"): "run",
+    ("security-groups", "security-groups"): "security_group",
+    ("keys", "keys"): "keypair",
+    ("volumes", "volumes"): "volume",
+    ("floating-ips", "floating-ips"): "floating_ip",
+    ("users", "users"): "user",
+    ("projects", "projects"): "project",
 }
 # What belongs to no project, with a value that is there (or a name that anybody may choose).
 SHARED: dict[tuple[str, str], str] = {
