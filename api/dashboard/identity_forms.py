@@ -167,8 +167,8 @@ PROJECT_FORMS = forms_of(
     Form("/projects/new", "Create a project…", "Create a project", _create_project, (NAME, DESCRIPTION)),
     Form(
         "/projects/<number>/quotas",
-        "Quotas…",
-        "Quotas",
+        "Set quotas…",
+        "Set quotas",
         _set_quotas,
         tuple(_limit(name) for name in QUOTAS),
         find=_project,

@@ -18,6 +18,7 @@ from flask import Flask, Response, g
 from markupsafe import Markup
 from werkzeug.exceptions import NotFound
 
+from ansible_collections.novalite.cloud.plugins.module_utils._graph.launch_steps import BY_OPERATION
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
@@ -45,7 +46,7 @@ _OTHER_CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 CONSOLE_CHARACTERS = 128 * 1024
 
 TONES = {  # of words that say how something is
-    **dict.fromkeys(("active", "succeeded", "up", "ok"), "good"),
+    **dict.fromkeys(("active", "available", "enabled", "in-use", "succeeded", "up", "ok"), "good"),
     **dict.fromkeys(("error", "failed", "down", "unreachable", "silent"), "bad"),
     **dict.fromkeys(("disabled", "differs", "unconfined"), "busy"),
     **dict.fromkeys(("building", "running", "queued", "changed"), "busy"),
@@ -86,7 +87,22 @@ QUOTAS = {
 
 def register(app: Flask) -> None:
     filters: tuple[t.Callable[..., str | int], ...] = (
-        *(moment, ago, duration, size, number, percent, fullness, tone, one_line, fill, fact, silence, quota_name),
+        *(
+            moment,
+            ago,
+            duration,
+            size,
+            number,
+            percent,
+            fullness,
+            tone,
+            one_line,
+            fill,
+            fact,
+            silence,
+            quota_name,
+            nova_step,
+        ),
     )
     app.jinja_env.filters.update({function.__name__: function for function in filters}, console=console_text)
     app.context_processor(_context)
@@ -131,7 +147,7 @@ def duration(seconds: float | None) -> str:
         return ""
     whole = max(0, round(seconds))
     if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 and seconds != whole else f"{whole} s"
+        return f"{seconds:.1f} s" if 0.05 <= seconds < 10 and seconds != whole else f"{whole} s"
     for unit, inner, length, part in (("min", "s", 60, 1), ("h", "min", 3600, 60), ("d", "h", 86400, 3600)):
         if whole < length * (24 if unit == "h" else 60) or unit == "d":
             rest = whole % length // part
@@ -182,6 +198,12 @@ def one_line(text: str | None) -> str:
 
 def quota_name(resource: str) -> str:
     return QUOTAS[resource]
+
+
+def nova_step(operation: str) -> str:
+    """Return what of Nova's takes a step of a launch that we call `operation`; "" for any other step."""
+    steps = BY_OPERATION.get(operation, ())
+    return f"{steps[0].component}: {steps[0].method}" if steps else ""
 
 
 def rule_text(rule: t.Mapping[str, t.Any], names: t.Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from flask import render_template
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import assignments, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import implied
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     instance_rows,
     network_records,
@@ -144,20 +145,29 @@ def list_keys(connection: Connection) -> str:
 
 @pages.get("/users", "identity:users:list", reads)
 def list_users(connection: Connection) -> str:
-    """Show the users, and the roles that they have, with those of their groups."""
-    roles: dict[str, list[str]] = {}
+    """Show the users, and the roles that they have, with those of their groups, but without what a role implies."""
+    roles: dict[str, dict[str, set[str]]] = {}
     for held in assignments.list_assignments(connection, effective=True):
         where = held.get("project_name") or held.get("domain_name") or "everywhere"
-        roles.setdefault(held["user_id"], []).append(f"{held['role_name']} in {where}")
+        roles.setdefault(held["user_id"], {}).setdefault(where, set()).add(held["role_name"])
+    texts = {
+        user_id: [line for place in sorted(held) for line in _strongest(held[place], place)]
+        for user_id, held in roles.items()
+    }
     rows = [
         (
             user["id"],
             user,
-            (user["shown_name"], "enabled" if user["enabled"] else "disabled", sorted(roles.get(user["id"], ()))),
+            (user["shown_name"], "enabled" if user["enabled"] else "disabled", texts.get(user["id"], [])),
         )
         for user in users.list_users(connection)
     ]
     return show_with_forms(connection, "users", "Users", ("Name", "State", "Roles"), rows)
+
+
+def _strongest(names: set[str], place: str) -> list[str]:
+    implied_names = {below for name in names for below in implied([name]) if below != name}
+    return [f"{name} in {place}" for name in sorted(names - implied_names)]
 
 
 @pages.get("/projects", "identity:projects:list", reads)
