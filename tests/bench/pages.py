@@ -39,8 +39,11 @@ def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
         home = pathlib.Path(directory)
         cloud = Cloud(sqlite(home))
         grown = grow(cloud.engine, HOSTS, CROWD)
+        cloud.task("floating_pool", floating_pools=[{"name": "public", "cidr": "198.51.100.0/29", "interface": "eth0"}])
+        cloud.write(sa.update(tables.floating_ip).values(project_id=DEMO, released_at=0))
         with cloud.engine.connect() as connection:
             network = connection.execute(sa.select(tables.network.c.uuid).limit(1)).scalar_one()
+            floating_ip = connection.execute(sa.select(tables.floating_ip.c.id).limit(1)).scalar_one()
             action = connection.execute(sa.select(sa.func.max(tables.instance_action.c.id))).scalar_one()
         with applications.application(home) as app:
             client = app.test_client()
@@ -60,6 +63,7 @@ def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
                 "jobs": "/jobs?all_projects=true",
                 "run": f"/runs/{action}",
                 "new_volume": "/volumes/new",
+                "associate": f"/floating-ips/{floating_ip}/associate",
                 **{path: f"/{path}" for path in ("images", "volumes", "security-groups", "floating-ips", "keys")},
                 **{path: f"/{path}" for path in ("users", "projects", "quotas")},
             }

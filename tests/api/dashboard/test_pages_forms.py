@@ -78,8 +78,8 @@ def test_administrators_make_a_playbooks_network_the_default(api: seeds.Api) -> 
     uuid = only(api, NETWORK.c.uuid, NETWORK.c.name == "private")
     member, admin = Visitor(api, "demo"), Visitor(api, "admin")
     assert f"/networks/{uuid}/make-default" not in ways(member, f"/networks/{uuid}")
-    member.get(f"/networks/{uuid}/make-default")
-    send(member, f"/networks/{uuid}/make-default", 403)
+    member.get(f"/networks/{uuid}/make-default", 403)
+    assert member.post(f"/networks/{uuid}/make-default").status_code == 403
     send(admin, f"/networks/{uuid}/make-default")
     assert "default" in member.get(f"/networks/{uuid}").words
     assert f"/networks/{uuid}/delete" not in ways(admin, f"/networks/{uuid}")  # the rest is the playbook's

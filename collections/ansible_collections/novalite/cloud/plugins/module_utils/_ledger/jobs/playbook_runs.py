@@ -16,7 +16,7 @@ from ..db.tables import instance, instance_action, instance_action_event
 from ..db.tables_jobs import job, job_instance
 from ..placement.silence import with_silence
 
-LOOKED_AT = 10_000  # actions: one page of runs costs no more, however few of them are a playbook's
+LOOKED_AT = 5000  # actions: one page of runs costs no more, however few of them are a playbook's
 GUESTS_OWN = "power_state"  # the guest did it by itself, and a playbook saw it
 
 _LOG = instance_action.c
@@ -106,7 +106,10 @@ def _actions(project_id: str | None) -> sa.Select[t.Any]:
         .join(instance, server.uuid == _LOG.instance_uuid)
         .where(_LOG.user_id.is_(None), _LOG.action != GUESTS_OWN, ~in_job.exists())
     )
-    return query if project_id is None else query.where(server.project_id == project_id)
+    if project_id is None:
+        return query
+    # not server.project_id itself: SQLite would go over all servers of the project, and not over the newest actions
+    return query.where(sa.func.coalesce(server.project_id, "") == project_id)
 
 
 def _runs(connection: sa.Connection, rows_of_runs: t.Collection[t.Sequence[sa.Row[t.Any]]]) -> list[Run]:
