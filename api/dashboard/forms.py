@@ -111,7 +111,6 @@ class Form:
     fits: t.Callable[[t.Any], bool] = lambda _record: True
     prepare: t.Callable[[Values], Values] = dict
     entry: str = ""  # of the policy
-    also: str = ""  # a further one that it takes
 
     @property
     def noun(self) -> str:
@@ -129,10 +128,6 @@ class Form:
     @property
     def button(self) -> str:
         return self.link.removesuffix("…")
-
-    @property
-    def entries(self) -> tuple[str, ...]:
-        return (self.entry, *([self.also] if self.also else []))
 
     def url(self, number: str | None = None) -> str:
         return url_for(f"pages.show_{self.endpoint}", number=number)
@@ -156,8 +151,6 @@ class Form:
 
     def values(self, call: Call, thing: Thing) -> Values:
         """Return what was sent. Raises BadRequestError, and ForbiddenError for a field that is not the caller's."""
-        for entry in self.entries:
-            call.check(entry)
         allowed = self.open_fields(call)
         for field in self.fields:
             if field not in allowed and request.form.get(field.name):

@@ -36,7 +36,7 @@ from ..work.networks import (
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Thing, Values, forms_of
 from .rendering import rule_text
 
-FOR_ALL, OPERATE = "network:create:shared", "network:operate"
+WRITE, FOR_ALL, OPERATE = "network:write", "network:create:shared", "network:operate"
 
 
 def _texts(*texts: str) -> t.Callable[[Call, Thing], list[Choice]]:
@@ -79,6 +79,7 @@ def _create_network(call: Call, _thing: Thing, values: Values) -> None:
 
 def _change_default(is_default: bool) -> t.Callable[[Call, Thing, Values], None]:
     def do(call: Call, thing: Thing, _values: Values) -> None:
+        call.check(WRITE)
         changes = {"is_default": is_default}
         row = network_row(call.connection, thing.record.uuid, changes)
         tenant_networks.update_network(call.connection, row, changes)
@@ -97,7 +98,7 @@ def _goes_with_network(_call: Call, thing: Thing) -> list[str]:
 
 
 NETWORK_FORMS = forms_of(
-    "network:write",
+    WRITE,
     Form(
         "/networks/new",
         "Create a network…",
@@ -120,7 +121,7 @@ NETWORK_FORMS = forms_of(
         _change_default(True),
         find=_network,
         fits=lambda row: not row["is_default"],
-        also=FOR_ALL,
+        entry=FOR_ALL,
     ),
     Form(
         "/networks/<number>/end-default",
@@ -129,7 +130,7 @@ NETWORK_FORMS = forms_of(
         _change_default(False),
         find=_network,
         fits=lambda row: row["is_default"],
-        also=FOR_ALL,
+        entry=FOR_ALL,
     ),
     Form(
         "/networks/<number>/delete",

@@ -165,6 +165,6 @@ def links(call: Call, noun: str, number: str | None = None, record: object = Non
         for form in FORMS
         if form.noun == noun
         and (form.find is None) == (number is None)
-        and all(call.permits(entry) for entry in form.entries)
+        and call.permits(form.entry)
         and (number is None or form.fits(record))
     ]

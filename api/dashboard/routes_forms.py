@@ -44,8 +44,6 @@ def _send(form: Form, number: str | None) -> ResponseReturnValue:
 def _page(form: Form, number: str | None, message: str | None = None) -> str:
     with reading_ledger() as connection:
         call = calling(connection)
-        for entry in form.entries:
-            call.check(entry)
         thing = _thing(form, call, number)
         return render_template(
             "pages/form.html",
