@@ -11,11 +11,21 @@ from __future__ import annotations
 from flask import Flask
 
 from ..settings import Settings
-from . import rendering, routes_cloud, routes_instances, routes_jobs, routes_launch, routes_lists, routes_session
+from . import (
+    rendering,
+    routes_cloud,
+    routes_forms,
+    routes_instances,
+    routes_jobs,
+    routes_launch,
+    routes_lists,
+    routes_session,
+)
 from .session import pages
 
 __all__ = [  # for their routes
     "routes_cloud",
+    "routes_forms",
     "routes_instances",
     "routes_jobs",
     "routes_launch",

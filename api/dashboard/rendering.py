@@ -18,6 +18,7 @@ from flask import Flask, Response, g
 from markupsafe import Markup
 from werkzeug.exceptions import NotFound
 
+from ansible_collections.novalite.cloud.plugins.module_utils._graph.launch_steps import BY_OPERATION
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
@@ -46,16 +47,63 @@ _OTHER_CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 CONSOLE_CHARACTERS = 128 * 1024
 
 TONES = {  # of words that say how something is
-    **dict.fromkeys(("active", "succeeded", "up", "ok"), "good"),
-    **dict.fromkeys(("error", "failed", "down", "unreachable"), "bad"),
-    **dict.fromkeys(("disabled", "differs", "unconfined", "silent"), "busy"),
+    **dict.fromkeys(("active", "available", "enabled", "in-use", "succeeded", "up", "ok"), "good"),
+    **dict.fromkeys(("error", "failed", "down", "unreachable", "silent"), "bad"),
+    **dict.fromkeys(("disabled", "differs", "unconfined"), "busy"),
     **dict.fromkeys(("building", "running", "queued", "changed"), "busy"),
+}
+
+
+# The pages that the head of each leads to, and the entry of the policy that it takes to see one
+PAGES: tuple[tuple[str, str, str], ...] = (
+    ("Instances", "pages.list_instances", "compute:servers:index"),
+    ("Images", "pages.list_images", "image:read"),
+    ("Volumes", "pages.list_volumes", "volume:read"),
+    ("Networks", "pages.list_networks", "network:read"),
+    ("Groups", "pages.list_security_groups", "network:security_groups:read"),
+    ("Floating IPs", "pages.list_floating_ips", "network:floating_ips:read"),
+    ("Keys", "pages.list_keys", "compute:keypairs:read"),
+    ("Hosts", "pages.list_hosts", "compute:hypervisors:read"),
+    ("Users", "pages.list_users", "identity:users:list"),
+    ("Projects", "pages.list_projects", "identity:projects:list"),
+    ("Jobs", "pages.list_jobs", "jobs:read"),
+    ("Quotas", "pages.show_quotas", "compute:quotas:read"),
+)
+# Quotas that pages show, and their names
+QUOTAS = {
+    "instances": "Instances",
+    "cores": "Cores",
+    "ram": "Memory",
+    "key_pairs": "Key pairs",
+    "security_groups": "Security groups",
+    "server_groups": "Server groups",
+    "floating_ips": "Floating IPs",
+    "networks": "Networks",
+    "images": "Images",
+    "volumes": "Volumes",
+    "gigabytes": "Volumes, GiB",
+    "snapshots": "Volume snapshots",
 }
 
 
 def register(app: Flask) -> None:
     filters: tuple[t.Callable[..., str | int], ...] = (
-        *(moment, ago, duration, size, number, percent, fullness, tone, one_line, fill, fact, silence),
+        *(
+            moment,
+            ago,
+            duration,
+            size,
+            number,
+            percent,
+            fullness,
+            tone,
+            one_line,
+            fill,
+            fact,
+            silence,
+            quota_name,
+            nova_step,
+        ),
     )
     app.jinja_env.filters.update({function.__name__: function for function in filters}, console=console_text)
     app.context_processor(_context)
@@ -70,6 +118,8 @@ def _context() -> JsonObject:
         "may": functools.partial(policy.may, caller) if known else None,
         "csrf": session.csrf() if known else "",
         "version": VERSION,
+        "nav": [(label, endpoint) for label, endpoint, entry in PAGES if known and policy.may(caller, entry)],
+        "page_names": {endpoint: label for label, endpoint, _entry in PAGES},
     }
 
 
@@ -98,7 +148,7 @@ def duration(seconds: float | None) -> str:
         return ""
     whole = max(0, round(seconds))
     if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 and seconds != whole else f"{whole} s"
+        return f"{seconds:.1f} s" if 0.05 <= seconds < 10 and seconds != whole else f"{whole} s"
     for unit, inner, length, part in (("min", "s", 60, 1), ("h", "min", 3600, 60), ("d", "h", 86400, 3600)):
         if whole < length * (24 if unit == "h" else 60) or unit == "d":
             rest = whole % length // part
@@ -140,6 +190,27 @@ def fact(value: Json, name: str) -> Markup | str:
     if isinstance(value, int) and name.endswith("_version"):  # 7.2.22 is 7002022
         return f"{value // 1_000_000}.{value // 1000 % 1000}.{value % 1000}" if value else "unknown"
     return str(value)
+
+
+def quota_name(resource: str) -> str:
+    return QUOTAS[resource]
+
+
+def nova_step(operation: str) -> str:
+    """Return what of Nova's takes a step of a launch that we call `operation`; "" for any other step."""
+    steps = BY_OPERATION.get(operation, ())
+    return f"{steps[0].component}: {steps[0].method}" if steps else ""
+
+
+def rule_text(rule: t.Mapping[str, t.Any], names: t.Mapping[str, str]) -> str:
+    """Render a rule in words: in tcp 22 from 0.0.0.0/0."""
+    inwards = rule["direction"] == "ingress"
+    low, high = rule["port_min"], rule["port_max"]
+    ports = "" if low is None else f" {low}" if high in (None, low) else f" {low}-{high}"
+    group = rule.get("remote_group_uuid")
+    other = names.get(group, group) if group else rule["said_cidr"] or "anywhere"
+    protocol = "everything" if rule["protocol"] in (None, "any") else rule["protocol"]
+    return f"{'in' if inwards else 'out'} {rule['ethertype']} {protocol}{ports} {'from' if inwards else 'to'} {other}"
 
 
 def fullness(share: int) -> str:

@@ -11,7 +11,6 @@ from flask import render_template, request, url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import HOST
@@ -20,11 +19,13 @@ from ..web import policy
 from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.services import reads
+from ..work.calls import calling
 from . import attention, graphs, rendering
-from .routes_jobs import masked
+from .noun_forms import links
+from .routes_jobs import recent
 from .session import pages
 
-RECENT = 5  # jobs on the first page
+RECENT = 5  # jobs and runs on the first page
 
 
 @pages.get("/", "cloud:overview", reads)
@@ -44,7 +45,7 @@ def overview(connection: Connection) -> str:
         everywhere=everywhere,
         states=status.instance_states(connection, caller.reach),
         quotas=status.usage(connection, caller.project),
-        jobs=masked(connection, job_rows.list_jobs(connection, project_id=caller.project, limit=RECENT)),
+        jobs=recent(connection, caller.project, RECENT),
     )
 
 
@@ -78,14 +79,16 @@ def show_host(connection: Connection, name: str) -> str:
 
 @pages.get("/networks", "network:read", reads)
 def list_networks(connection: Connection) -> str:
-    return render_template("pages/networks.html", networks=status.networks(connection, current().reach))
+    networks = status.networks(connection, current().reach)
+    return render_template("pages/networks.html", networks=networks, links=links(calling(connection), "networks"))
 
 
 @pages.get("/networks/<uuid>", "network:read", reads)
 def show_network(connection: Connection, uuid: str) -> str:
     cells = status.address_map(connection, uuid, current().reach)
     names = {owner["address"]: owner for owner in cells["owners"]}
-    return render_template("pages/network.html", network=cells, names=names)
+    ways = links(calling(connection), "networks", uuid, cells)
+    return render_template("pages/network.html", network=cells, names=names, links=ways)
 
 
 @pages.get("/quotas", "compute:quotas:read", reads)

@@ -34,7 +34,7 @@ from ..web.services import reads, writes
 from ..work.calls import calling
 from ..work.refusals import refusals_as_bad_requests
 from . import graphs, server_actions, session
-from .routes_jobs import masked
+from .routes_jobs import masked, rows_of_jobs
 from .session import pages
 
 SEES_HOSTS = "compute:hypervisors:read"
@@ -89,14 +89,14 @@ def show_instance(connection: Connection, uuid: str) -> str:
     done = actions.history(connection, [uuid]).get(uuid, [])
     measured = policy.allowed("compute:servers:samples") and row is not None
     history = masked(connection, done[:HISTORY])
-    jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
+    jobs = job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10)
     return render_template(
         "pages/instance.html",
         instance=instance,
         launched=instance["launched_at"] is not None and any(each["action"] == "create" for each in done),
         offered=server_actions.offered(calling(connection), row) if row is not None else [],
         history=history,
-        jobs=jobs,
+        jobs=rows_of_jobs(connection, jobs),
         use=graphs.use_of(GUEST, uuid, graphs.limits_of_flavor(record["flavor"])) if measured else None,
     )
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Lists of what servers are made of and reached by, and of who may do what: images, volumes, security groups, floating
-IPs, key pairs, users. Each is a table of texts."""
+IPs, key pairs, users, projects. Each is a table of texts, with ways to the forms that make, change and delete."""
 
 from __future__ import annotations
 
@@ -14,32 +14,56 @@ from flask import render_template
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import assignments, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    instance_rows,
+    network_records,
+    volume_views,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ..web.context import current
 from ..web.services import reads
+from ..work.calls import calling
 from ..work.images import offered
 from . import rendering
+from .forms import Link
+from .noun_forms import links
 from .session import pages
 
 MIB = 1 << 20
 
-Row = t.Sequence[str]
+Texts = t.Sequence[str | t.Sequence[str]]  # of a row, by columns; a text of several lines is a list
+
+
+class Row(t.NamedTuple):
+    texts: Texts
+    links: t.Sequence[Link] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """A list: what it is called, its columns, its rows, and what is said where there is none."""
+    """A list: what it is called, its columns, its rows, and the ways to forms that make more."""
 
     title: str
     columns: t.Sequence[str]
     rows: t.Sequence[Row]
+    links: t.Sequence[Link] = ()
 
 
 def show(listed: Listed) -> str:
     return render_template("pages/list.html", listed=listed)
+
+
+def show_with_forms(
+    connection: Connection, noun: str, title: str, columns: t.Sequence[str], rows: t.Iterable[tuple[str, object, Texts]]
+) -> str:
+    """Show a list of things with their forms: of each its number, what the ledger has of it, and its texts."""
+    call = calling(connection)
+    listed = [Row(texts, links(call, noun, number, record)) for number, record, texts in rows]
+    return show(Listed(title, columns, listed, links(call, noun)))
 
 
 @pages.get("/images", "image:read", reads)
@@ -56,70 +80,104 @@ def list_images(connection: Connection) -> str:
         )
         for image in seen
     ]
-    return show(Listed("Images", ("Name", "State", "Format", "Size", "Visibility", "Id"), sorted(rows)))
+    columns = ("Name", "State", "Format", "Size", "Visibility", "Id")
+    return show(Listed("Images", columns, [Row(texts) for texts in sorted(rows)]))
 
 
 @pages.get("/volumes", "volume:read", reads)
 def list_volumes(connection: Connection) -> str:
+    volumes = volume_views.volumes_by(connection, project_id=current().project)
+    names = instance_rows.shown_names(
+        connection, {attachment.instance_uuid for volume in volumes for attachment in volume.attachments}
+    )
     rows = [
         (
-            volume.display_name or volume.name,
-            volume.shown_status,
-            f"{volume.size_gb} GiB",
-            volume.type,
-            ", ".join(f"{each.instance_uuid}" for each in volume.attachments),
             volume.id,
+            volume,
+            (
+                volume.display_name or volume.name,
+                volume.shown_status,
+                f"{volume.size_gb} GiB",
+                volume.type,
+                [names.get(each.instance_uuid, each.instance_uuid) for each in volume.attachments],
+            ),
         )
-        for volume in volume_views.volumes_by(connection, project_id=current().project)
+        for volume in volumes
     ]
-    return show(Listed("Volumes", ("Name", "State", "Size", "Type", "Attached to", "Id"), rows))
+    return show_with_forms(connection, "volumes", "Volumes", ("Name", "State", "Size", "Type", "Attached to"), rows)
 
 
 @pages.get("/security-groups", "network:security_groups:read", reads)
-def list_groups(connection: Connection) -> str:
-    groups = group_rules.groups_of(connection, current().project)
+def list_security_groups(connection: Connection) -> str:
+    groups = sorted(group_rules.groups_of(connection, current().project), key=lambda group: group["name"])
     names = {group["uuid"]: group["name"] for group in groups}
     rows = [
-        (group["name"], group["description"], "; ".join(rule_text(rule, names) for rule in group["rules"]))
+        (
+            group["uuid"],
+            group,
+            (group["name"], group["description"], [rendering.rule_text(rule, names) for rule in group["rules"]]),
+        )
         for group in groups
     ]
-    return show(Listed("Security groups", ("Name", "Description", "Rules"), sorted(rows)))
-
-
-def rule_text(rule: t.Mapping[str, t.Any], names: t.Mapping[str, str]) -> str:
-    """Render a rule in words: in tcp 22 from 0.0.0.0/0."""
-    inwards = rule["direction"] == "ingress"
-    low, high = rule["port_min"], rule["port_max"]
-    ports = "" if low is None else f" {low}" if low == high else f" {low}-{high}"
-    group = rule.get("remote_group_uuid")
-    other = names.get(group, group) if group else rule["said_cidr"] or "anywhere"
-    protocol = rule["protocol"] or "everything"
-    return f"{'in' if inwards else 'out'} {rule['ethertype']} {protocol}{ports} {'from' if inwards else 'to'} {other}"
+    return show_with_forms(connection, "security-groups", "Security groups", ("Name", "Description", "Rules"), rows)
 
 
 @pages.get("/floating-ips", "network:floating_ips:read", reads)
 def list_floating_ips(connection: Connection) -> str:
     seen = network_records.floating_ips_of(connection, current().project)
-    rows = [(each.address, each.pool_name, each.fixed_ip or "", each.instance_name or "") for each in seen]
-    return show(Listed("Floating IPs", ("Address", "Pool", "Leads to", "Instance"), rows))
+    rows = [
+        (each.id, each, (each.address, each.pool_name, each.fixed_ip or "", each.instance_name or "")) for each in seen
+    ]
+    return show_with_forms(
+        connection, "floating-ips", "Floating IPs", ("Address", "Pool", "Leads to", "Instance"), rows
+    )
 
 
 @pages.get("/keys", "compute:keypairs:read", reads)
 def list_keys(connection: Connection) -> str:
     seen = keypairs_of(connection, current().project, current().user_id)
-    rows = [(key["name"], key["fingerprint"], "your own" if key["user_id"] else "the project's") for key in seen]
-    return show(Listed("Key pairs", ("Name", "Fingerprint", "Whose"), rows))
+    rows = [
+        (key["name"], key, (key["name"], key["fingerprint"], "your own" if key["user_id"] else "the project's"))
+        for key in seen
+    ]
+    return show_with_forms(connection, "keys", "Key pairs", ("Name", "Fingerprint", "Whose"), rows)
 
 
 @pages.get("/users", "identity:users:list", reads)
 def list_users(connection: Connection) -> str:
-    """Show the users, and the roles that they have, with those of their groups."""
-    roles: dict[str, list[str]] = {}
+    """Show the users, and the roles that they have, with those of their groups, but without what a role implies."""
+    roles: dict[str, dict[str, set[str]]] = {}
     for held in assignments.list_assignments(connection, effective=True):
         where = held.get("project_name") or held.get("domain_name") or "everywhere"
-        roles.setdefault(held["user_id"], []).append(f"{held['role_name']} in {where}")
+        roles.setdefault(held["user_id"], {}).setdefault(where, set()).add(held["role_name"])
+    texts = {
+        user_id: [line for place in sorted(held) for line in _strongest(held[place], place)]
+        for user_id, held in roles.items()
+    }
     rows = [
-        (user["name"], "enabled" if user["enabled"] else "disabled", ", ".join(sorted(roles.get(user["id"], ()))))
+        (
+            user["id"],
+            user,
+            (user["shown_name"], "enabled" if user["enabled"] else "disabled", texts.get(user["id"], [])),
+        )
         for user in users.list_users(connection)
     ]
-    return show(Listed("Users", ("Name", "State", "Roles"), rows))
+    return show_with_forms(connection, "users", "Users", ("Name", "State", "Roles"), rows)
+
+
+def _strongest(names: set[str], place: str) -> list[str]:
+    implied_names = {below for name in names for below in implied([name]) if below != name}
+    return [f"{name} in {place}" for name in sorted(names - implied_names)]
+
+
+@pages.get("/projects", "identity:projects:list", reads)
+def list_projects(connection: Connection) -> str:
+    rows = [
+        (
+            project["id"],
+            project,
+            (project["shown_name"], "enabled" if project["enabled"] else "disabled", project["description"] or ""),
+        )
+        for project in project_records.projects(connection)
+    ]
+    return show_with_forms(connection, "projects", "Projects", ("Name", "State", "Description"), rows)

@@ -7,6 +7,7 @@ asks for, and the operation that does it."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, StateError
@@ -33,11 +34,38 @@ from ..work.images import offered as offered_images
 from ..work.networks import associate
 
 Choice = tuple[str, str]  # what is sent, what is shown
-Options = t.Callable[[Call, InstanceRow], t.Sequence[Choice]]
 Do = t.Callable[[Call, InstanceRow, str], None]
 
 
-def any_text(_call: Call, _row: InstanceRow) -> t.Sequence[Choice]:
+@dataclasses.dataclass(frozen=True)
+class Sight:
+    """A server that its caller looks at, with what several choices are made of, which is read once."""
+
+    call: Call
+    row: InstanceRow
+
+    @functools.cached_property
+    def record(self) -> server_listing.Record:
+        (record,) = server_listing.load(self.call.connection, [self.row.id])
+        return record
+
+    @functools.cached_property
+    def ports(self) -> list[network_records.Port]:
+        return network_records.interfaces_of(self.call.connection, self.row.project_id, self.row.uuid)
+
+    @functools.cached_property
+    def floating_ips(self) -> list[network_records.FloatingIp]:
+        return network_records.floating_ips_of(self.call.connection, self.row.project_id)
+
+    @property
+    def groups(self) -> list[str]:
+        return sorted(self.record["security_groups"])
+
+
+Options = t.Callable[[Sight], t.Sequence[Choice]]
+
+
+def any_text(_sight: Sight) -> t.Sequence[Choice]:
     """Offer no choice: a text of one's own is asked for."""
     return ()
 
@@ -78,10 +106,11 @@ class Offered(t.NamedTuple):
 def offered(call: Call, row: InstanceRow) -> list[Offered]:
     """Return the actions that the caller may do to the server as it is now."""
     open_actions = []
+    sight = Sight(call, row)
     for name, action in ACTIONS.items():
         if not may(call, action) or not action.fits(row) or not _state_allows(call, action, row):
             continue
-        choices = action.options(call, row) if action.options is not None else ()
+        choices = action.options(sight) if action.options is not None else ()
         if action.options in (None, any_text) or choices or action.optional:
             open_actions.append(Offered(name, action, choices))
     return open_actions
@@ -101,7 +130,11 @@ def do(call: Call, row: InstanceRow, name: str, value: str) -> None:
     if action.options is any_text:
         if not value:
             raise BadRequestError(f"{action.label}: give its name")
-    elif action.options is not None and (value or not action.optional) and value not in dict(action.options(call, row)):
+    elif (
+        action.options is not None
+        and (value or not action.optional)
+        and value not in dict(action.options(Sight(call, row)))
+    ):
         raise BadRequestError(f"{action.label}: '{value[:60]}' cannot be chosen for this server any more")
     action.do(call, row, value)
 
@@ -177,7 +210,7 @@ def _change_group(joins: bool) -> Do:
 
 
 def _give_floating_ip(call: Call, row: InstanceRow, value: str) -> None:
-    port = next((port for port in _ports(call, row) if port.ip is not None), None)
+    port = next((port for port in Sight(call, row).ports if port.ip is not None), None)
     if port is None:
         raise NotFoundError(f"Instance {row.uuid} has no address that a floating IP could lead to.")
     associate(call.connection, value, port)
@@ -190,33 +223,34 @@ def _take_floating_ip(call: Call, _row: InstanceRow, value: str) -> None:
 # --- What there is to choose from -----------------------------------------------------------------------------------
 
 
-def _flavors(call: Call, row: InstanceRow) -> list[Choice]:
-    private = call.permits("compute:flavors:private")
-    seen = flavors_seen(call.connection, private, row.project_id)
-    own = _record(call, row)["flavor"]["name"]
+def _flavors(sight: Sight) -> list[Choice]:
+    call = sight.call
+    seen = flavors_seen(call.connection, call.permits("compute:flavors:private"), sight.row.project_id)
+    own = sight.record["flavor"]["name"]
     return [(flavor["flavorid"], flavor["name"]) for flavor in seen if flavor["name"] != own]
 
 
-def _images(call: Call, row: InstanceRow) -> list[Choice]:
-    images = offered_images(images_seen(call.connection, row.project_id), row.project_id)
+def _images(sight: Sight) -> list[Choice]:
+    project_id = sight.row.project_id
+    images = offered_images(images_seen(sight.call.connection, project_id), project_id)
     return sorted((image["id"], image["name"] or image["id"]) for image in images if image["status"] == "active")
 
 
-def _hosts(call: Call, row: InstanceRow) -> list[Choice]:
-    if not call.permits("compute:servers:migrate_to"):
+def _hosts(sight: Sight) -> list[Choice]:
+    if not sight.call.permits("compute:servers:migrate_to"):
         return []
-    names = sorted(lookups.compute_host_names(call.connection), key=natural)
-    return [(name, name) for name in names if name != row.host]
+    names = sorted(lookups.compute_host_names(sight.call.connection), key=natural)
+    return [(name, name) for name in names if name != sight.row.host]
 
 
-def _free_volumes(call: Call, row: InstanceRow) -> list[Choice]:
-    volumes = volume_views.volumes_by(call.connection, project_id=row.project_id, statuses=["available"])
+def _free_volumes(sight: Sight) -> list[Choice]:
+    volumes = volume_views.volumes_by(sight.call.connection, project_id=sight.row.project_id, statuses=["available"])
     return [_volume(volume) for volume in volumes]
 
 
-def _own_volumes(call: Call, row: InstanceRow) -> list[Choice]:
-    volumes = volume_views.volumes_by(call.connection, instances=[row.uuid])
-    root = volume_views.root_volume(call.connection, row.uuid)
+def _own_volumes(sight: Sight) -> list[Choice]:
+    volumes = volume_views.volumes_by(sight.call.connection, instances=[sight.row.uuid])
+    root = volume_views.root_volume(sight.call.connection, sight.row.uuid)
     return [_volume(volume) for volume in volumes if root is None or volume.id != root.id]
 
 
@@ -224,39 +258,23 @@ def _volume(volume: volume_views.Volume) -> Choice:
     return volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)"
 
 
-def _own_groups(call: Call, row: InstanceRow) -> list[Choice]:
-    return [(name, name) for name in _groups_of(call, row)]
+def _own_groups(sight: Sight) -> list[Choice]:
+    return [(name, name) for name in sight.groups]
 
 
-def _groups_of(call: Call, row: InstanceRow) -> list[str]:
-    return sorted(_record(call, row)["security_groups"])
+def _other_groups(sight: Sight) -> list[Choice]:
+    names = (group["name"] for group in group_rules.groups_of(sight.call.connection, sight.row.project_id))
+    return [(name, name) for name in sorted(names) if name not in sight.groups]
 
 
-def _record(call: Call, row: InstanceRow) -> server_listing.Record:
-    (record,) = server_listing.load(call.connection, [row.id])
-    return record
-
-
-def _other_groups(call: Call, row: InstanceRow) -> list[Choice]:
-    own = _groups_of(call, row)
-    names = (group["name"] for group in group_rules.groups_of(call.connection, row.project_id))
-    return [(name, name) for name in sorted(names) if name not in own]
-
-
-def _free_floating_ips(call: Call, row: InstanceRow) -> list[Choice]:
-    seen = network_records.floating_ips_of(call.connection, row.project_id)
-    if not any(port.ip is not None for port in _ports(call, row)):
+def _free_floating_ips(sight: Sight) -> list[Choice]:
+    if not any(port.ip is not None for port in sight.ports):
         return []
-    return [(each.id, f"{each.address} ({each.pool_name})") for each in seen if each.vif_id is None]
+    return [(each.id, f"{each.address} ({each.pool_name})") for each in sight.floating_ips if each.vif_id is None]
 
 
-def _own_floating_ips(call: Call, row: InstanceRow) -> list[Choice]:
-    seen = network_records.floating_ips_of(call.connection, row.project_id)
-    return [(each.id, each.address) for each in seen if each.instance_uuid == row.uuid]
-
-
-def _ports(call: Call, row: InstanceRow) -> list[network_records.Port]:
-    return network_records.interfaces_of(call.connection, row.project_id, row.uuid)
+def _own_floating_ips(sight: Sight) -> list[Choice]:
+    return [(each.id, each.address) for each in sight.floating_ips if each.instance_uuid == sight.row.uuid]
 
 
 FLOATING = RULES["give a floating IP to"]

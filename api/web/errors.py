@@ -27,7 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DataError
 
 from .addresses import base_url
-from .dialects import dialect
+from .dialects import NeutronError, dialect
 
 
 class BadRequestError(NovaliteError):
@@ -132,6 +132,8 @@ def status_of(error: Exception) -> int:
     """The status of an error; what is no fault of the asker is logged here, once."""
     if isinstance(error, HTTPException):
         return error.code or 500
+    if isinstance(error, NeutronError):
+        return error.status
     for kind, status in STATUS.items():
         if isinstance(error, kind):
             return status

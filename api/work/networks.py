@@ -1,19 +1,29 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Security groups and floating IPs, as several doors change them; hosts are told."""
+"""Networks, security groups and floating IPs, as several doors change them; hosts are told."""
 
 from __future__ import annotations
 
+import typing as t
+
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
+    external_networks,
+    floating_ips,
+    routers,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import (
     update_hosts,
     update_hosts_of_group,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, projects
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
+    FloatingIp,
+    Network,
+    Port,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     DEFAULT_GROUP,
@@ -24,6 +34,7 @@ from ..web import policy
 from ..web.bodies import Record, the_one
 from ..web.context import current
 from ..web.dialects import NeutronError, not_found
+from ..web.errors import BadRequestError
 from ..web.ledger import reading_ledger, writing_ledger
 from .calls import calling
 
@@ -35,6 +46,35 @@ def project_name(connection: Connection, project_id: str) -> str:
     if project_id == caller.project and caller.project_name is not None:
         return caller.project_name
     return str(projects.project_name(connection, project_id))
+
+
+# --- Networks -------------------------------------------------------------------------------------------------------
+
+BY_ADMINISTRATORS = frozenset(["is_default"])  # of a network that a playbook made, which says the rest of it
+
+
+def network_row(connection: Connection, number: str, changes: t.Collection[str] | None = None) -> Network:
+    """The ledger's row of a network that the asker sees, to be looked at, or for `changes` of these attributes (none:
+    to be deleted). Raises NeutronError, for changes also where the network is the operator's."""
+    for row in network_records.networks_seen(connection, current().reach, bare=True):
+        if row.uuid == number.lower():
+            if changes is not None and not _may_change(row, changes):
+                raise NeutronError(
+                    403,
+                    "PolicyNotAuthorized",
+                    f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network",
+                )
+            return row
+    if external_networks.find_pool(connection, number.lower()) is not None:
+        raise NeutronError(403, "PolicyNotAuthorized", f"network {number} is the cloud's operator's floating pool")
+    raise not_found("Network", number)
+
+
+def _may_change(row: Network, changes: t.Collection[str]) -> bool:
+    if row.tenant and row.owner != "":
+        return True
+    by_operator = policy.allowed("network:operate")
+    return by_operator and (row.tenant or (BY_ADMINISTRATORS.issuperset(changes) and bool(changes)))
 
 
 # --- Security groups ------------------------------------------------------------------------------------------------
@@ -50,6 +90,12 @@ def groups_seen() -> list[Record]:
             ensure_default_group(connection, project, open_to_members=True)
             rows = group_rules.groups_of(connection, project)
     return rows
+
+
+def check_group_name(name: str) -> None:
+    """Raise BadRequestError for a name that Ansible would take for a template."""
+    if any(mark in name for mark in TEMPLATES):
+        raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")
 
 
 def delete_group_and_tell(connection: Connection, number: str) -> None:

@@ -86,6 +86,13 @@ OWNED: dict[tuple[str, str], str] = {
     ("instances", "instances"): "server",
     ("networks", "networks"): "network",
     ("jobs", "jobs"): "job",
+    ("runs", "runs"): "run",
+    ("security-groups", "security-groups"): "security_group",
+    ("keys", "keys"): "keypair",
+    ("volumes", "volumes"): "volume",
+    ("floating-ips", "floating-ips"): "floating_ip",
+    ("users", "users"): "user",
+    ("projects", "projects"): "project",
 }
 # What belongs to no project, with a value that is there (or a name that anybody may choose).
 SHARED: dict[tuple[str, str], str] = {
@@ -153,6 +160,8 @@ class Objects:
         identifier = self.ids[kind]
         if kind == "keypair":
             return "nosuch"
+        if kind == "run":
+            return "999999"
         if kind == "request":
             return f"req-{uuid.uuid4()}"
         return str(uuid.uuid4()) if "-" in identifier else uuid.uuid4().hex
@@ -193,6 +202,9 @@ def make(api: Api) -> Objects:
     kept, taken, hung, router = (str(uuid.uuid4()) for _ in range(4))
     ended = {"started_at": now, "finished_at": now, "user_id": user, "project_id": project, "request_id": request}
     api.insert(tables.instance_action, instance_uuid=server, action="create", details={}, **ended)
+    by_playbook = {**ended, "user_id": None, "request_id": f"req-{uuid.uuid4()}", "started_at": now - 60}
+    run = 900000
+    api.insert(tables.instance_action, id=run, instance_uuid=server, action="stop", details={}, **by_playbook)
     number = api.insert(tables.security_group, uuid=group, **owned)
     ssh = {"ethertype": "IPv4", "protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}
     api.insert(tables.security_group_rule, id=rule, group_id=number, **ssh)
@@ -257,6 +269,7 @@ def make(api: Api) -> Objects:
             "subnet": (ours or [str(uuid.uuid4())])[0],
             "image": image,
             "job": job,
+            "run": str(run),
             "router": router,
             "address_scope": scope,
             "subnet_pool": drawn,

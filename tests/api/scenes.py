@@ -118,6 +118,22 @@ def build(api: seeds.Api) -> Scene:
     return Scene(web, stopped, building, failed, foreign, network.uuid, launched, going, broken, foreign_job)
 
 
+def add_things(api: seeds.Api) -> None:
+    """Give demo a volume, a floating IP and a group with rules; let a run of a playbook have failed, and one go on."""
+    api.task("volume", project="demo", volumes=[{"name": "data", "size": 20}])
+    api.task("floating_pool", floating_pools=[{"name": "public", "cidr": "198.51.100.0/29", "interface": "eth0"}])
+    address = {"project_id": api.projects["demo"], "released_at": 0}
+    (row,) = api.rows(sa.select(tables.floating_ip.c.address).limit(1))
+    api.write(sa.update(tables.floating_ip).where(tables.floating_ip.c.address == row.address).values(**address))
+    rules = [
+        {"protocol": "tcp", "port_min": port, "port_max": port, "cidr": cidr}
+        for port, cidr in ((22, "10.0.0.0/8"), (80, "0.0.0.0/0"), (443, "0.0.0.0/0"))
+    ]
+    api.task("security_group", project="demo", security_groups=[{"name": "web", "rules": rules}])
+    server = {"flavor": "m1.nano", "image": "ami-tiny", "networks": ["private"]}
+    api.task("server", project="demo", servers=[{"name": f"worker-{number}", **server} for number in (1, 2, 3)])
+
+
 def add_job(
     api: seeds.Api, project: str, kind: str, state: str, instances: t.Sequence[str] = (), **values: t.Any
 ) -> str:

@@ -20,6 +20,7 @@ GROUPS = {
     "ipam": "tests.bench.ipam",
     "launch": "tests.bench.launch",
     "launch.thousand": "tests.bench.thousand",
+    "pages": "tests.bench.pages",
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
     "stack": "tests.bench.stack",

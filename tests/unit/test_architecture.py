@@ -214,7 +214,7 @@ def test_no_service_imports_the_routes_of_another() -> None:
         and any(part.startswith("routes") or part == "legacy" for part in parts)
         and "legacy" not in here  # Compute's proxies of the other services
     }
-    assert arrows == {"ec2/actions/keys.py imports openstack.compute.routes_keypairs.new_rsa_key"}
+    assert not arrows
 
 
 def test_doors_beside_openstacks_do_not_import_it() -> None:
@@ -229,7 +229,6 @@ def test_doors_beside_openstacks_do_not_import_it() -> None:
     assert arrows == {
         "dashboard/routes_launch.py imports openstack.compute.servers",  # a launch, in the Compute API's words
         "dashboard/routes_session.py imports openstack.identity.authenticate",  # who logs in, gets a token
-        "ec2/actions/keys.py imports openstack.compute.routes_keypairs",
     }
 
 

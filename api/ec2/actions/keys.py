@@ -24,11 +24,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 
-from ...openstack.compute.routes_keypairs import new_rsa_key
 from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller, current
 from ...web.ledger import writing_ledger
+from ...work.keys import new_rsa_key
 from .. import filters, ids
 from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Body, Parameters, keep_tags, moment, tag_set, tags_for

@@ -10,18 +10,12 @@ An administrator who names a user means that user's own.
 from __future__ import annotations
 
 import dataclasses
-import re
 import zlib
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
-    remove_keypairs,
-    write_keypairs,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import remove_keypairs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
@@ -33,10 +27,8 @@ from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, wrapped
 from ...web.times import precise
+from ...work import keys
 from .blueprint import CLEAN, compute, from_version, known, microversion, page
-
-RSA_BITS = 2048  # as Nova's
-SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,20 +72,15 @@ def create_keypair() -> Answer:
     name = body["name"]
     if body.get("type", "ssh") != "ssh":
         raise BadRequestError("Invalid input for field/attribute type. Value: x509. There are keys for ssh alone.")
-    if SAFE.fullmatch(name) is None or name != name.strip():
-        raise BadRequestError(
-            "Keypair data is invalid: Keypair name contains unsafe characters: use letters, digits, '@', '.', '_', '-' "
-            "and blanks in between"
-        )
-    private, public = None, body.get("public_key")
-    if "public_key" not in body:
-        _key, private, public = new_rsa_key("generated-by-novalite")
-    item = {"name": name, "public_key": public}
+    keys.check_name(name)
+    private = None
+    if "public_key" in body:
+        public = body["public_key"]
+    else:
+        _key, private, public = keys.new_rsa_key("generated-by-novalite")
     with writing_ledger() as connection, as_bad_request():
         owner = _owner(connection, body.get("user_id"))
-        if any(row["name"] == name for row in keypairs_of(connection, "", owner.user_id)):
-            raise ConflictError(f"Key pair '{name}' already exists.")
-        write_keypairs(connection, current().project_name or "", [item], owner.user_id)
+        keys.add(connection, current().project_name or "", owner.user_id, name, public)
         row = _row(connection, owner, name)
     secret = {} if private is None else {"private_key": private}
     return {"keypair": {**_brief(row), "user_id": owner.user_id, **secret}}, 201 if microversion() >= (2, 2) else 200
@@ -107,16 +94,6 @@ def delete_keypair(name: str) -> Answer:
         by_manager = owner.shared_in != "" and policy.may(current(), "compute:keypairs:manage")
         remove_keypairs(connection, current().project_name or "", [{"name": name}], owner.user_id, by_manager)
     return "", 204 if microversion() >= (2, 2) else 202
-
-
-def new_rsa_key(name: str) -> tuple[rsa.RSAPrivateKey, str, str]:
-    """A new key; its private part as PEM, which is told once and kept nowhere; its public part as OpenSSH's line."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return key, private.decode(), f"{public.decode()} {name}"
 
 
 def _schema() -> Schema:

@@ -17,7 +17,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     quota_limits,
     reset_quotas,
     write_default_limits,
-    write_quotas,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
@@ -28,6 +27,7 @@ from ...web.context import check_project, current
 from ...web.errors import BadRequestError
 from ...web.schemas import LIMIT, Schema, wrapped
 from ...web.services import reads, takes, writes
+from ...work.quotas import set_limits
 from .blueprint import CLEAN, Version, compute, known, microversion
 from .servers.schemas import BOOLEAN, TRUE
 
@@ -83,17 +83,8 @@ def show_quotas_in_detail(connection: Connection, project: str) -> Answer:
 
 @compute.put("/os-quota-sets/<project>", "compute:quotas:write", QUERY, takes(OF_PROJECT), writes)
 def update_quotas(connection: Connection, body: Record, project: str) -> Answer:
-    limits = _limits(body)
     owner = check_project(connection, project)
-    if body.get("force", False) not in TRUE:
-        used = counts.used(connection, owner)
-        for name, limit in limits.items():
-            if -1 < limit < used.get(name, 0):
-                raise BadRequestError(
-                    f"Quota limit {limit} for {name} must be greater than or equal to already used and reserved "
-                    f"{used[name]}."
-                )
-    write_quotas(connection, owner, limits)
+    set_limits(connection, owner, _limits(body), force=body.get("force", False) in TRUE)
     return {"quota_set": _shown(quota_limits(connection, owner))}, 200
 
 

@@ -30,6 +30,7 @@ from ...web import policy
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.services import Service, reads
+from ...work.networks import network_row
 from . import listing, views
 from .blueprint import not_found, refused
 
@@ -208,18 +209,6 @@ def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> ex
     return external_networks.find_pool(connection, number.lower(), of_subnet)
 
 
-def network_row(connection: Connection, number: str, write: bool = False) -> Network:
-    """The ledger's row of a network that the asker sees. Raises NeutronError, to `write` also for the operator's."""
-    for row in network_records.networks_seen(connection, current().reach, bare=True):
-        if row.uuid == number.lower():
-            if write and (not row.tenant or (row.owner == "" and not policy.allowed("network:operate"))):
-                raise refused(f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network")
-            return row
-    if external_networks.find_pool(connection, number.lower()) is not None:
-        raise refused(f"network {number} is the cloud's operator's floating pool")
-    raise not_found("Network", number)
-
-
 def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Network, Subnet]:
     """A subnet with the row of the network that it is of. Raises NeutronError."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
@@ -228,7 +217,7 @@ def subnet_row(connection: Connection, number: str, write: bool = False) -> tupl
         for subnet in subnets[row.id]:
             if subnet.id == number.lower():
                 if write:
-                    network_row(connection, row.uuid, write=True)
+                    network_row(connection, row.uuid, ["subnets"])
                 return row, subnet
     if external_networks.find_pool(connection, number.lower(), of_subnet=True) is not None:
         raise refused(f"subnet {number} is the cloud's operator's floating pool")

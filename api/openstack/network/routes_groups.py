@@ -15,11 +15,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.errors import BadRequestError, in_words
+from ...web.errors import in_words
 from ...web.ledger import reading_ledger
 from ...web.services import takes, writes, writes_checked
 from ...work.calls import calling
-from ...work.networks import TEMPLATES, delete_group_and_tell, groups_seen
+from ...work.networks import check_group_name, delete_group_and_tell, groups_seen
 from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
 from .changes import check_owner
@@ -44,7 +44,7 @@ def list_groups() -> Answer:
 def create_groups(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
         check_owner(item)
-        _check_name(item["name"])
+        check_group_name(item["name"])
         with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
             return group_rules.create_group(connection, current().project, item["name"], item.get("description", ""))
 
@@ -55,7 +55,7 @@ def create_groups(connection: Connection, body: Record) -> Answer:
     "/security-groups/<group_id>", "network:security_groups:write", takes(schemas.UPDATE_GROUP), writes_checked
 )
 def update_group(connection: Connection, body: Record, group_id: str) -> Answer:
-    _check_name(body.get("name", ""))
+    check_group_name(body.get("name", ""))
     _group(connection, group_id)
     with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
         group_rules.update_group(connection, current().project, group_id, body.get("name"), body.get("description"))
@@ -121,8 +121,3 @@ def delete_rule(connection: Connection, rule_id: str) -> Answer:
 def _group(connection: Connection, number: str) -> Record:
     rows = group_rules.groups_of(connection, current().project, number)
     return the_one(rows, "uuid", number, not_found("Security Group", number))
-
-
-def _check_name(name: str) -> None:
-    if any(mark in name for mark in TEMPLATES):
-        raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")

@@ -36,6 +36,7 @@ from ...web.context import current
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from ...work.calls import calling
+from ...work.networks import network_row
 from . import records, schemas, views
 from .blueprint import network, refused, word
 from .changes import check_for_all, owner_of
@@ -86,7 +87,7 @@ def create_networks(connection: Connection, body: Record) -> Answer:
 @network.put("/networks/<network_id>", "network:write", takes(UPDATE), writes_checked)
 def update_network(connection: Connection, body: Record, network_id: str) -> Answer:
     settings, pool = current_app.extensions["settings"], records.pool_row(connection, network_id)
-    row = records.network_row(connection, network_id, write=True) if pool is None else None
+    row = network_row(connection, network_id, set(body)) if pool is None else None
     check_for_all(body, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
     if set(provider_networks.ATTRIBUTES) & set(body):
         raise INVALID[NovaliteError](
@@ -101,7 +102,7 @@ def update_network(connection: Connection, body: Record, network_id: str) -> Ans
     else:
         if pool is not None:
             external_networks.make_internal(connection, pool, current().project, settings.carrier, settings.interfaces)
-            row = records.network_row(connection, network_id, write=True)
+            row = network_row(connection, network_id, set(body))
         assert row is not None
         with in_words(DEFAULT_TAKEN):
             hosts = tenant_networks.update_network(connection, row, body)
@@ -118,7 +119,7 @@ def delete_network(connection: Connection, network_id: str) -> Answer:
     if pool is not None:
         external_networks.delete_external(connection, pool)
     else:
-        tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
+        tenant_networks.delete_network(connection, network_row(connection, network_id, ()))
     return "", 204
 
 
@@ -137,7 +138,7 @@ def create_subnets(connection: Connection, body: Record) -> Answer:
         version = int(item["ip_version"]) if "ip_version" in item else drawn["version"]
         if version == 4 and (item.get("ipv6_ra_mode") or item.get("ipv6_address_mode")):
             raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
-        row = records.network_row(connection, item["network_id"], write=True)
+        row = network_row(connection, item["network_id"], ["subnets"])
         with in_words(POOL_WORDS):
             values = {**drawn, "version": version, **_subnet_values(item)}
             return subnets.create_subnet(connection, row, values, naming=current().is_admin)
@@ -202,7 +203,7 @@ def create_ports(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
         owner = owner_of(connection, item)
         _check_device_owner(item)
-        row = records.network_row(connection, item["network_id"])
+        row = network_row(connection, item["network_id"])
         _check_choices(row, item)
         with in_words(WORDS):
             values = {**DEFAULTS, **item, "mac": item.get("mac_address"), "binding": _binding(None, item)}
@@ -222,7 +223,7 @@ def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
         raise in_use(f"Port {seen.id} is a router's: take it from the router first.")
     if seen.instance_uuid is not None:
         _check_attached(seen, body)
-    row = records.network_row(connection, seen.network_uuid)
+    row = network_row(connection, seen.network_uuid)
     _check_choices(row, body)
     with in_words(WORDS):
         body["binding"] = _binding(seen.binding, body)

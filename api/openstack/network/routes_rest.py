@@ -24,6 +24,7 @@ from ...web.context import check_project
 from ...web.maps import Tags, Update
 from ...web.schemas import NAME
 from ...web.services import reads, takes, writes
+from ...work.networks import network_row
 from . import listing, records, schemas
 from .blueprint import NeutronError, network, network_versions, not_found, word
 
@@ -190,7 +191,7 @@ def _tags(connection: Connection, path: str, number: str, write: bool = False) -
     plural = path.replace("-", "_")
     shown = records.find(connection, plural, number)
     if write and plural == "networks":
-        records.network_row(connection, number, write=True)
+        network_row(connection, number, ["tags"])
     if write and plural == "subnets":
         records.subnet_row(connection, number, write=True)
     if write and plural == "subnetpools":

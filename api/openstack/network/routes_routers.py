@@ -29,6 +29,7 @@ from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from ...work.calls import calling
+from ...work.networks import network_row
 from . import records, schemas
 from .blueprint import NeutronError, network, not_found, word
 from .changes import owner_of
@@ -160,7 +161,7 @@ def _router_values(connection: Connection, body: Record) -> Record:
 def _check_pool(connection: Connection, number: str) -> None:
     if external_networks.find_pool(connection, number) is None:
         try:
-            records.network_row(connection, number)
+            network_row(connection, number)
         except (NeutronError, NotFoundError):
             raise not_found("Network", number) from None
         raise BadRequestError(f"Bad router request: Network {number} is not an external network.")

@@ -29,7 +29,7 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
             operation_of("project")(
                 connection, {"state": "present", "projects": [{"name": "alt", "quotas": unlimited}]}
             )
-        tokens, keys = {}, {}
+        tokens, keys, spares = {}, {}, {}
         seal = api.seal
         for caller, membership in CALLERS.items():
             if membership is None:
@@ -41,6 +41,9 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
                 users.grant_role(connection, row["id"], project, membership[1])
                 tokens[caller] = issue_token(connection, row["id"], project).text
                 key = credentials.create_ec2_credential(connection, seal, row["id"], project)
+                spare = users.insert_user(connection, {**user, "name": f"spare of {caller}"})
+                users.grant_role(connection, spare["id"], project, "reader")
+                spares[caller] = spare["id"]
                 keys[caller] = (key["access"], key["secret"])
         kinds_of_ec2 = {
             "server": "i",
@@ -57,4 +60,4 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
         with ec2_door.open_door(api) as door:
             clients = {name: ec2_door.client(door.url, *key) for name, key in keys.items()}
             clients["nobody"] = ec2_door.client(door.url, "nosuch", "nosuch")
-            yield Cloud(api, tokens, clients, {**objects.ids, **numbers, "steady": steady})
+            yield Cloud(api, tokens, clients, {**objects.ids, **numbers, "steady": steady}, spares)

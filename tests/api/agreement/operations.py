@@ -8,12 +8,14 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from api.openstack.identity.views import role_id
 from tests.api.seeds import PUBLIC_KEY
 
 
 @dataclasses.dataclass(frozen=True)
 class Http:
-    """A request of OpenStack's services or of /v1. In `path` and `body`, `{kind}` is the id of one of alt's."""
+    """A request of OpenStack's services or of /v1. In `path` and `body`, `{kind}` is the id of one of alt's,
+    `{spare}` that of a user of the caller's project whom nobody misses."""
 
     method: str
     path: str
@@ -70,9 +72,15 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:keypairs:write": (
         Http("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "new", "public_key": PUBLIC_KEY}}),
         Ec2("import_key_pair", {"KeyName": "new", "PublicKeyMaterial": PUBLIC_KEY}),
+        Page("POST", "/keys/import"),
+        Page("POST", "/keys/generate"),
     ),
     "compute:limits": (Http("GET", "/compute/v2.1/limits"), Ec2("describe_account_attributes")),
     "compute:quotas:read": (Http("GET", "/compute/v2.1/os-quota-sets/{own_project}"), Page("GET", "/quotas")),
+    "compute:quotas:write": (
+        Http("PUT", "/compute/v2.1/os-quota-sets/{own_project}", {"quota_set": {"instances": 20}}),
+        Page("POST", "/projects/{own_project}/quotas"),
+    ),
     "compute:server-metadata:read": (Http("GET", "/compute/v2.1/servers/{server}/metadata"), Ec2("describe_tags")),
     "compute:server-metadata:write": (
         Http("POST", "/compute/v2.1/servers/{server}/metadata", {"metadata": {"a": "b"}}),
@@ -167,7 +175,29 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Ec2("modify_instance_attribute", {**INSTANCE, "DisableApiTermination": {"Value": False}}),
     ),
     "compute:zones:read": (Http("GET", "/compute/v2.1/os-availability-zone"), Ec2("describe_availability_zones")),
+    "identity:assignments:create": (
+        Http("PUT", f"/identity/v3/projects/{{own_project}}/users/{{spare}}/roles/{role_id('member')}"),
+        Page("POST", "/users/{user}/grant"),
+    ),
+    "identity:assignments:delete": (
+        Http("DELETE", f"/identity/v3/projects/{{own_project}}/users/{{spare}}/roles/{role_id('reader')}"),
+        Page("POST", "/users/{user}/revoke"),
+    ),
+    "identity:projects:create": (
+        Http("POST", "/identity/v3/projects", {"project": {"name": ""}}),
+        Page("POST", "/projects/new"),
+    ),
+    "identity:projects:list": (Http("GET", "/identity/v3/projects"), Page("GET", "/projects")),
+    "identity:users:create": (
+        Http("POST", "/identity/v3/users", {"user": {"name": "new", "default_project_id": "nosuch"}}),
+        Page("POST", "/users/new"),
+    ),
+    "identity:users:delete": (Http("DELETE", "/identity/v3/users/{spare}"), Page("GET", "/users/{user}/delete")),
     "identity:users:list": (Http("GET", "/identity/v3/users"), Page("GET", "/users")),
+    "identity:users:update": (
+        Http("PATCH", "/identity/v3/users/{user}", {"user": {"email": "x@example.org"}}),
+        Page("GET", "/users/{user}/change"),
+    ),
     "image:read": (
         Http("GET", "/compute/v2.1/images/{image}"),
         Http("GET", "/image/v2/images/{image}"),
@@ -183,7 +213,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         ),
     ),
     "jobs:change": (Http("POST", "/v1/jobs/{job}/retry"), Page("POST", "/jobs/{job}/retry")),
-    "jobs:read": (Http("GET", "/v1/jobs/{job}"), Page("GET", "/jobs/{job}")),
+    "jobs:read": (Http("GET", "/v1/jobs/{job}"), Page("GET", "/jobs/{job}"), Page("GET", "/runs/{run}")),
     "network:floating_ips:read": (
         Http("GET", "/compute/v2.1/os-floating-ips/{floating_ip}"),
         Http("GET", "/network/v2.0/floatingips/{floating_ip}"),
@@ -195,6 +225,9 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("PUT", "/network/v2.0/floatingips/{floating_ip}", {"floatingip": {"description": "x"}}),
         Http("POST", "/v1/jobs", {"kind": "floating_ips", "variables": {"pool": "public"}}),
         Ec2("associate_address", {"AllocationId": "{ec2_floating_ip}", **INSTANCE}),
+        Page("POST", "/floating-ips/new"),
+        Page("POST", "/floating-ips/{floating_ip}/associate"),
+        Page("GET", "/floating-ips/{floating_ip}/release"),
     ),
     "network:ports:read": (
         Http("GET", "/network/v2.0/ports/{port}"),
@@ -232,6 +265,14 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
                 "CidrIp": "0.0.0.0/0",
             },
         ),
+        Page("POST", "/security-groups/new"),
+        Page("POST", "/security-groups/{security_group}/add-rule"),
+        Page("GET", "/security-groups/{security_group}/delete"),
+    ),
+    "network:write": (
+        Http("POST", "/network/v2.0/networks", {"network": {"admin_state_up": False, "router:external": False}}),
+        Page("POST", "/networks/new"),
+        Page("GET", "/networks/{network}/delete"),
     ),
     "volume:read": (
         Http("GET", "/compute/v2.1/os-volumes/{volume}"),
@@ -243,5 +284,8 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("DELETE", "/compute/v2.1/os-volumes/{volume}"),
         Http("PUT", "/volume/v3/{own_project}/volumes/{volume}", {"volume": {"description": "x"}}),
         Ec2("modify_volume", {"VolumeId": "{ec2_volume}", "Size": 2}),
+        Page("POST", "/volumes/new"),
+        Page("POST", "/volumes/{volume}/extend"),
+        Page("GET", "/volumes/{volume}/delete"),
     ),
 }

@@ -91,6 +91,12 @@ KINDS = {
     "volume_uuid": "volume",
     "instance_uuid": "server",
 }
+# Fields of the pages' forms
+FIELDS = (
+    *("name", "description", "cidr", "vlan", "interface", "shared", "is_default", "direction", "ethertype", "protocol"),
+    *("port_min", "port_max", "remote_group", "rule", "public_key", "size", "type", "image", "pool", "port", "value"),
+    *("password", "email", "project", "role", "held", "enabled", "instances", "ram"),
+)
 FORMS: tuple[dict[str, str], ...] = (
     {"user": "demo", "password": "x", "project": "demo", "next": "/"},
     {"csrf": "x"},

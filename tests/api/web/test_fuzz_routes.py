@@ -32,6 +32,7 @@ from api.v1 import streams
 from tests.api import conftest, foreign, scenes, seeds
 from tests.api.web.fuzz_words import (
     BODIES,
+    FIELDS,
     FORMS,
     HEADERS,
     KINDS,
@@ -193,7 +194,10 @@ class Fuzz:
             if _is_page(rule):
                 options["data"] = {**self.random.choice(FORMS), self.random.choice(["user", "csrf", "x"]): "\u202e\0"}
                 if self.random.random() < 0.6:
-                    options["data"] = {"csrf": self.csrf(user)}
+                    texts = [*(text for text in TEXTS if text.isprintable()), "1", "10.0.0.0/24", "::/0", "tcp", "yes"]
+                    fields = self.random.sample(FIELDS, self.random.choice([0, 3, len(FIELDS)]))
+                    values = {name: self.random.choice(texts)[:3000] for name in fields}
+                    options["data"] = {"csrf": self.csrf(user), **values}
             else:
                 options["data"] = self.body(rule)
         self.log.where = "no exception was logged"

@@ -85,10 +85,10 @@ def test_a_second_run_reads_nothing_again(controller: Controller, monkeypatch: p
 
 def test_another_file_in_its_place_is_another_image(controller: Controller) -> None:
     path = converted(controller.raw, "vdi")
-    before = controller.record(dict(source=str(path), disk_format="vdi"))["images"][0]
+    before = controller.record({"source": str(path), "disk_format": "vdi"})["images"][0]
     controller.raw.write_bytes(bytes(510) + b"\x55\xaa" + bytes((8 << 20) - 512))
     converted(controller.raw, "vdi")
-    changed = controller.record(dict(source=str(path), disk_format="vdi"))
+    changed = controller.record({"source": str(path), "disk_format": "vdi"})
     assert changed["changed"] and changed["images"][0]["checksum"] != before["checksum"]
     assert changed["images"][0]["virtual_size"] == 8 << 20
 
@@ -96,7 +96,7 @@ def test_another_file_in_its_place_is_another_image(controller: Controller) -> N
 def test_the_checksum_is_that_of_the_file_which_was_given(controller: Controller) -> None:
     path = converted(controller.raw, "vdi")
     with pytest.raises(NovaliteError, match="has the checksum"):
-        controller.record(dict(source=str(path), disk_format="vdi", checksum=f"sha256:{'0' * 64}"))
+        controller.record({"source": str(path), "disk_format": "vdi", "checksum": f"sha256:{'0' * 64}"})
     assert controller.kept() == []
 
 
@@ -114,25 +114,25 @@ def test_a_compressed_file_is_unpacked(
 ) -> None:
     path = tmp_path / f"disk.raw.{suffix}"
     path.write_bytes(pack(controller.raw.read_bytes()))
-    [image] = controller.record(dict(source=str(path), disk_format="raw"))["images"]
+    [image] = controller.record({"source": str(path), "disk_format": "raw"})["images"]
     assert image["disk_format"] == "raw"
     assert pathlib.Path(image["source"]).read_bytes() == controller.raw.read_bytes()
-    assert not controller.record(dict(source=str(path), disk_format="raw"))["changed"]
+    assert not controller.record({"source": str(path), "disk_format": "raw"})["changed"]
 
 
 def test_an_appliance_is_an_image_for_each_of_its_disks(controller: Controller) -> None:
     path = controller.appliance(count=2, more=EFI)
-    done = controller.record(dict(source=str(path), disk_format="ova", properties={"os_admin_user": "core"}))
+    done = controller.record({"source": str(path), "disk_format": "ova", "properties": {"os_admin_user": "core"}})
     first, second = done["images"]
     assert (first["name"], second["name"]) == ("web", "web-disk2")
     assert first["min_ram_mb"] == 512 and second["min_ram_mb"] == 0
     properties = {"hw_firmware_type": "uefi", "os_admin_user": "core"}
     assert {key: first["properties"][key] for key in properties} == properties
     assert raw_of(first["source"]) == raw_of(second["source"]) == controller.raw.read_bytes()
-    again = controller.record(dict(source=str(path), disk_format="ova", properties={"os_admin_user": "core"}))
+    again = controller.record({"source": str(path), "disk_format": "ova", "properties": {"os_admin_user": "core"}})
     assert not again["changed"] and len(again["images"]) == 2
 
 
 def test_a_url_needs_its_checksum(controller: Controller) -> None:
     with pytest.raises(NovaliteError, match="give its checksum"):
-        controller.record(dict(source="https://mirror.example.com/web.ova", disk_format="ova"))
+        controller.record({"source": "https://mirror.example.com/web.ova", "disk_format": "ova"})

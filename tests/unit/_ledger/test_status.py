@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import playbook_runs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO, OTHER, a_flavor, change_address
@@ -129,3 +130,45 @@ def test_usage_counts_the_projects_own(cloud: Cloud, run: Run) -> None:
         usage = {quota["resource"]: (quota["used"], quota["limit"]) for quota in status.usage(connection, DEMO)}
     assert (usage["instances"], usage["cores"], usage["ram"]) == ((1, 10), (2, 3), (512, -1))
     assert usage["security_groups"] == (1, 10)
+
+
+@pytest.mark.both_databases
+def test_runs_of_playbooks_have_what_they_left(cloud: Cloud) -> None:
+    """Nothing that a user asked for, nothing that a guest did by itself, and no more than is looked at."""
+    now = int(time.time())
+    numbers = {}
+    actions: dict[str, dict[str, t.Any]] = {
+        "ours": {"finished_at": now, "message": "the disk is full"},
+        "asked for": {"user_id": "u"},
+        "seen": {"action": "power_state", "finished_at": now},
+        "going": {},
+    }
+    for name, values in actions.items():
+        row = {"action": "stop", "request_id": f"req-{name}", "started_at": now - 9, "details": {}, **values}
+        numbers[name] = cloud.insert(tables.instance_action, instance_uuid=server(cloud, name), **row)
+    cloud.insert(
+        tables.instance_action_event,
+        action_id=numbers["ours"],
+        event="stop_on_host",
+        host="hv1",
+        started_at=now - 8,
+        finished_at=now,
+        result="Error",
+    )
+    with reading(cloud.engine) as connection:
+        runs = playbook_runs.list_runs(connection, DEMO, 10)
+        assert [(run.id, run.state, list(run.servers.values())) for run in runs] == [
+            (numbers["going"], "running", ["going"]),
+            (numbers["ours"], "failed", ["ours"]),
+        ]
+        assert playbook_runs.list_runs(connection, DEMO, 10, marker=numbers["ours"]) == []
+        assert playbook_runs.list_runs(connection, OTHER, 10) == []
+        assert [run.id for run in playbook_runs.list_runs(connection, None, 1)] == [numbers["going"]]
+        run, steps = playbook_runs.one_run(connection, numbers["ours"], DEMO)
+        assert run == runs[1]
+        assert [(step.name, step.host, step.seconds, step.failed) for step in steps] == [
+            ("stop_on_host", "hv1", 8, True)
+        ]
+        for number, project in ((numbers["ours"], OTHER), (numbers["seen"], DEMO), (numbers["asked for"], DEMO)):
+            with pytest.raises(NotFoundError, match=str(number)):
+                playbook_runs.one_run(connection, number, project)

@@ -35,6 +35,12 @@ def instance_row(connection: sa.Connection, uuid: str) -> InstanceRow:
     return row
 
 
+def shown_names(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, str]:
+    """Return the names by which people know these instances, by UUIDs."""
+    query = sa.select(instance.c.uuid, instance.c.name, instance.c.display_name).where(instance.c.uuid.in_(uuids))
+    return {row.uuid: row.display_name or row.name for row in connection.execute(query)}
+
+
 def locked_rows(connection: sa.Connection, uuids: t.Iterable[str]) -> list[InstanceRow]:
     """The rows of these instances, which nobody else changes before this transaction ends. Raises NotFoundError for one
     that is not there."""
