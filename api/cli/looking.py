@@ -131,7 +131,7 @@ def home() -> str:
 
 
 def samples() -> Samples:
-    """What was measured of hosts and servers, in the ledger's home."""
+    """Return the samples of hosts and servers, in the ledger's home."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import place_of
 
     return Samples(place_of().home)

@@ -22,6 +22,7 @@ from .._errors import ImageRefusedError, NovaliteError
 from .._host.files import opened
 
 DRIVERS = {"vmdk": "vmdk", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi"}  # by disk_format (Glance's names): QEMU's
+GLANCE_NAMES = {"vpc": "vhd"}  # by QEMU's, where they differ
 NO_UUID = bytes(16)
 
 VMDK_HEADER = struct.Struct("<4sIIQQQQIQQQ")  # up to overHead
@@ -68,7 +69,7 @@ def inspect_foreign(path: str, disk_format: str, name: str, limit: int = DEFAULT
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 raise ImageRefusedError(f"{name} is not a regular file")
-            detected = {"vpc": "vhd"}.get(found := format_of(fd), found)
+            detected = GLANCE_NAMES.get(shown := format_of(fd), shown)
             if detected != disk_format:
                 raise ImageRefusedError(
                     f"{name} was declared {disk_format} but its content is {detected}: declare the right disk_format"
@@ -210,8 +211,8 @@ def _vhdx(file: _File) -> int:
 
 
 def _entries(file: _File, table: bytes, magic: bytes, head: struct.Struct, entry: str) -> list[tuple[t.Any, ...]]:
-    found, *_checksum, count = head.unpack_from(table)
-    if found != magic or count > VHDX_MAX_ENTRIES:
+    magic_there, *_checksum, count = head.unpack_from(table)
+    if magic_there != magic or count > VHDX_MAX_ENTRIES:
         raise file.bad("has a damaged table of regions or metadata")
     layout = struct.Struct(entry)
     return [layout.unpack_from(table, 32 * number + head.size) for number in range(count)]
