@@ -78,6 +78,32 @@ images:
     ramdisk:
       description: C(source), C(checksum) and C(size) of the RAM disk, or null.
       type: dict
+appliances:
+  description: What the descriptors of OVAs among the images say of the machines.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the image of the disk that the machine boots from.
+      type: str
+    vcpus:
+      description: Number of processors.
+      type: int
+    memory_mib:
+      description: Memory in MiB.
+      type: int
+    networks:
+      description: Name of the network of each interface.
+      type: list
+      elements: str
+    disks:
+      description: C(file) and C(disk_format) of each disk, the one that it boots from first.
+      type: list
+      elements: dict
+    uefi:
+      description: Whether it starts by UEFI.
+      type: bool
 files:
   description: The files of these images, each once, as M(novalite.cloud.image_cache) takes them.
   returned: success

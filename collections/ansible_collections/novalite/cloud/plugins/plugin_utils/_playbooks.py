@@ -63,6 +63,8 @@ def _options(*names: str) -> dict[str, Variable]:
     return {name: OPTIONS[name] for name in names}
 
 
+# Words of a launch that are of use for a machine that is imported: nothing is injected into its disks
+IMPORTED = ("key", "networks", "security_groups", "availability_zone", "metadata", "config_drive", "hints")
 RESTORE = Playbook(
     {
         "ledger_file": Variable("file that a backup or an export wrote", aliases=("file",)),
@@ -159,6 +161,19 @@ PLAYBOOKS: dict[str, Playbook] = {
     "host_restore": Playbook({**HOST, "bring_back": Variable("bring back what was there", "bool")}, (("host",),)),
     "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),), instead=EITHER_INTERFACE),
     "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),), instead=EITHER_INTERFACE),
+    "import": Playbook(
+        {
+            "server": Variable("name of the server, of its images and flavor"),
+            "source": Variable("path or URL of the OVA or disk"),
+            "checksum": Variable("sha256:... of the file; needed for a URL"),
+            "disk_format": Variable("what the file is", choices=("ova", "vmdk", "vhd", "vhdx", "vdi", "qcow2", "raw")),
+            "flavor": Variable("name of the flavor; as large as the appliance by default"),
+            **{name: LAUNCH[name] for name in IMPORTED},
+            **PROJECT,
+            **WAIT,
+        },
+        (("server",), ("source",)),
+    ),
     "launch": Playbook(
         {**LAUNCH, **WAIT, "explain": Variable("tell it in Nova's steps", "bool")}, WHOM, instead=EITHER_LAUNCH
     ),

@@ -84,6 +84,7 @@ def _named(item: JsonMapping, imported: Imported) -> list[JsonObject]:
             own["min_ram_mb"] = appliance.memory_mib
         if appliance.uefi:
             own["properties"] = {**UEFI, **(own["properties"] or {})}
+        own["appliance"] = dataclasses.asdict(appliance)
     others = [
         {**item, "name": f"{item['name']}-disk{number}", "kernel": None, "ramdisk": None, "cmdline": None}
         for number in range(2, len(imported.disks) + 1)

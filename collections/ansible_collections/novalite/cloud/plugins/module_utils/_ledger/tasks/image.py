@@ -69,7 +69,7 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         for name in names:
             changes.note(name, _shown(there.get(name)), None)
         delete_images(connection, sa.and_(table.c.owner == owner, table.c.name.in_(names)))
-        return {**changes.result("images", []), "files": []}
+        return {**changes.result("images", []), "files": [], "appliances": []}
     for item, name in zip(params["images"], names):
         before = there.get(name)
         files = item["files"] if "files" in item else _measured(item, before)
@@ -99,7 +99,8 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     now = _images(connection, owner, names)
     result = changes.result("images", [{"id": ids[name], "name": name, **(_shown(now[name]) or {})} for name in names])
     files = {file["checksum"]: file for name in names for file in image_files(now[name])}
-    return {**result, "files": list(files.values())}
+    appliances = [{**item["appliance"], "name": item["name"]} for item in params["images"] if item.get("appliance")]
+    return {**result, "files": list(files.values()), "appliances": appliances}
 
 
 def _owner(connection: sa.Connection, params: JsonMapping, lock: bool) -> str:
