@@ -19,7 +19,7 @@ from markupsafe import Markup
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
+from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
 from ..web import policy
