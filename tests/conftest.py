@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("NOVALITE_WAITING", "0")  # no test of the command leaves a process behind
     hypothesis.settings.load_profile(examples.ALL if config.getoption("--thorough") else examples.PART)
 
 

@@ -14,17 +14,36 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import visitors
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    actions,
+    host_networks,
+    lookups,
+    network_records,
+    server_listing,
+    views,
+)
 
 DIALECT = sqlite.dialect(paramstyle="named")
+_ONE = (tables.instance.c.uuid == sa.bindparam("uuid"), tables.instance.c.deleted == 0)
 # columns whose values SQLAlchemy takes as they are kept
 PLAIN = (sa.String, sa.Integer, sa.Float, sa.LargeBinary)
 
 
 def statements() -> dict[str, looks.Statement]:
     """Return the statements by their names."""
-    queries: dict[str, sa.Select[t.Any]] = {"projects": lookups.PROJECT_NAMES, **server_listing.LOAD}
+    queries: dict[str, sa.Select[t.Any]] = {
+        "projects": lookups.PROJECT_NAMES,
+        **server_listing.LOAD,
+        **status.LOAD_HOSTS,
+        **network_records.LOAD,
+        **actions.LOAD,
+        **{name: query if name in views.OF_GROUPS else query.where(*_ONE) for name, query in views.LOAD.items()},
+        "servers_named": views.SERVERS_NAMED,
+        "further_ranges": host_networks.FURTHER_RANGES,
+    }
     for of_project, on_host in itertools.product((False, True), repeat=2):
         # a value of either, which is said when the statement is run
         chosen = server_listing.Query(

@@ -44,6 +44,8 @@ def main(context: click.Context, home: str | None) -> None:
     settings = {} if name == "config" else config.read()
     if name in main.commands:
         context.default_map = {name: config.defaults(main.commands[name], settings)}
+    if "waiting" in settings:
+        os.environ.setdefault("NOVALITE_WAITING", settings["waiting"])
     if not (home or os.environ.get("NOVALITE_HOME") or os.environ.get("NOVALITE_LEDGER_URL")):
         home = settings.get("home")
     if home:

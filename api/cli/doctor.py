@@ -92,6 +92,10 @@ def _of_hosts(health: Health) -> t.Iterator[Finding]:
         if host["differences"]:
             problem = f"{host['differences']} differences from the ledger when it was compared last"
             yield Finding(about, problem, "novalite reconcile")
+        if ahead := host["facts"].get("clock_ahead"):
+            problem = f"its clock is {abs(ahead)} s {'ahead of' if ahead > 0 else 'behind'} this controller's"
+            remedy = "run chrony, or another NTP client, on both; then novalite.cloud.compute_nodes looks again"
+            yield Finding(about, problem, remedy)
         if other := host["facts"].get("other_ledger"):
             remedy = "no launch chooses it: take it out of the inventory, or have them moved away or deleted"
             yield Finding(about, f"it carries guests of another ledger ({other})", remedy)

@@ -20,10 +20,10 @@ import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
-from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
-from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_hosts, listed_servers, whole_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
@@ -100,17 +100,14 @@ def servers(project: str | None, all_projects: bool, host: str | None) -> list[R
 
 def _servers_at_once(project: str | None, all_projects: bool, host: str | None) -> list[Record] | None:
     """Return what servers() does, without SQLAlchemy; None for an unusual ledger, and an unknown project."""
-    if os.environ.get("NOVALITE_LEDGER_URL"):
-        return None
-    with looks.looking(home()) as read:
+    with _at_once() as read:
         if read is None:
             return None
         names = {row["id"]: row["name"] for row in read("projects", {})}
         statement: str = "numbers"
         values: JsonObject = {}
         if not all_projects:
-            named = project or DEFAULT_PROJECT
-            values["project_id"] = next((number for number, name in names.items() if name == named), None)
+            values["project_id"] = _number_of(read, project)
             if values["project_id"] is None:
                 return None
             statement += "_of_project"
@@ -119,10 +116,29 @@ def _servers_at_once(project: str | None, all_projects: bool, host: str | None) 
             values["host"] = host
         numbers = [row["id"] for row in read(statement, values)]
         listed = listed_servers.records(read, numbers)
-    dead_since = time.time() - build_states.BUILD_TIMEOUT
-    if any(build_states.may_be_silent(record, dead_since) for record in listed):
+    if any(map(_may_be_silent, listed)):
         return None  # whether a job is at it is for the ledger's own queries
     return [{**record, "project": names.get(record["project_id"]), "silent_for": None} for record in listed]
+
+
+@contextlib.contextmanager
+def _at_once() -> t.Iterator[looks.Read | None]:
+    """A view of the ledger without SQLAlchemy; None for one that is unusual, or no file."""
+    if os.environ.get("NOVALITE_LEDGER_URL"):
+        yield None
+        return
+    with looks.looking(home()) as read:
+        yield read
+
+
+def _number_of(read: looks.Read, project: str | None) -> str | None:
+    """The id of a project (None: of the default one); None for an unknown one."""
+    named = project or DEFAULT_PROJECT
+    return next((row["id"] for row in read("projects", {}) if row["name"] == named), None)
+
+
+def _may_be_silent(record: JsonObject) -> bool:
+    return build_states.may_be_silent(record, time.time() - build_states.BUILD_TIMEOUT)
 
 
 def home() -> str:
@@ -141,12 +157,41 @@ def server(name: str, project: str | None, all_projects: bool, history: bool = F
     """The server of this name or UUID, as the module server_info returns it; with `history`, its action log as
     `actions`. A UUID is looked for in all projects, unless one is named. Raises click.ClickException for none, or
     several."""
+    quick = _server_at_once(name, project, all_projects, history)
+    if quick is not None:
+        return quick
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
     with _server(name, project, all_projects) as (connection, record):
         if history:
             record["actions"] = actions.history(connection, [record["uuid"]]).get(record["uuid"], [])
         return record
+
+
+def _server_at_once(name: str, project: str | None, all_projects: bool, history: bool) -> Record | None:
+    """Return what server() does, without SQLAlchemy; None for what is unusual, and where there is not one server."""
+    by_uuid = _is_uuid(name)
+    with _at_once() as read:
+        if read is None:
+            return None
+        everywhere = all_projects or (by_uuid and not project)
+        project_id = None if everywhere else _number_of(read, project)
+        words = {"uuid": name.lower() if by_uuid else None, "name": None if by_uuid else name}
+        uuids = [row["uuid"] for row in read("servers_named", words) if everywhere or row["project_id"] == project_id]
+        if len(uuids) != 1:
+            return None
+
+        def read_one(statement: str, values: JsonMapping) -> list[JsonObject]:
+            return read(statement, {"uuid": uuids[0], "uuids": uuids, **values})
+
+        try:
+            (record,) = whole_servers.records(read_one, looks.AsRecorded(read))
+        except looks.UnusualError:
+            return None
+        if _may_be_silent(t.cast(JsonObject, record)):
+            return None
+        actions = {"actions": whole_servers.history(read_one).get(uuids[0], [])} if history else {}
+        return {**record, "silent_for": None, **actions}
 
 
 def placement(name: str, project: str | None, all_projects: bool) -> Record:
@@ -180,25 +225,41 @@ def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tu
 
 def hosts() -> list[Record]:
     """The compute hosts by name, with what each resource has in all and in use."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+    with _at_once() as read:
+        listed = None if read is None else listed_hosts.records(read)
+    if listed is None:
+        from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
-    with _ledger() as connection:
-        return sorted(({**host} for host in status.hosts(connection)), key=lambda host: natural(host["name"]))
+        with _ledger() as connection:
+            listed = status.hosts(connection)
+    return sorted(({**host} for host in listed), key=lambda host: natural(host["name"]))
 
 
 def records(
-    read: t.Callable[[Connection, str | None], t.Sequence[Record]], project: str | None, all_projects: bool
+    read: t.Callable[[Connection, str | None], t.Sequence[Record]],
+    project: str | None,
+    all_projects: bool,
+    at_once: t.Callable[[looks.Read, str | None], t.Sequence[Record]] | None = None,
 ) -> list[Record]:
-    """Return what `read` finds of a project (None: the default one), or of all. The ids of projects that records have
-    as `project` are their names then."""
+    """Return what `read` finds of a project (None: the default one), or of all; where the ledger is as usual, what
+    `at_once` finds, if there is one. The ids of projects that records have as `project` are their names then."""
+    if at_once is not None:
+        with _at_once() as looked:
+            project_id = _number_of(looked, project) if looked and not all_projects else None
+            if looked and (all_projects or project_id is not None):
+                names = {row["id"]: row["name"] for row in looked("projects", {})}
+                return [_with_name(record, names) for record in at_once(looked, project_id)]
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
     with _ledger() as connection:
         names = lookups.project_names(connection)
         return [
-            {**record, "project": names.get(record["project"])} if "project" in record else record
-            for record in read(connection, _project_id(connection, project, all_projects))
+            _with_name(record, names) for record in read(connection, _project_id(connection, project, all_projects))
         ]
+
+
+def _with_name(record: Record, names: t.Mapping[str, str]) -> Record:
+    return {**record, "project": names.get(record["project"])} if "project" in record else record
 
 
 def health(sources: t.Sequence[str]) -> Health:

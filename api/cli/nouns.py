@@ -11,6 +11,9 @@ import typing as t
 
 import click
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.looks import Read
+from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 
 from . import looking, options
@@ -23,12 +26,14 @@ if t.TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Noun:
-    """A list that a command shows. `read` gets the id of a project, None for all; `by_project` says whether it asks."""
+    """A list that a command shows. `read` gets the id of a project, None for all; `by_project` says whether it asks.
+    `at_once` finds the same without SQLAlchemy."""
 
     title: str
     read: t.Callable[[Connection, str | None], t.Sequence[Record]]
     columns: tuple[Column, ...]
     by_project: bool = True
+    at_once: t.Callable[[Read, str | None], t.Sequence[Record]] | None = None
 
 
 def _field(name: str, title: str | None = None, wide: bool = False) -> Column:
@@ -44,6 +49,14 @@ def _networks(connection: Connection, project_id: str | None) -> list[Record]:
 
     networks = network_records.networks_seen(connection, project_id, bare=True)
     return [{**dataclasses.asdict(network), "project": network.owner or None} for network in networks]
+
+
+def _networks_at_once(read: Read, project_id: str | None) -> list[Record]:
+    def read_seen(name: str, values: JsonMapping) -> t.Iterable[JsonMapping]:
+        seen = "networks_of_all" if project_id is None else "networks_of_project"
+        return read(seen if name == "networks" else name, {"project_id": project_id, **values})
+
+    return [{**network, "project": network["owner"] or None} for network in listed_networks.records(read_seen)]
 
 
 def _volumes(connection: Connection, project_id: str | None) -> list[Record]:
@@ -126,6 +139,7 @@ NOUNS: t.Mapping[str, Noun] = {
             _field("manager", wide=True),
             _field("uuid", wide=True),
         ),
+        at_once=_networks_at_once,
     ),
     "volumes": Noun(
         "volumes",
@@ -227,7 +241,7 @@ def _command(name: str, noun: Noun) -> click.Command:
         if catalog:
             show(_catalog(), CATALOG, form)
             return
-        records = looking.records(noun.read, project, all_projects)
+        records = looking.records(noun.read, project, all_projects, noun.at_once)
         records.sort(key=lambda record: natural(record["name"]))
         show(records, noun.columns, form)
 

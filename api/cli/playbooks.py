@@ -41,6 +41,7 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options, scre
     """Run `novalite.cloud.<playbook>` with these variables, but for those that are None, False or empty. `screen` is
     the callback that shows the run, whatever ansible.cfg says, unless all of it is to be seen (-v)."""
     from .. import keep_alive  # and configparser, which no look needs
+    from . import waiting
 
     passed_variables = {
         name: value for name, value in variables.items() if value not in (None, (), []) and value is not False
@@ -61,7 +62,9 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options, scre
         environment = {**DEFAULTS, **environment}
     if screen is not None and not options.verbose:
         environment["ANSIBLE_STDOUT_CALLBACK"] = screen
-    replace_process(command, {**environment, **keep_alive.variables(environment, os.curdir)})
+    environment |= keep_alive.variables(environment, os.curdir)
+    waiting.hand_over(command[command.index("playbook") + 1 :], environment)
+    replace_process(command, environment)
 
 
 def replace_process(command: t.Sequence[str], environment: t.Mapping[str, str] = os.environ) -> t.NoReturn:

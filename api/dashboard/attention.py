@@ -10,7 +10,7 @@ import typing as t
 from flask import url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
+from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 
 from ..notices import matters
 from ..notices.matters import HOST, UNCONFINED, Matter

@@ -20,7 +20,7 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._graph.launch_steps import BY_OPERATION
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.status import Host
+from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
 from ..notices.matters import one_line

@@ -12,6 +12,7 @@ from flask import render_template, request, url_for
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
+from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import HOST
 
@@ -58,7 +59,7 @@ def list_hosts(connection: Connection) -> str:
     return render_template("pages/hosts.html", hosts=hosts, order=order)
 
 
-def by_name(hosts: t.Iterable[status.Host]) -> list[status.Host]:
+def by_name(hosts: t.Iterable[Host]) -> list[Host]:
     """Sort hosts: hv2 before hv10."""
     return sorted(hosts, key=lambda host: natural(host["name"]))
 

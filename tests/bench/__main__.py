@@ -13,6 +13,7 @@ GROUPS = {
     "api.one_added_s": "tests.bench.api_jobs",
     "api.to_active": "tests.bench.api_jobs",
     "cli": "tests.bench.cli",
+    "cli.launch_one": "tests.bench.cli_launch",
     "firewall": "tests.bench.firewall",
     "growth": "tests.bench.growth",
     "inject": "tests.bench.inject",

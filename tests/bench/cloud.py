@@ -26,7 +26,12 @@ class Cloud:
     """
 
     def __init__(
-        self, instances: int, hosts: int = 1, up: t.Sequence[str] = (), seed: dict[str, t.Any] | None = None
+        self,
+        instances: int,
+        hosts: int = 1,
+        up: t.Sequence[str] = (),
+        seed: dict[str, t.Any] | None = None,
+        environment: t.Mapping[str, str] = types.MappingProxyType({}),
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="novalite-bench-")
         self.home = pathlib.Path(self._temporary.name)
@@ -40,6 +45,7 @@ class Cloud:
             "NOVALITE_HOME": str(self.home),
             "NOVALITE_IMAGES": str(IMAGES),
             "ANSIBLE_FORCE_COLOR": "0",
+            **environment,
         }
 
     def __enter__(self) -> Cloud:
@@ -55,10 +61,10 @@ class Cloud:
         for shared in ("group_vars", "controller.yml"):
             (self.inventory / shared).symlink_to(REPOSITORY / "inventories/lab" / shared)
         (self.home / "lab").mkdir()
-        self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.home / "lab/test_key")])
-        self._run([str(TINY_IMAGE), str(IMAGES)])
+        self.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.home / "lab/test_key")])
+        self.run([str(TINY_IMAGE), str(IMAGES)])
         inventory = ["--inventory", str(self.inventory / "hosts.yml")]
-        self._run([*self._hypervisors("up"), "--count", str(self._hosts), *inventory, *self._up])
+        self.run([*self._hypervisors("up"), "--count", str(self._hosts), *inventory, *self._up])
         self.playbook("playbooks/compute_nodes.yml")
         self.playbook("playbooks/seed.yml")
         quotas = {"instances": self._instances, "cores": self._instances, "ram": self._instances * 1024}
@@ -78,21 +84,21 @@ class Cloud:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> None:
-        self._run(self._hypervisors("down"))
+        self.run(self._hypervisors("down"))
         self._temporary.cleanup()
 
     def playbook(self, path: str, **variables: t.Any) -> float:
         """Run a playbook of the repository and return its wall time in seconds. Raises when it fails."""
-        return self._run(["ansible-playbook", "-i", str(self.inventory), path, "-e", json.dumps(variables)])
+        return self.run(["ansible-playbook", "-i", str(self.inventory), path, "-e", json.dumps(variables)])
 
     def on_host(self, *command: str, stdin: pathlib.Path | None = None) -> float:
         """Run a command on the hypervisor and return its wall time in seconds."""
-        return self._run([*self._hypervisors("exec"), "hv1", *command], stdin=stdin)
+        return self.run([*self._hypervisors("exec"), "hv1", *command], stdin=stdin)
 
     def _hypervisors(self, verb: str) -> list[str]:
         return [str(HYPERVISORS), verb, "--state", str(self.home / "lab/hypervisors")]
 
-    def _run(self, command: list[str], stdin: pathlib.Path | None = None) -> float:
+    def run(self, command: list[str], stdin: pathlib.Path | None = None) -> float:
         started, cpu_before = time.perf_counter(), _cpu_of_children()
         with open(stdin or os.devnull, "rb") as source:
             done = subprocess.run(

@@ -24,15 +24,15 @@ def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
     others = {"launch.unchanged10_s": _unchanged, "launch.one_cpu_s": _cpu, "launch.to_ssh": _to_ssh}
     others["terminate.ten"] = _terminate
     with Cloud(instances=max([count for count, _rounds in sizes.values()] + [10])) as cloud:
-        _warm_up(cloud)
+        warm_up(cloud)
         for name, (count, rounds) in sizes.items():
             ours, reference = [], []
             for _round in range(rounds):
                 ours.append(_launch(cloud, count))
-                _terminate_ours(cloud, count)
-                reference.append(_reference(cloud, "up", count))
-                _reference(cloud, "down", count)
-            yield _figure(name, statistics.median(ours), statistics.median(reference), "s")
+                terminate(cloud, count)
+                reference.append(by_script(cloud, "up", count))
+                by_script(cloud, "down", count)
+            yield figure(name, statistics.median(ours), statistics.median(reference), "s")
         for name, measure in others.items():
             if name.startswith(prefix):
                 yield measure(cloud)
@@ -43,28 +43,28 @@ def _cpu(cloud: Cloud) -> dict[str, t.Any]:
     for _round in range(5):
         _launch(cloud, 1)
         spent.append(cloud.cpu_seconds)
-        _terminate_ours(cloud, 1)
-    return _figure("launch.one_cpu_s", statistics.median(spent), GOAL_CPU_S, "s")
+        terminate(cloud, 1)
+    return figure("launch.one_cpu_s", statistics.median(spent), GOAL_CPU_S, "s")
 
 
 def _to_ssh(cloud: Cloud) -> dict[str, t.Any]:
     ours, reference = [], []
     for _round in range(3):
         ours.append(_launch(cloud, 1, wait_for="ssh"))
-        _terminate_ours(cloud, 1)
-        reference.append(_reference(cloud, "up", 1) + _reference(cloud, "answer", 1))
-        _reference(cloud, "down", 1)
-    return _figure("launch.to_ssh", statistics.median(ours), statistics.median(reference), "s")
+        terminate(cloud, 1)
+        reference.append(by_script(cloud, "up", 1) + by_script(cloud, "answer", 1))
+        by_script(cloud, "down", 1)
+    return figure("launch.to_ssh", statistics.median(ours), statistics.median(reference), "s")
 
 
 def _terminate(cloud: Cloud) -> dict[str, t.Any]:
     ours, reference = [], []
     for _round in range(3):
         _launch(cloud, 10)
-        ours.append(_terminate_ours(cloud, 10))
-        _reference(cloud, "up", 10)
-        reference.append(_reference(cloud, "down", 10))
-    return _figure("terminate.ten", statistics.median(ours), statistics.median(reference), "s")
+        ours.append(terminate(cloud, 10))
+        by_script(cloud, "up", 10)
+        reference.append(by_script(cloud, "down", 10))
+    return figure("terminate.ten", statistics.median(ours), statistics.median(reference), "s")
 
 
 def _unchanged(cloud: Cloud) -> dict[str, t.Any]:
@@ -75,11 +75,11 @@ def _unchanged(cloud: Cloud) -> dict[str, t.Any]:
     _launch(cloud, 10, wait_for="ssh")
     again = statistics.median(_launch(cloud, 10) for _round in range(5))
     empty = statistics.median(cloud.playbook("tests/bench/empty.yml") for _round in range(5))
-    _terminate_ours(cloud, 10)
-    return _figure("launch.unchanged10_s", again - empty, empty, "s")
+    terminate(cloud, 10)
+    return figure("launch.unchanged10_s", again - empty, empty, "s")
 
 
-def _figure(name: str, ours: float, reference: float, unit: str) -> dict[str, t.Any]:
+def figure(name: str, ours: float, reference: float, unit: str) -> dict[str, t.Any]:
     return {
         "bench": name,
         "ours": round(ours, 3),
@@ -101,19 +101,19 @@ def _launch(cloud: Cloud, count: int, wait_for: str = "running") -> float:
     )
 
 
-def _terminate_ours(cloud: Cloud, count: int) -> float:
+def terminate(cloud: Cloud, count: int) -> float:
     return cloud.playbook("playbooks/terminate.yml", name="bench", count=count)
 
 
-def _warm_up(cloud: Cloud) -> None:
+def warm_up(cloud: Cloud) -> None:
     """Fill the image cache and hand the reference what it needs."""
     _launch(cloud, 1)
-    _terminate_ours(cloud, 1)
+    terminate(cloud, 1)
     cloud.on_host("tee", "/root/launch_reference.sh", stdin=REFERENCE)
     cloud.on_host("tee", "/root/key.pub", stdin=cloud.home / "lab/test_key.pub")
 
 
-def _reference(cloud: Cloud, action: str, count: int) -> float:
+def by_script(cloud: Cloud, action: str, count: int) -> float:
     base, kernel, ramdisk = (
         f"/var/lib/novalite/_base/{_sha256(IMAGES / name)}.raw" for name in ("ami-tiny.qcow2", "kernel", "ramdisk")
     )

@@ -12,32 +12,18 @@ for; it is forked for each command, and nothing that a fork does stays for the n
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import typing as t
-import warnings
+
+from api.waiting_playbook import become, warm_up
 
 COMMAND = pathlib.Path(sys.executable).with_name("ansible-playbook")
-CACHE = "ansiballz_cache"  # ansible.executor.module_common
 MESSAGE = 2**20  # bytes; the kernel lets through less
-# What most playbooks use, and what that imports
-MODULES = ("ansible.cli.playbook", "ansible.executor.playbook_executor", "ansible.plugins.strategy.linear")
-KINDS = ("inventory", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
-PLUGINS = (
-    "action.server",
-    "action.network",
-    "action.host_steps",
-    "action.host_step",
-    "action.ledger_step",
-    "lookup.playbook_variables",
-)
 
 
 def configuration(directory: pathlib.Path, environment: t.Mapping[str, str]) -> tuple[object, ...]:
@@ -47,44 +33,11 @@ def configuration(directory: pathlib.Path, environment: t.Mapping[str, str]) -> 
     return sorted(named.items()), (directory, file.read_text()) if file.exists() else None
 
 
-def warm_up() -> None:
-    """Import what playbooks use, and read what plug-ins say of their options: YAML, which takes as long."""
-    from ansible.plugins import loader
-
-    loader.init_plugin_loader()
-    for kind in KINDS:
-        list(getattr(loader, f"{kind}_loader").all(class_only=True))
-    for name in MODULES:
-        importlib.import_module(name)
-    for name in PLUGINS:
-        importlib.import_module(f"ansible_collections.novalite.cloud.plugins.{name}")
-
-
 def play(words: list[str], directory: str, environment: dict[str, str]) -> None:
     """Be ansible-playbook, as if it had been started now. Raises SystemExit."""
     from ansible.cli.playbook import PlaybookCLI
 
-    become(PlaybookCLI, COMMAND, words, directory, environment)
-
-
-def become(cli: t.Any, command: pathlib.Path, words: list[str], directory: str, environment: dict[str, str]) -> None:
-    """Be the command of Ansible that has this class. Raises SystemExit."""
-    from ansible import constants as C
-
-    os.chdir(directory)
-    os.environ.clear()
-    os.environ.update(environment)
-    # of its own, which no other fork removes at its end; but the modules that one has put together are of use to all
-    cache = os.path.join(C.DEFAULT_LOCAL_TMP, CACHE)
-    os.makedirs(cache, exist_ok=True)
-    C.DEFAULT_LOCAL_TMP = tempfile.mkdtemp(prefix="ansible-local-", dir=os.path.dirname(C.DEFAULT_LOCAL_TMP))
-    os.symlink(cache, os.path.join(C.DEFAULT_LOCAL_TMP, CACHE))
-    warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
-    sys.argv = [str(command), *words]
-    try:
-        cli.cli_executor(sys.argv)
-    finally:
-        shutil.rmtree(C.DEFAULT_LOCAL_TMP, ignore_errors=True)
+    become(PlaybookCLI, str(COMMAND), words, directory, environment)
 
 
 def fork_each(orders: socket.socket, temporary: str, directory: str, environment: dict[str, str]) -> None:

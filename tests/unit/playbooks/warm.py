@@ -10,8 +10,9 @@ import pathlib
 import subprocess
 import tempfile
 
+from api.waiting_playbook import become, warm_up
 from tests.support.forking import Forking, serve
-from tests.support.playbooks import COMMAND, become, configuration, play, warm_up
+from tests.support.playbooks import COMMAND, configuration, play
 
 
 class Warm:
@@ -53,7 +54,7 @@ def act(command: str, words: list[str], directory: str, environment: dict[str, s
     else:
         from ansible.cli.inventory import InventoryCLI
 
-        become(InventoryCLI, COMMAND.with_name(command), words, directory, environment)
+        become(InventoryCLI, str(COMMAND.with_name(command)), words, directory, environment)
 
 
 if __name__ == "__main__":

@@ -77,3 +77,8 @@ def test_expectations_are_the_role_s_defaults_and_the_inventory_s_variables(tmp_
 @pytest.mark.parametrize("name", ["hv3", "hv4"])
 def test_a_host_whose_variables_make_no_sense_is_asked(name: str, tmp_path: pathlib.Path) -> None:
     assert expectations(tmp_path, [name]) == {name: None}
+
+
+@pytest.mark.parametrize(("clock", "ahead"), [(100, 0), (108, 0), (112, 0), (99, 0), (131, 20), (79, -20)])
+def test_clocks_that_differ_are_told_apart_from_a_slow_answer(clock: float, ahead: int) -> None:
+    assert _host_expectations.clock_ahead(clock, began=100, ended=110) == ahead

@@ -9,7 +9,7 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
+from ansible_collections.novalite.cloud.plugins.module_utils._model.whole_servers import domain_name
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
 from ....web import policy

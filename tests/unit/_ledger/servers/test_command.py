@@ -140,6 +140,44 @@ def test_a_quick_look_finds_what_the_ledgers_own_queries_find(
 
 
 @on_sqlite
+def test_quick_looks_at_a_server_hosts_and_networks_find_the_same(
+    cloud: Cloud, novalite: t.Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other_project(cloud)
+    _web, db = active(cloud, "web"), active(cloud, "db", "hv2", project="other")
+    cloud.run("aggregate", aggregates=[{"name": "fast", "zone": "z1", "hosts": ["hv1"]}])
+    cloud.network("shop", "10.30.0.0/24", owner="e" * 32)
+    asked = [["show", "web"], ["show", db], ["show", "db", "-p", "other"], ["events", "web"], ["hosts"]]
+    asked += [["networks"], ["networks", "-A"], ["networks", "-p", "other"]]
+    with monkeypatch.context() as patched:
+        patched.setattr(looking, "_ledger", None)  # the slow way
+        quick = [novalite(*words, "-o", "json") for words in asked]
+    assert [len(json.loads(text)) for text in quick[-4:]] == [3, 1, 2, 2]
+    with monkeypatch.context() as patched:
+        patched.setenv("NOVALITE_LEDGER_URL", f"sqlite:///{os.environ['NOVALITE_HOME']}/ledger.sqlite")
+        assert [novalite(*words, "-o", "json") for words in asked] == quick
+    for words in (["show", "web"], ["hosts"], ["networks"]):
+        program = f"import sys; from api import cli; cli.main({words!r}, standalone_mode=False); print(*sys.modules)"
+        assert "sqlalchemy" not in subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT).split()
+
+
+@on_sqlite
+def test_an_unusual_server_is_shown_by_the_ledgers_own_queries(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
+    uuid = active(cloud, "web")
+    pairs = [{"ip_address": "10.20.0.99", "mac_address": None}]
+    cloud.write(sa.update(tables.vif).values(allowed_address_pairs=pairs))
+    assert json.loads(novalite("show", uuid, "-o", "json"))["nics"][0]["allowed_address_pairs"] == pairs
+    of_one, c = tables.instance.c.uuid == uuid, tables.instance.c
+    kept = {name: cloud.rows(sa.select(c.image))[0].image[name] for name in ("source", "checksum", "size")}
+    image = {**kept, "virtual_size": 7, "disk_format": "raw"}
+    cloud.write(sa.update(tables.vif).values(allowed_address_pairs=None))
+    cloud.write(sa.update(tables.instance).where(of_one).values(disk_image=image))
+    assert json.loads(novalite("show", uuid, "-o", "json"))["image"]["virtual_size"] == 7
+    cloud.write(sa.update(tables.instance).where(of_one).values(task_state="rebooting", updated_at=1))
+    assert json.loads(novalite("show", uuid, "-o", "json"))["silent_for"] > 1000
+
+
+@on_sqlite
 def test_a_ledger_that_is_not_as_usual_is_not_looked_at_quickly(
     cloud: Cloud, novalite: t.Callable[..., str], tmp_path: pathlib.Path
 ) -> None:

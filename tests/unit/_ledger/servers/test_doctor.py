@@ -48,6 +48,7 @@ def test_a_cloud_in_order_has_no_findings() -> None:
         ({"hosts": [{**HOST, "last_seen_at": None}]}, "host hv1", "never heard of"),
         ({"hosts": [{**HOST, "differences": 3}]}, "host hv1", "3 differences"),
         ({"hosts": [{**HOST, "facts": {"security_driver": "none"}}]}, "host hv1", "confines no guest"),
+        ({"hosts": [{**HOST, "facts": {"clock_ahead": -120}}]}, "host hv1", "120 s behind this controller's"),
         ({"hosts": [{**HOST, "facts": {"other_ledger": "e-d"}}]}, "host hv1", "guests of another ledger (e-d)"),
         ({"networks": [NETWORK, {**NETWORK, "name": "other"}]}, "networks", "other, private: none is the default"),
         (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import time
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -42,9 +43,12 @@ class ActionModule(HostLedgerAction):
         facts = _host_expectations.controllers_facts(
             params, task_vars.get("ansible_host") or task_vars["inventory_hostname"]
         )
+        began = time.time()
         result = self.run_on_host("compute_host", arguments, task_vars)
         if result.get("failed") or "compute_host" not in result:
             return result
+        if ahead := _host_expectations.clock_ahead(result.pop("clock"), began, time.time()):
+            facts["clock_ahead"] = ahead
         result["compute_host"].update(facts)
         result["policy"] = policy
         entry = {**result["compute_host"], **policy, "replaced": params["replaced"]}

@@ -227,6 +227,10 @@ compute_host:
     booted_at:
       description: When it was started, in seconds since the epoch.
       type: int
+    clock_ahead:
+      description: Seconds, in fives, by which its clock is ahead of the controller's, or (below zero) behind it; left
+        out where they agree.
+      type: int
     libvirt_version:
       description: Version of libvirt, such as 9000000 for 9.0.0.
       type: int
@@ -309,6 +313,7 @@ policy:
 """
 
 import platform
+import time
 
 from ..module_utils._domain.usage import Room, shortage
 from ..module_utils._drift.host_facts import gather
@@ -379,7 +384,7 @@ def run(call: HostCall) -> Result:
         lacking = shortage(facts, Room.of(params["room"])) if facts["up"] else facts["down_reason"]
         if lacking:
             raise HostModuleError(f"{name} cannot take what was planned for it: {lacking}", compute_host=facts)
-    return {"changed": False, "compute_host": facts}
+    return {"changed": False, "compute_host": facts, "clock": time.time()}
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from ..module_utils._json import JsonMapping, JsonObject
 from ..modules import compute_host
 
 ROLE = pathlib.Path(__file__).parents[2] / "roles/compute_node"
+STEP = 5  # seconds: below half of it, clocks agree
 TASK = "novalite.cloud.compute_host"  # of the role's tasks/facts.yml
 
 
@@ -37,6 +38,13 @@ def controllers_facts(params: JsonMapping, address: str) -> JsonObject:
     tunnel_address = params["tunnel_address"] or known_address
     own = {option: params[option] for option in ("antispoof", "shared_routes")}
     return {"address": known_address, "tunnel_address": tunnel_address, **own}
+
+
+def clock_ahead(clock: float, began: float, ended: float) -> int:
+    """Return by how many seconds, in fives so that it stays the same, a host's `clock` is ahead of this machine's; it
+    was read between these two moments. 0 where they agree."""
+    ahead = clock - ended if clock > ended else min(clock - began, 0)
+    return round(ahead / STEP) * STEP
 
 
 def of_hosts(

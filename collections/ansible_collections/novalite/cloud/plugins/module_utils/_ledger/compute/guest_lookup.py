@@ -9,10 +9,11 @@ import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
 from ..._model.instance import File, Instance
+from ..._model.listed_hosts import zone_of
 from ..db.tables import compute_host, fixed_ip, instance, network, vif
 from ..db.tables_addresses import HOLDER
 from ..db.tables_ec2 import ec2_instance
-from ..placement.aggregates import memberships, zone_of
+from ..placement.aggregates import memberships
 from ..queries.views import instances_by
 
 _VIF = "vif:"

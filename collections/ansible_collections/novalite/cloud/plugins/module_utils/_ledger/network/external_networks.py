@@ -17,6 +17,7 @@ from ..._addressing import texts
 from ..._addressing.pools import to_text
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
+from ..._model.listed_networks import Ranges
 from ..._rules import pools
 from ..._rules.records import checked_names
 from ..db.tables import floating_ip, floating_pool, network
@@ -24,7 +25,7 @@ from ..db.tables_networking import resource_tag, router
 from ..identity.quotas import check_quota
 from ..queries import counts
 from ..queries.lookups import lock_project
-from ..queries.network_records import Network, Ranges
+from ..queries.network_records import Network
 from ..queries.subnet_records import derived_id, subnets_of_network
 from . import networks, subnets, tenant_networks
 from .floating_pools import NAME_LENGTH, remove_floating_pools, take_all, write_floating_pools

@@ -15,6 +15,8 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..._model import listed_hosts
+from ..._model.listed_hosts import Membership
 from ..._rules.records import Changes, check_text, checked_names, scalar_text
 from ..db import clock, tables
 from ..db.engine import inserted_id
@@ -22,14 +24,6 @@ from ..queries.lookups import check_compute_hosts
 
 DEFAULT_ZONE = "nova"  # Nova's: what a host is in that nobody put into any
 METADATA_LENGTH = 255  # Nova's, for keys and values
-
-
-class Membership(t.NamedTuple):
-    """Aggregate as a host sees it."""
-
-    name: str
-    zone: str | None
-    metadata: dict[str, str]
 
 
 Record = JsonObject  # {"zone", "metadata", "hosts"}
@@ -80,24 +74,20 @@ def _concern(connection: sa.Connection, changes: Changes) -> None:
     )
 
 
+# What listed_hosts.memberships reads. The command `novalite` has them as texts, too: operations/looks.py
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "aggregates": sa.select(tables.aggregate).order_by(tables.aggregate.c.name),
+    "hosts_of_aggregates": sa.select(tables.aggregate_host),
+}
+
+
 def memberships(connection: sa.Connection, named: t.Mapping[str, t.Sequence[str]]) -> dict[str, list[Membership]]:
     """The aggregates of each host in `named`, whose values are the names that the host's inventory gives."""
-    rows = connection.execute(sa.select(tables.aggregate).order_by(tables.aggregate.c.name)).all()
-    known = {row.name: Membership(row.name, row.zone, row.metadata) for row in rows}
-    by_id = {row.id: known[row.name] for row in rows}
-    memberships_by_host: dict[str, dict[str, Membership]] = {
-        host: {name: known.get(name) or Membership(name, None, {}) for name in names} for host, names in named.items()
-    }
-    if by_id:
-        for aggregate_id, host in connection.execute(sa.select(tables.aggregate_host)):
-            if host in memberships_by_host:
-                memberships_by_host[host][by_id[aggregate_id].name] = by_id[aggregate_id]
-    return {host: [of_host[name] for name in sorted(of_host)] for host, of_host in memberships_by_host.items()}
 
+    def read(name: str, _values: JsonMapping) -> t.Iterable[t.Any]:
+        return connection.execute(LOAD[name]).mappings()
 
-def zone_of(inventory_zone: str, aggregates: t.Iterable[Membership]) -> str:
-    """A host's availability zone; `inventory_zone` is the inventory's."""
-    return next((record.zone for record in aggregates if record.zone), inventory_zone)
+    return listed_hosts.memberships(read, named)
 
 
 def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:

@@ -15,6 +15,7 @@ from ..._domain.usage import COUNTS, usage
 from ..._errors import NovaliteError
 from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
+from ..._model.listed_hosts import zone_of
 from ..._rules.records import Changes, check_text
 from ..._scheduling.rows import Aggregate, HostState
 from ..db.ledger_identity import ledger_id
@@ -22,7 +23,7 @@ from ..db.tables import allocation, instance, server_group_member
 from ..db.tables import compute_host as table
 from ..queries.foreign import known_uuids
 from ..queries.lookups import check_compute_hosts
-from .aggregates import check_zones, memberships, zone_of
+from .aggregates import check_zones, memberships
 from .host_removal import check_empty
 from .machines import check_machines
 
@@ -61,6 +62,12 @@ _NOT_FACTS = {
 _PLAIN = HostState._fields[: HostState._fields.index("up")]  # those that a state has as they are
 _JUDGED = ("up", "down_reason", "zone", "aggregates", "traits", "facts")
 STATE_COLUMNS = (*_PLAIN, *_JUDGED)
+BUILDS = (
+    sa.select(instance.c.host, sa.func.count().label("builds"))
+    # as text, so that SQLite sees that its index of such instances is meant
+    .where(sa.text("vm_state = 'building'"), instance.c.host.is_not(None), instance.c.deleted == 0)
+    .group_by(instance.c.host)
+)
 
 
 def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int) -> tuple[JsonObject, JsonObject]:
@@ -215,11 +222,7 @@ def switch_hosts(
 
 def _building(connection: sa.Connection) -> dict[str, int]:
     """Count the instances that each host is building, by its name: work on its disks."""
-    c = instance.c
-    # as text, so that SQLite sees that its index of such instances is meant
-    query = sa.select(c.host, sa.func.count().label("builds")).where(sa.text("vm_state = 'building'"))
-    rows = connection.execute(query.where(c.host.is_not(None), c.deleted == 0).group_by(c.host))
-    return {row.host: row.builds for row in rows}
+    return {row.host: row.builds for row in connection.execute(BUILDS)}
 
 
 def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:

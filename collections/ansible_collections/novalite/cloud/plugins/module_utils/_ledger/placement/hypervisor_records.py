@@ -12,10 +12,10 @@ import uuid
 
 import sqlalchemy as sa
 
+from ..._model.whole_servers import domain_name
 from ..._scheduling.rows import HostState
 from ..db import clock
 from ..db.tables import aggregate, aggregate_host, allocation, compute_host, instance
-from ..queries.views import domain_name
 from .compute_hosts import EVER, host_states
 
 # Hosts have a name and a number; from a certain version on clients want UUIDs, which are to stay the same

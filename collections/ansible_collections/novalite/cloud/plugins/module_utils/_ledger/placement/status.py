@@ -13,58 +13,29 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
+from ..._model import listed_hosts
+from ..._model.listed_hosts import Host
 from ..._rules.build_states import CREATE
-from ..._scheduling.rows import HostState
 from ..db import clock
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..db.tables_addresses import HOLDER, OF_VIF
 from ..identity.quotas import quota_limits
 from ..queries import counts
 from ..queries.host_networks import further_ranges
-from .compute_hosts import EVER, host_states
+from . import aggregates
+from .compute_hosts import BUILDS
 from .silence import with_silence
 
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
 OWNERS = 1024  # addresses of a project that a map names
+_PARTS = (("", ""), ("reserved_", ""), ("", "_used"), ("", "_others"))  # what a host's columns say of each resource
 
 # quotas, in the order in which they are shown
 _COUNTED = (
     *("instances", "cores", "ram", "key_pairs", "security_groups", "server_groups", "floating_ips", "networks"),
     *("images", "volumes", "gigabytes", "snapshots"),
 )
-
-
-class Resource(t.TypedDict):
-    """A host's amounts of one resource. `limit` is what may be promised: (total - reserved) * ratio, as Placement
-    counts; `others` is the part of `used` that guests take that are not novalite's."""
-
-    total: int
-    reserved: int
-    ratio: float
-    limit: int
-    used: int
-    others: int
-
-
-class Host(t.TypedDict):
-    """A compute host. Times are in seconds since the epoch; memory is in MiB, disk in GiB."""
-
-    name: str
-    up: bool
-    down_reason: str | None
-    enabled: bool
-    disabled_reason: str | None
-    zone: str
-    aggregates: list[str]
-    last_seen_at: int | None
-    looked_at: int | None
-    differences: int | None
-    instances: int
-    building: int
-    failed_builds: int
-    capacity: dict[str, Resource]  # vcpus, memory_mb, disk_gb
-    facts: JsonObject
 
 
 class Placed(t.TypedDict):
@@ -87,36 +58,30 @@ class Usage(t.TypedDict):
     limit: int
 
 
+# What listed_hosts reads. The command `novalite` has them as texts, too: operations/looks.py
+LOAD_HOSTS: dict[str, sa.Select[t.Any]] = {
+    "compute_hosts": sa.select(
+        *(compute_host.c[name] for name in ("name", "up", "down_reason", "enabled", "disabled_reason", "zone")),
+        *(compute_host.c[name] for name in ("aggregates", "last_seen_at", "looked_at", "differences")),
+        *(compute_host.c[name] for name in ("num_instances", "failed_builds", "facts")),
+        *(compute_host.c[f"{before}{name}{after}"] for name in listed_hosts.AMOUNTS for before, after in _PARTS),
+        *(compute_host.c[name] for name in listed_hosts.AMOUNTS.values()),
+    ),
+    "builds": BUILDS,
+    **aggregates.LOAD,
+}
+
+
 def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> list[Host]:
     """List every compute host, or those of `names`, by name."""
-    states, _versions = host_states(connection, clock.seconds(connection), names, EVER)
-    c = compute_host.c
-    query = sa.select(c.name, c.last_seen_at, c.looked_at, c.differences)
-    watched = {row.name: row for row in connection.execute(query)}
-    return [
-        {
-            "name": state.name,
-            "up": state.up,
-            "down_reason": state.down_reason,
-            "enabled": state.enabled,
-            "disabled_reason": state.disabled_reason,
-            "zone": state.zone,
-            "aggregates": [aggregate.name for aggregate in state.aggregates],
-            "last_seen_at": watched[state.name].last_seen_at or None,
-            "looked_at": watched[state.name].looked_at,
-            "differences": watched[state.name].differences,
-            "instances": state.num_instances,
-            "building": state.num_io_ops,
-            "failed_builds": state.failed_builds,
-            "capacity": {
-                "vcpus": _resource(state, "vcpus", state.cpu_ratio),
-                "memory_mb": _resource(state, "memory_mb", state.ram_ratio),
-                "disk_gb": _resource(state, "disk_gb", state.disk_ratio),
-            },
-            "facts": dict(state.facts),
-        }
-        for state in sorted(states, key=lambda state: state.name)
-    ]
+
+    def read(name: str, _values: JsonMapping) -> t.Iterable[t.Any]:
+        query = LOAD_HOSTS[name]
+        if name == "compute_hosts" and names is not None:
+            query = query.where(compute_host.c.name.in_(sorted(set(names))))
+        return connection.execute(query).mappings()
+
+    return listed_hosts.records(read)
 
 
 def host(connection: sa.Connection, name: str) -> Host:
@@ -125,19 +90,6 @@ def host(connection: sa.Connection, name: str) -> Host:
     if not named_hosts:
         raise NotFoundError(f"Compute host {name[:255]} could not be found.")
     return named_hosts[0]
-
-
-def _resource(state: HostState, name: str, ratio: float) -> Resource:
-    total, reserved = getattr(state, name), getattr(state, f"reserved_{name}")
-    # down, not up: half a core cannot be promised
-    return {
-        "total": total,
-        "reserved": reserved,
-        "ratio": ratio,
-        "limit": max(0, int((total - reserved) * ratio)),
-        "used": getattr(state, f"{name}_used"),
-        "others": getattr(state, f"{name}_others"),
-    }
 
 
 def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObject]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import collections
 import re
 import typing as t
 import uuid
@@ -13,12 +12,11 @@ import uuid
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._model import whole_servers
 from ..._model.plain_text import without_controls
 from ..db import clock
 from ..db.tables import instance_action, instance_action_event
 
-_ACTION_FIELDS = ("action", "request_id", "started_at", "finished_at", "message", "details")
-_EVENT_FIELDS = ("event", "host", "started_at", "finished_at", "result")
 EVENTS = {"extend_volume": "compute_extend_volume"}  # which clients wait for by Nova's name
 MAX_MESSAGE = 255  # as Nova's fault messages
 _LEFT_OUT = " ... "
@@ -186,20 +184,22 @@ def abandon(connection: sa.Connection, uuids: t.Iterable[str], message: str, now
     )
 
 
+_OF_THESE = instance_action.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True))
+# What whole_servers.history reads. The command `novalite` has them as texts, too: operations/looks.py
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "action_events": sa.select(instance_action_event)
+    .join(instance_action, instance_action.c.id == instance_action_event.c.action_id)
+    .where(_OF_THESE)
+    .order_by(instance_action_event.c.id),
+    "actions": sa.select(instance_action).where(_OF_THESE).order_by(instance_action.c.id.desc()),
+}
+
+
 def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[JsonObject]]:
     """Return all actions of each instance, newest first, each with its events, in two queries."""
-    events: collections.defaultdict[int, list[JsonObject]] = collections.defaultdict(list)
-    of_these = instance_action.c.instance_uuid.in_(sorted(set(uuids)))
-    for row in connection.execute(
-        sa.select(instance_action_event)
-        .join(instance_action, instance_action.c.id == instance_action_event.c.action_id)
-        .where(of_these)
-        .order_by(instance_action_event.c.id)
-    ):
-        events[row.action_id].append({field: getattr(row, field) for field in _EVENT_FIELDS})
-    actions_by_instance: collections.defaultdict[str, list[JsonObject]] = collections.defaultdict(list)
-    for row in connection.execute(sa.select(instance_action).where(of_these).order_by(instance_action.c.id.desc())):
-        actions_by_instance[row.instance_uuid].append(
-            {**{field: getattr(row, field) for field in _ACTION_FIELDS}, "events": events[row.id]}
-        )
-    return dict(actions_by_instance)
+    of_these = sorted(set(uuids))
+
+    def read(name: str, _values: JsonMapping) -> t.Iterable[t.Any]:
+        return connection.execute(LOAD[name], {"uuids": of_these}).mappings()
+
+    return whole_servers.history(read)

@@ -15,7 +15,7 @@ from ..db.tables import fixed_ip, instance, vif
 # An interface that no statement has to join: few have several, and an index knows which
 _FURTHER = sa.select(fixed_ip.c.further_of, fixed_ip.c.ip).order_by(fixed_ip.c.owner)
 _OF_VIFS = _FURTHER.where(fixed_ip.c.further_of.in_(sa.bindparam("ids", expanding=True)))
-_WITH_INSTANCES = (
+WITH_INSTANCES = (
     _FURTHER.join(vif, vif.c.id == fixed_ip.c.further_of)
     .join(instance, instance.c.uuid == vif.c.instance_uuid)
     .where(fixed_ip.c.further_of.is_not(None))
@@ -37,7 +37,7 @@ def further_ips_of_instances(connection: sa.Connection, uuids: t.Iterable[str]) 
 
 def further_ips_where(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> dict[str, list[str]]:
     """Interface -> its further addresses, where the conditions on vif and instance hold."""
-    return _by_interface(connection, _WITH_INSTANCES.where(*conditions), ())
+    return _by_interface(connection, WITH_INSTANCES.where(*conditions), ())
 
 
 def _by_interface(connection: sa.Connection, query: sa.Select[t.Any], ids: t.Iterable[str]) -> dict[str, list[str]]:

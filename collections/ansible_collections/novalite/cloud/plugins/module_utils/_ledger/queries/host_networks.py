@@ -21,13 +21,13 @@ from ..db.tables_addresses import HELD, LED_TO, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
 from ..db.tables_networking import subnet
 
-_FURTHER_RANGES = (
+FURTHER_RANGES = (
     sa.select(
         *(subnet.c[name] for name in ("network_id", "position", "cidr", "enable_dhcp", "dns", "routes")),
         network.c.dns.label("of_network"),
     )
     .join(network, network.c.id == subnet.c.network_id)
-    .where(subnet.c.position > 0)
+    .where(subnet.c.position > 0, subnet.c.network_id.in_(sa.bindparam("networks", expanding=True)))
     .order_by(subnet.c.network_id, subnet.c.position)
 )
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
@@ -85,7 +85,7 @@ OwnAddresses = dict[tuple[int, str], dict[int, str]]  # (network, host) -> posit
 def further_ranges(connection: sa.Connection, ids: t.Iterable[int]) -> Further:
     """The further ranges of these networks."""
     ranges_by_network: dict[int, list[Ipv4Range]] = {}
-    for row in connection.execute(_FURTHER_RANGES.where(subnet.c.network_id.in_(sorted(ids)))):
+    for row in connection.execute(FURTHER_RANGES, {"networks": sorted(ids)}):
         servers = [*row.dns, *texts.of_version(row.of_network, 6)]
         ranges_by_network.setdefault(row.network_id, []).append(
             Ipv4Range(row.position, row.cidr, bool(row.enable_dhcp), servers, row.routes)

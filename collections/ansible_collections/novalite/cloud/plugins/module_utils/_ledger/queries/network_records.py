@@ -8,13 +8,12 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
+from ..._model import listed_networks
 from ..._model.instance import AddressPair, DhcpOption
-from ..._rules import pools
 from ..db.tables import (
     fixed_ip,
     floating_ip,
@@ -31,7 +30,6 @@ from .further_ips import further_ips
 from .subnet_records import SubnetIds, subnet_ids
 
 Key = t.TypeVar("Key", int, str)
-Ranges = list[tuple[str, str]]  # first and last address of each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +69,9 @@ class Network:
     admin_state_up: bool  # False: it carries nothing
     made_by: str  # id of the project that made it, also of one that is shared; "": nobody knows, or the operator
     is_default: bool  # servers that name none of several networks are put on it
-    ranges: Ranges = dataclasses.field(default_factory=list)  # what of `cidr` is handed out, where it was asked
+    ranges: listed_networks.Ranges = dataclasses.field(
+        default_factory=list
+    )  # what of `cidr` is handed out, where it was asked
 
     @classmethod
     def of(cls, row: t.Mapping[t.Any, t.Any], **more: t.Any) -> Network:
@@ -150,21 +150,30 @@ def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool 
 
     With `bare` those, too, to which their project has given no IPv4 addresses yet; no server can be on one.
     """
-    seen: sa.ColumnElement[bool] = sa.true()
-    if project_id is not None:
-        seen = network.c.owner.in_(["", project_id])
+    query = LOAD["networks_of_all" if project_id is None else "networks_of_project"]
     if not bare:
-        seen = sa.and_(seen, network.c.cidr.is_not(None))
-    rows = connection.execute(sa.select(network).where(seen).order_by(network.c.id)).mappings().all()
-    kept: dict[int, set[int]] = {row["id"]: set() for row in rows}
-    query = sa.select(fixed_ip.c.network_id, fixed_ip.c.ip).where(
-        fixed_ip.c.network_id.in_(list(kept)), fixed_ip.c.reserved.is_not(None)
-    )
-    for network_id, address in connection.execute(query):
-        kept[network_id].add(address)
-    return [
-        Network.of(row, ranges=[] if row["cidr"] is None else _complement(row["cidr"], kept[row["id"]])) for row in rows
-    ]
+        query = query.where(network.c.cidr.is_not(None))
+    queries = {**LOAD, "networks": query}
+
+    def read(name: str, values: JsonMapping) -> t.Iterable[t.Any]:
+        return connection.execute(queries[name], {"project_id": project_id, **values}).mappings()
+
+    return [Network.of(record) for record in listed_networks.records(read)]
+
+
+_NETWORKS = sa.select(
+    *(network.c[field.name] for field in dataclasses.fields(Network) if field.name in network.c)
+).order_by(network.c.id)
+# What listed_networks reads. The command `novalite` has them as texts, too: operations/looks.py
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "networks_of_all": _NETWORKS,
+    "networks_of_project": _NETWORKS.where(
+        sa.or_(network.c.owner == "", network.c.owner == sa.bindparam("project_id"))
+    ),
+    "reserved_addresses": sa.select(fixed_ip.c.network_id, fixed_ip.c.ip).where(
+        fixed_ip.c.network_id.in_(sa.bindparam("ids", expanding=True)), fixed_ip.c.reserved.is_not(None)
+    ),
+}
 
 
 def network_of(connection: sa.Connection, of_port: Port) -> Network:
@@ -357,16 +366,3 @@ def _routers_by_subnet(connection: sa.Connection, networks: t.Collection[str]) -
 def _router_of(record: t.Mapping[str, t.Any], ids: SubnetIds, routers: t.Mapping[str, str]) -> str | None:
     address = record["fixed_ip"]
     return None if address is None else routers.get(ids.of(record["network_uuid"], address))
-
-
-def _complement(cidr: str, kept: set[int]) -> list[tuple[str, str]]:
-    """Return the ranges of `cidr` that are not `kept`, as (first, last). A large pool is not walked through."""
-    whole = netaddr.IPNetwork(cidr)
-    first, last = whole.first, whole.last
-    gaps = []
-    within = [address for address in kept if first <= address <= last]
-    for low, high in [*pools.bounds(within), (last + 1, last + 1)]:
-        if first < low:
-            gaps.append((to_text(first), to_text(low - 1)))
-        first = max(first, high + 1)
-    return gaps

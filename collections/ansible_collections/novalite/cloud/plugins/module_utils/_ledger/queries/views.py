@@ -9,25 +9,14 @@ and addresses), floating IPs, groups, rules, hints, volumes.
 
 from __future__ import annotations
 
-import collections
 import typing as t
 
 import sqlalchemy as sa
 
-from ..._addressing.pools import to_text
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import (
-    AttachedVolume,
-    Flavor,
-    FloatingAddress,
-    Image,
-    Instance,
-    Network,
-    Nic,
-    Rule,
-    SecurityGroup,
-)
+from ..._model import whole_servers
+from ..._model.instance import AddressPair, AttachedVolume, Flavor, Image, Instance, Network
 from ..db.tables import (
     NAMED,
     dns_name,
@@ -48,20 +37,17 @@ from ..db.tables_networking import port
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from . import host_networks
 from .address_pairs import without_others
-from .further_ips import further_ips_where
+from .further_ips import WITH_INSTANCES
 
 # the columns are named as the keys
-_FLAVOR_FIELDS, _IMAGE_FIELDS = tuple(Flavor.__annotations__), tuple(Image.__annotations__)
-_RULE_FIELDS = tuple(Rule.__annotations__)
 _NETWORK_FIELDS = tuple(field for field in Network.__annotations__ if field in network.c)
-_FILE_FIELDS = ("source", "checksum", "size", "virtual_size", "disk_format")
-_INSTANCE_FIELDS = tuple(field for field in Instance.__annotations__ if field in instance.c)
 _ATTACHMENT_FIELDS = tuple(field for field in AttachedVolume.__annotations__ if field in volume_attachment.c)
+_OF_INSTANCE = (*whole_servers.INSTANCE_FIELDS, "project_id", "disk_image", "key_name", "public_key")
 
 # Queries that each look at instances has, put together once: that takes as long as to ask them of a few instances
 _OWN, _DHCP = fixed_ip.alias("own"), fixed_ip.alias("dhcp_server")
 _INSTANCES = (
-    sa.select(instance, project.c.name.label("project_name"))
+    sa.select(*(instance.c[name] for name in _OF_INSTANCE), project.c.name.label("project_name"))
     .join(project, project.c.id == instance.c.project_id)
     .order_by(instance.c.id)
 )
@@ -104,10 +90,14 @@ _GROUPS = (
     .join(security_group, security_group.c.id == instance_security_group.c.group_id)
     .order_by(instance_security_group.c.instance_id, security_group.c.id)
 )
-_RULES = sa.select(security_group_rule).order_by(security_group_rule.c.group_id, security_group_rule.c.id)
+_RULES = (
+    sa.select(security_group_rule)
+    .where(security_group_rule.c.group_id.in_(sa.bindparam("groups", expanding=True)))
+    .order_by(security_group_rule.c.group_id, security_group_rule.c.id)
+)
 _HINTS = (
     # taken out in the database: the scheduler's reasons beside them are long
-    sa.select(instance_action.c.instance_uuid, instance_action.c.details["hints"])
+    sa.select(instance_action.c.instance_uuid, instance_action.c.details["hints"].label("hints"))
     .join(instance, instance.c.uuid == instance_action.c.instance_uuid)
     .where(instance_action.c.action == "create")
     .order_by(instance_action.c.id)
@@ -126,6 +116,24 @@ _VOLUMES = (
     .join(volume_type, volume_type.c.id == volume.c.type_id)
     .order_by(volume_attachment.c.device)
 )
+
+# What whole_servers reads, without the conditions on instances. The command `novalite` has them as texts, too
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "instances": _INSTANCES,
+    "interfaces": _NICS,
+    "floating_addresses": _FLOATING_IPS,
+    "more_ips": WITH_INSTANCES,
+    "groups_of_instances": _GROUPS,
+    "rules": _RULES,
+    "hints": _HINTS,
+    "attached_volumes": _VOLUMES,
+}
+SERVERS_NAMED = (
+    sa.select(instance.c.uuid, instance.c.project_id)
+    .where(sa.or_(instance.c.uuid == sa.bindparam("uuid"), instance.c.name == sa.bindparam("name")))
+    .where(instance.c.deleted == 0)
+)
+OF_GROUPS = {"rules"}  # which have no conditions on instances
 
 
 def instances_by(
@@ -154,14 +162,41 @@ def instances_by(
     if not deleted:
         conditions.append(instance.c.deleted == 0)
 
-    rows = connection.execute(_INSTANCES.where(*conditions)).all()
-    if not rows:
-        return []
-    nics = _nics(connection, conditions)
-    groups = _groups(connection, conditions)
-    hints = _hints(connection, conditions)
-    volumes = _volumes(connection, conditions)
-    return [_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {}), volumes[row.uuid]) for row in rows]
+    def read(name: str, values: JsonMapping) -> t.Iterable[t.Any]:
+        query = LOAD[name] if name in OF_GROUPS else LOAD[name].where(*conditions)
+        return connection.execute(query, dict(values)).mappings()
+
+    return whole_servers.records(read, _Beyond(connection))
+
+
+class _Beyond:
+    """Networks with further ranges, and address pairs: what takes further queries, if there are any."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+
+    def networks(self, rows: t.Sequence[JsonMapping]) -> list[tuple[Network, str | None]]:
+        """Return what whole_servers.Beyond says."""
+        further = host_networks.further_ranges(self.connection, {row["id"] for row in rows})
+        hosts = {row["host"] for row in rows if row["host"] and row["id"] in further}
+        own_addresses = host_networks.addresses(self.connection, list(further), hosts, further)
+        networks = []
+        for row in rows:
+            of_network, of_host = whole_servers.network_of(row), whole_servers.ipv4(row["dhcp_ip"])
+            if row["id"] in further:
+                there = own_addresses.get((row["id"], row["host"]), {})
+                own = whole_servers.ipv4(row["own_ip"])
+                of_network, of_host = host_networks.on_host(of_network, further[row["id"]], there, own)
+            networks.append((of_network, of_host))
+        return networks
+
+    def pairs(self, row: JsonMapping) -> list[AddressPair]:
+        """Return what whole_servers.Beyond says."""
+        return without_others(self.connection, row["project_id"], row["id"], row["allowed_address_pairs"])
+
+    def properties(self, properties: JsonObject) -> JsonObject:
+        """Return what whole_servers.Beyond says: no host mounts what a guest has written."""
+        return image_properties.without_host_mount(properties)
 
 
 def instances_with_ways_in(connection: sa.Connection, uuids: t.Collection[str] | None = None) -> list[Instance]:
@@ -194,7 +229,7 @@ def instances_with_ways_in(connection: sa.Connection, uuids: t.Collection[str] |
                 **{"id": row.id, "uuid": row.uuid, "name": row.name, "host": row.host},
                 "project": {"name": row.project_name},
                 "image": {"id": row.image_id, "name": row.image_name, "properties": row.image_properties or {}},
-                "nics": [{"ip": _ipv4(row.ip), "network": of_network}],
+                "nics": [{"ip": whole_servers.ipv4(row.ip), "network": of_network}],
             }
     return [t.cast(Instance, record) for record in first.values()]
 
@@ -227,121 +262,12 @@ def _dots(text: str) -> list[int]:
     return [index for index, char in enumerate(text) if char == "."]
 
 
-def domain_name(number: int, adopted: JsonMapping | None) -> str:
-    """Return libvirt's name of the instance of this number; one that was `adopted` has kept its name."""
-    return f"instance-{number:08x}" if adopted is None else str(adopted["domain"])
-
-
 def image_of(record: JsonMapping) -> Image:
     """Return an instance's copy of its image record: all that its launch needs, whatever becomes of the record."""
-    return t.cast(Image, {field: record[field] for field in _IMAGE_FIELDS})
+    return t.cast(Image, {field: record[field] for field in whole_servers.IMAGE_FIELDS})
 
 
 def flavor_of(record: JsonMapping) -> Flavor:
     """Return an instance's copy of its flavor record; `flavorid` is what clients know it by."""
-    kept = {field: record[field] for field in _FLAVOR_FIELDS}
+    kept = {field: record[field] for field in whole_servers.FLAVOR_FIELDS}
     return t.cast(Flavor, {**kept, "flavorid": record["flavorid"] or str(record["id"])})
-
-
-def _instance(
-    row: sa.Row[t.Any], nics: list[Nic], groups: list[SecurityGroup], hints: JsonObject, volumes: list[AttachedVolume]
-) -> Instance:
-    image = row.image
-    if row.disk_image is not None:
-        # no host mounts what a guest has written
-        own = {"properties": image_properties.without_host_mount(image["properties"])}
-        image = {**image, **{field: row.disk_image[field] for field in _FILE_FIELDS}, **own}
-    made = {
-        **{field: getattr(row, field) for field in _INSTANCE_FIELDS},
-        "image": image,
-        "domain_name": domain_name(row.id, row.adopted),
-        "project": {"id": row.project_id, "name": row.project_name},
-        "alternates": [],
-        "key": None if row.public_key is None else {"name": row.key_name, "public_key": row.public_key},
-        "request": hints,
-        "security_groups": groups,
-        "nics": nics,
-        "volumes": volumes,
-    }
-    return t.cast(Instance, made)
-
-
-def _nics(
-    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> collections.defaultdict[str, list[Nic]]:
-    nics: collections.defaultdict[str, list[Nic]] = collections.defaultdict(list)
-    more = further_ips_where(connection, *conditions)
-    floating = _floating_ips(connection, conditions)
-    rows = connection.execute(_NICS.where(*conditions)).all()
-    further = host_networks.further_ranges(connection, {row.id for row in rows})
-    hosts = {row.host for row in rows if row.host and row.id in further}
-    own_addresses = host_networks.addresses(connection, list(further), hosts, further)
-    for row in rows:
-        pairs, address = row.allowed_address_pairs, _ipv4(row.own_ip)
-        of_network = t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS})
-        of_host = _ipv4(row.dhcp_ip)
-        if row.id in further:
-            there = own_addresses.get((row.id, row.host), {})
-            of_network, of_host = host_networks.on_host(of_network, further[row.id], there, address)
-        nics[row.instance_uuid].append(
-            {
-                "id": row.vif_id,
-                "mac": row.mac,
-                "ip": address,
-                "ipv6": row.ipv6,
-                "dhcp_server": of_host,
-                "floating_ips": floating.get(row.vif_id, []),
-                "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
-                "port_security_enabled": row.port_security_enabled,
-                "extra_dhcp_opts": row.extra_dhcp_opts or [],
-                "dns_name": row.dns_name,
-                "network": of_network,
-            }
-        )
-        if row.vif_id in more:
-            nics[row.instance_uuid][-1]["more_ips"] = more[row.vif_id]
-    return nics
-
-
-def _floating_ips(
-    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> dict[str, list[FloatingAddress]]:
-    addresses: dict[str, list[FloatingAddress]] = {}
-    for vif_id, address, interface, further in connection.execute(_FLOATING_IPS.where(*conditions)):
-        addresses.setdefault(vif_id, []).append({"address": to_text(address), "interface": interface})
-        if further is not None:
-            addresses[vif_id][-1]["fixed"] = to_text(further)
-    return addresses
-
-
-def _groups(
-    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> collections.defaultdict[int, list[SecurityGroup]]:
-    groups: dict[int, SecurityGroup] = {}
-    of_instance: collections.defaultdict[int, list[SecurityGroup]] = collections.defaultdict(list)
-    for instance_id, group_id, uuid, name in connection.execute(_GROUPS.where(*conditions)):
-        group = groups.setdefault(group_id, {"id": group_id, "uuid": uuid, "name": name, "rules": []})
-        of_instance[instance_id].append(group)
-    for row in connection.execute(_RULES.where(security_group_rule.c.group_id.in_(sorted(groups)))):
-        groups[row.group_id]["rules"].append(t.cast(Rule, {field: getattr(row, field) for field in _RULE_FIELDS}))
-    return of_instance
-
-
-def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) -> dict[str, JsonObject]:
-    """The scheduler hints that each server was asked for with; they are part of the record of that action."""
-    return {uuid: hints for uuid, hints in connection.execute(_HINTS.where(*conditions)) if hints is not None}
-
-
-def _volumes(
-    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> collections.defaultdict[str, list[AttachedVolume]]:
-    """Return each instance's volumes, by device name: the attachment (`id`), and the volume's data for its host."""
-    volumes: collections.defaultdict[str, list[AttachedVolume]] = collections.defaultdict(list)
-    for row in connection.execute(_VOLUMES.where(*conditions)).mappings():
-        attached = {**row, "image": row["image"] and row["image"]["id"]}
-        volumes[attached.pop("instance_uuid")].append(t.cast(AttachedVolume, attached))
-    return volumes
-
-
-def _ipv4(number: int | None) -> str | None:
-    return None if number is None else to_text(number)

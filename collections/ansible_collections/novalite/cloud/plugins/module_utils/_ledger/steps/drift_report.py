@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 from ..._drift import report
 from ..._json import JsonMapping, JsonObject
+from ..._model.whole_servers import domain_name
 from ..db import clock
 from ..db.tables import compute_host, instance, vif
-from ..queries.views import domain_name
 
 ARGUMENT_SPEC = {
     # What `ledger_heal` returned as `corrections`.

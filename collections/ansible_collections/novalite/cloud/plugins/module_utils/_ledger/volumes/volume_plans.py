@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from ..._domain.guest import render_volume, volume_of
 from ..._host.files import STATE_DIR
 from ..._json import JsonObject as Plan
+from ..._model.whole_servers import domain_name
 from ..db.tables import compute_host, instance
-from ..queries.views import domain_name
 from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
 from . import volume_uploads
 from .volume_sources import worker

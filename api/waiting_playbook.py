@@ -1,0 +1,228 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""ansible-playbook in a process that has imported it and our plug-ins, and is forked for each run (cli/waiting.py):
+`python waiting_playbook.py SOCKET`, by itself, so that Ansible is the first to import its collections.
+
+It ends when nobody has asked for some minutes, and when anything that it has imported was changed. Nothing that a fork
+does stays for the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import pathlib
+import selectors
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import traceback
+import typing as t
+import warnings
+
+IDLE = 300.0  # seconds after which it ends
+MESSAGE = 2**17  # bytes; larger ones are not sent
+FILES = 250  # open files; the kernel lets no more through
+FOLLOWS, STALE = b"follows", b"stale"  # first answers
+PATIENCE = 5.0  # seconds for which it listens to who says nothing
+CACHE = "ansiballz_cache"  # ansible.executor.module_common
+# What most playbooks use, and what that imports
+MODULES = ("ansible.cli.playbook", "ansible.executor.playbook_executor", "ansible.plugins.strategy.linear")
+KINDS = ("inventory", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
+COLLECTION = "ansible_collections.novalite.cloud"
+PLUGINS = (
+    "action.server",
+    "action.network",
+    "action.host_steps",
+    "action.host_step",
+    "action.ledger_step",
+    "lookup.playbook_variables",
+)
+Stamps = dict[str, tuple[int, ...]]  # path of a file or directory -> by what a change of it is seen
+
+
+def peer(connection: socket.socket) -> int:
+    """Return the user id of the process at the other end."""
+    _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)
+
+
+def warm_up() -> None:
+    """Import what playbooks use, and read what plug-ins say of their options: YAML, which takes as long."""
+    from ansible.plugins import loader
+
+    loader.init_plugin_loader()
+    for kind in KINDS:
+        list(getattr(loader, f"{kind}_loader").all(class_only=True))
+    for name in MODULES:
+        importlib.import_module(name)
+    for name in PLUGINS:
+        importlib.import_module(f"{COLLECTION}.plugins.{name}")
+
+
+def become(cli: t.Any, command: str, words: list[str], directory: str, environment: dict[str, str]) -> None:
+    """Be the command of Ansible that has this class, as if it had been started now. Raises SystemExit."""
+    from ansible import constants as C
+
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+    # of its own, which no other fork removes at its end; but the modules that one has put together are of use to all
+    cache = os.path.join(C.DEFAULT_LOCAL_TMP, CACHE)
+    os.makedirs(cache, exist_ok=True)
+    C.DEFAULT_LOCAL_TMP = tempfile.mkdtemp(prefix="ansible-local-", dir=os.path.dirname(C.DEFAULT_LOCAL_TMP))
+    os.symlink(cache, os.path.join(C.DEFAULT_LOCAL_TMP, CACHE))
+    warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
+    sys.argv = [command, *words]
+    try:
+        cli.cli_executor(sys.argv)
+    finally:
+        shutil.rmtree(C.DEFAULT_LOCAL_TMP, ignore_errors=True)
+
+
+def _stamps() -> Stamps:
+    """Return the state of all files that were imported, their directories, and what Ansible sends to hosts."""
+    files = {file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+    collection = pathlib.Path(str(sys.modules[f"{COLLECTION}.plugins"].__path__[0])).parent
+    files |= {str(path) for path in (collection / "meta").rglob("*")}
+    for folder, _folders, names in os.walk(collection / "plugins"):
+        if os.path.basename(folder) != "__pycache__":
+            files |= {os.path.join(folder, name) for name in names}
+    stamps: Stamps = {}
+    for path in files | {os.path.dirname(file) for file in files}:
+        stamps[path] = ()
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            stamps[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    return stamps
+
+
+def _run(message: bytes, opened: list[int]) -> t.NoReturn:
+    """Do a run, as the leader of a session of its own, with the caller's input and outputs."""
+    from ansible.cli.playbook import PlaybookCLI
+
+    code: object = 1
+    try:
+        os.setsid()
+        numbers, *order = json.loads(message)
+        # first out of the way of each other
+        aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 512) for descriptor in opened]
+        for descriptor in opened:
+            os.close(descriptor)
+        for number, descriptor in zip(numbers, aside):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        become(PlaybookCLI, "ansible-playbook", *order)
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+class Waiting:
+    """The process: who asks, and the runs that are under way."""
+
+    def __init__(self, path: str, lock: t.TextIO) -> None:
+        self._lock = lock
+        self._stamps = _stamps()
+        self._events = selectors.DefaultSelector()
+        self._runs: dict[socket.socket, int] = {}
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(path)
+        self._listener.listen(10)
+        self._events.register(self._listener, selectors.EVENT_READ, self._meet)
+
+    def serve(self) -> None:
+        """Do what is asked for, until nobody has asked for a while and nothing is under way."""
+        while True:
+            ready = self._events.select(None if self._runs else IDLE)
+            if not ready:
+                return
+            for key, _mask in ready:
+                if not key.data():
+                    return
+
+    def _meet(self) -> bool:
+        asked, _address = self._listener.accept()
+        with contextlib.suppress(OSError):
+            asked.settimeout(PATIENCE)
+            message, opened, _flags, _address = socket.recv_fds(asked, MESSAGE + 1, FILES)
+            if peer(asked) == os.geteuid():
+                if _stamps() != self._stamps:
+                    asked.send(STALE)
+                    return bool(self._runs)
+                asked.send(FOLLOWS)
+                pid = os.fork()
+                if pid == 0:
+                    self._events.close()
+                    self._lock.close()
+                    for other in (self._listener, asked, *self._runs):
+                        other.close()
+                    _run(message, opened)
+                ended = os.pidfd_open(pid)
+                self._runs[asked] = pid
+                self._events.register(asked, selectors.EVENT_READ, lambda: self._pass_on(asked))
+                self._events.register(ended, selectors.EVENT_READ, lambda: self._end(asked, ended))
+            for descriptor in opened:
+                os.close(descriptor)
+        return True
+
+    def _pass_on(self, asked: socket.socket) -> bool:
+        """Send the run the signal that its caller got; who is gone was killed."""
+        number = int(asked.recv(MESSAGE) or signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._runs[asked], number)
+        if number == signal.SIGKILL:
+            self._events.unregister(asked)
+        return True
+
+    def _end(self, asked: socket.socket, ended: int) -> bool:
+        """Tell the caller how its run ended."""
+        _pid, status = os.waitpid(self._runs.pop(asked), 0)
+        self._events.unregister(ended)
+        os.close(ended)
+        with contextlib.suppress(KeyError):
+            self._events.unregister(asked)
+        with asked, contextlib.suppress(OSError):
+            asked.send(str(os.waitstatus_to_exitcode(status)).encode())
+        return True
+
+
+def main(path: str) -> None:
+    """Wait at the socket, unless another process does."""
+    lock = f"{path}.lock"
+    with open(lock, "a", encoding="utf-8") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return
+        held.truncate(0)
+        held.write(str(os.getpid()))
+        held.flush()
+        try:
+            warm_up()
+            gc.freeze()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)  # of one that was killed
+            Waiting(path, held).serve()
+        finally:
+            for own in (path, lock):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(own)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
