@@ -292,6 +292,8 @@ JUDGED = {
     "os_secure_boot": "maybe",
     "hw_tpm_version": "3",
     "hw_tpm_model": "tpm-spapr",
+    "hw_watchdog_action": "bark",
+    "hw_boot_menu": "often",
 }
 
 

@@ -62,6 +62,9 @@ GUESTS = st.builds(
     secure_boot=st.booleans(),
     nvram=st.just("/i/nvram.fd"),
     tpm=st.none() | st.just(Tpm("2.0", "tpm-crb")),
+    watchdog=st.none() | st.sampled_from(["reset", "poweroff"]),
+    boot_menu=st.booleans(),
+    windows=st.booleans(),
 )
 
 
@@ -85,6 +88,10 @@ def model_of(guest: Guest) -> compare.DomainModel:
         secure_boot="yes" if guest.secure_boot else "no",
         nvram=guest.nvram,
         tpm=None if guest.tpm is None else str(guest.tpm),
+        watchdog=guest.watchdog,
+        boot_menu="yes" if guest.boot_menu else "no",
+        local_time=guest.windows,
+        hyperv=guest.windows and guest.domain_type == "kvm",
         disks=(compare.Disk("vda", guest.disk, guest.disk_format, "virtio", guest.disk_cache),),
         interfaces=tuple(
             compare.Nic(i.mac, i.bridge, i.model, i.filter, tuple(sorted(i.parameters)), i.mtu)

@@ -39,6 +39,13 @@ def asked(specs: dict[str, str], properties: dict[str, t.Any], of: t.Any = hardw
         ({"os:secure_boot": "optional"}, {}, Hardware()),
         ({"hw:tpm_version": "2.0"}, {"hw_tpm_model": "tpm-crb"}, Hardware(tpm=Tpm("2.0", "tpm-crb"))),
         ({"hw:tpm_version": "1.2"}, {"hw_tpm_version": "1.2"}, Hardware(tpm=Tpm("1.2", "tpm-tis"))),
+        (
+            {"hw:watchdog_action": "reset"},
+            {"hw_watchdog_action": "disabled"},
+            Hardware(),
+        ),  # the image goes first, as in Nova
+        ({"hw:watchdog_action": "poweroff", "hw:boot_menu": "True"}, {}, Hardware(watchdog="poweroff", boot_menu=True)),
+        ({"hw:cpu_policy": "dedicated"}, {"os_type": "Windows"}, Hardware(windows=True)),  # recorded, too
         ({"hw:tpm_version": "9"}, {"hw_machine_type": "pc-q35-7.2"}, Hardware()),  # recorded before it was judged
     ],
 )
@@ -64,6 +71,9 @@ def test_what_no_host_can_do(specs: dict[str, str], properties: dict[str, str], 
 @pytest.mark.parametrize(
     ("specs", "properties", "message"),
     [
+        ({"hw:cpu_policy": "dedicated"}, {}, "flavor 'f' has hw:cpu_policy=dedicated, which novalite does not do"),
+        ({"hw:numa_nodes": "2"}, {}, "hw:numa_nodes=2"),
+        ({"pci_passthrough:alias": "gpu:1"}, {}, "pci_passthrough:alias=gpu:1"),
         ({"hw:tpm_version": "9"}, {}, "flavor 'f': extra spec hw:tpm_version is '9'; use 1.2, 2.0"),
         ({}, {"hw_machine_type": "pc-q35-7.2"}, "its property hw_machine_type is 'pc-q35-7.2'; use pc, q35, virt"),
     ],
@@ -110,3 +120,10 @@ def test_traits_of_a_host() -> None:
         "COMPUTE_SECURITY_TPM_TIS",
     ]
     assert traits_of({}) == []
+
+
+@pytest.mark.parametrize(
+    "specs", [{"hw:cpu_policy": "shared"}, {"hw:mem_page_size": "small"}, {"quota:cpu_shares": "9"}]
+)
+def test_extra_specs_that_ask_for_nothing_here_are_free(specs: dict[str, str]) -> None:
+    assert asked(specs, {}, checked) == Hardware()

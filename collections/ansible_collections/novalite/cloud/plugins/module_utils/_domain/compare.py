@@ -96,6 +96,10 @@ class DomainModel:
     secure_boot: str = "no"
     nvram: str | None = None
     tpm: str | None = None  # model and version
+    watchdog: str | None = None
+    boot_menu: str = "no"
+    local_time: bool = False
+    hyperv: bool = False
     disks: tuple[Disk, ...] = ()
     interfaces: tuple[Nic, ...] = ()
     serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, file that it is logged to)
@@ -137,6 +141,11 @@ def parse(xml: str) -> DomainModel:
         secure_boot=attribute(root, "os/loader", "secure") or "no",
         nvram=_text(root, "os/nvram"),
         tpm=_tpm(root),
+        # libvirt from 9.1 names the one that every q35 machine has
+        watchdog=attribute(root, "devices/watchdog[@model='i6300esb']", "action"),
+        boot_menu=attribute(root, "os/bootmenu", "enable") or "no",
+        local_time=attribute(root, "clock", "offset") == "localtime",
+        hyperv=root.find("features/hyperv") is not None,
         disks=tuple(disk_of(disk) for disk in root.iterfind("devices/disk") if disk.get("device", "disk") == "disk"),
         interfaces=tuple(_nic(interface) for interface in root.iterfind("devices/interface")),
         serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),

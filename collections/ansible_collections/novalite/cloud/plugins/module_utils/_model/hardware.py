@@ -17,11 +17,13 @@ from .._json import JsonMapping
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
 TPM_VERSION, TPM_MODEL, CDROM_BUS = "hw_tpm_version", "hw_tpm_model", "hw_cdrom_bus"
+WATCHDOG, BOOT_MENU, OS_TYPE = "hw_watchdog_action", "hw_boot_menu", "os_type"
 UEFI, REQUIRED, OPTIONAL = "uefi", "required", "optional"
 Q35 = "q35"
 MACHINES = ("pc", Q35, "virt")
 EFI, SECURE = "efi", "secure"  # what a host's facts say of a machine type's firmware
 
+_YES = ("yes", "true", "1", "on")
 # Properties of images, with their values
 PROPERTIES: t.Mapping[str, tuple[str, ...]] = {
     MACHINE: MACHINES,
@@ -29,12 +31,25 @@ PROPERTIES: t.Mapping[str, tuple[str, ...]] = {
     SECURE_BOOT: (REQUIRED, OPTIONAL, "disabled"),
     TPM_VERSION: ("1.2", "2.0"),
     TPM_MODEL: ("tpm-tis", "tpm-crb"),
+    WATCHDOG: ("disabled", "none", "pause", "poweroff", "reset"),
+    BOOT_MENU: (*_YES, "no", "false", "0", "off"),
 }
 # Extra specs of flavors, with the property that each stands for
 EXTRA_SPECS: t.Mapping[str, str] = {
     "os:secure_boot": SECURE_BOOT,
     "hw:tpm_version": TPM_VERSION,
     "hw:tpm_model": TPM_MODEL,
+    "hw:watchdog_action": WATCHDOG,
+    "hw:boot_menu": BOOT_MENU,
+}
+# Extra specs that Nova acts on and novalite does not, with the values that ask for nothing
+_NOT_BUILT: t.Mapping[str, tuple[str, ...]] = {
+    "hw:cpu_policy": ("shared",),
+    "hw:mem_page_size": ("small", "any"),
+    "hw:numa_nodes": (),
+    "hw:mem_encryption": ("false", "no", "0", "off"),
+    "hw:locked_memory": ("false", "no", "0", "off"),
+    "pci_passthrough:alias": (),
 }
 
 
@@ -57,6 +72,9 @@ class Hardware:
     uefi: bool = False
     secure_boot: str | None = None  # of a UEFI guest: required, optional, disabled
     tpm: Tpm | None = None
+    watchdog: str | None = None  # what it does
+    boot_menu: bool = False
+    windows: bool = False
 
     def machine_on(self, facts: JsonMapping) -> str:
         """The machine type on the compute host that `facts` describe."""
@@ -85,7 +103,15 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
     """hardware_of(), for a request: raises NovaliteError for a value that there is none of, too."""
     for name, value in (image.get("properties") or {}).items():
         check_property(f"image '{image.get('name')}'", name, value)
-    for key, value in (flavor.get("extra_specs") or {}).items():
+    specs: JsonMapping = flavor.get("extra_specs") or {}
+    for key, idle in _NOT_BUILT.items():
+        if key in specs and str(specs[key]).lower() not in idle:
+            raise NovaliteError(
+                f"flavor '{flavor.get('name')}' has {key}={specs[key]}, which novalite does not do: CPUs are not "
+                "pinned, huge pages, NUMA nodes and PCI devices not handed out. Use another flavor, or take it out of "
+                "this one"
+            )
+    for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
     return hardware_of(flavor, image)
 
@@ -111,6 +137,9 @@ def hardware_of(flavor: JsonMapping, image: JsonMapping) -> Hardware:
         uefi=uefi,
         secure_boot=secure if uefi else None,
         tpm=_tpm(wanted),
+        watchdog=_watchdog(wanted),
+        boot_menu=wanted.first(BOOT_MENU) in _YES,
+        windows=str(wanted.properties.get(OS_TYPE, "")).lower() == "windows",
     )
 
 
@@ -155,6 +184,11 @@ def _tpm(wanted: _Wanted) -> Tpm | None:
     return Tpm(version, model)
 
 
+def _watchdog(wanted: _Wanted) -> str | None:
+    action = wanted.first(WATCHDOG)
+    return None if action == "disabled" else action
+
+
 def _machine_types(facts: JsonMapping) -> t.Mapping[str, t.Sequence[str]]:
     offered: t.Mapping[str, t.Sequence[str]] = facts.get("machine_types") or {}
     return offered
@@ -172,7 +206,7 @@ class _Wanted:
     def get(self, name: str) -> str | None:
         """Return the value of the property or of its extra spec. Raises NovaliteError for two that differ."""
         of_image, of_flavor = self.properties.get(name), self._specs.get(name, ("", None))[1]
-        given = (str(value).lower() for value in (of_flavor, of_image))
+        given = (str(value).lower() for value in (of_flavor, of_image) if value is not None)
         chosen = [value for value in given if value in PROPERTIES[name]]
         if len(set(chosen)) > 1:
             raise NovaliteError(
@@ -180,6 +214,12 @@ class _Wanted:
                 "take the one from the flavor or the other from the image"
             )
         return chosen[0] if chosen else None
+
+    def first(self, name: str) -> str | None:
+        """Return the value of the property, or else of its extra spec, where Nova has them in this order."""
+        given = (self.properties.get(name), self._specs.get(name, ("", None))[1])
+        texts = (str(value).lower() for value in given if value is not None)
+        return next((text for text in texts if text in PROPERTIES[name]), None)
 
     def where(self, name: str) -> str:
         if name in self.properties:
