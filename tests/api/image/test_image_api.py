@@ -287,6 +287,13 @@ JUDGED = {
     "hw_qemu_guest_agent": "maybe",
     "os_host_mount": "sometimes",
     "hw_cdrom_bus": "floppy",
+    "hw_machine_type": "isapc",
+    "hw_firmware_type": "coreboot",
+    "os_secure_boot": "maybe",
+    "hw_tpm_version": "3",
+    "hw_tpm_model": "tpm-spapr",
+    "hw_watchdog_action": "bark",
+    "hw_boot_menu": "often",
 }
 
 

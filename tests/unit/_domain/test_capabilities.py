@@ -29,6 +29,7 @@ def test_the_hosts_own_architecture_is_taken() -> None:
         cpu_model="kvm64",
         emulator="/usr/bin/qemu-system-x86_64",
         machine="pc",
+        machine_types=("pc",),
         domain_types=("qemu", "kvm"),
         qemu_user=(64055, 64056),
     )
@@ -72,3 +73,33 @@ def test_memory_is_in_whole_mib() -> None:
 @pytest.mark.parametrize(("stat", "seconds"), [("cpu  1 2\nbtime 1700000000\nprocesses 5\n", 1700000000), ("", None)])
 def test_when_the_host_was_started(stat: str, seconds: int | None) -> None:
     assert capabilities.booted_at_of(stat) == seconds
+
+
+OFFER = """<domainCapabilities>
+  <os supported='yes'><enum name='firmware'>{firmware}</enum>
+    <loader supported='yes'><enum name='secure'><value>{secure}</value><value>no</value></enum></loader></os>
+  <devices><tpm supported='yes'><enum name='model'><value>tpm-tis</value><value>tpm-crb</value></enum>
+    <enum name='backendModel'><value>{backend}</value></enum>
+    <enum name='backendVersion'>{versions}</enum></tpm></devices>
+</domainCapabilities>"""
+
+
+@pytest.mark.parametrize(
+    ("firmware", "secure", "expected"),
+    [("<value>efi</value>", "yes", ["efi", "secure"]), ("<value>efi</value>", "no", ["efi"]), ("", "yes", [])],
+)
+def test_firmware_of_a_machine_type(firmware: str, secure: str, expected: list[str]) -> None:
+    xml = OFFER.format(firmware=firmware, secure=secure, backend="", versions="")
+    assert capabilities.firmware_of(xml) == expected
+
+
+@pytest.mark.parametrize(
+    ("backend", "versions", "expected"),
+    [
+        ("emulator", "<value>2.0</value>", ["2.0", "tpm-tis", "tpm-crb"]),
+        ("emulator", "", ["1.2", "2.0", "tpm-tis", "tpm-crb"]),  # libvirt before 8.6
+        ("passthrough", "", []),
+    ],
+)
+def test_tpms_that_can_be_emulated(backend: str, versions: str, expected: list[str]) -> None:
+    assert capabilities.tpm_of(OFFER.format(firmware="", secure="no", backend=backend, versions=versions)) == expected

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import Guest, Interface, render
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._model.hardware import Tpm
 
 # All that XML can hold: everything but control characters and surrogates.
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=20)
@@ -57,6 +58,13 @@ GUESTS = st.builds(
     image_id=TEXT,
     image_name=TEXT,
     ledger=st.just("") | st.uuids().map(str),
+    uefi=st.just(True),
+    secure_boot=st.booleans(),
+    nvram=st.just("/i/nvram.fd"),
+    tpm=st.none() | st.just(Tpm("2.0", "tpm-crb")),
+    watchdog=st.none() | st.sampled_from(["reset", "poweroff"]),
+    boot_menu=st.booleans(),
+    windows=st.booleans(),
 )
 
 
@@ -76,6 +84,14 @@ def model_of(guest: Guest) -> compare.DomainModel:
         initrd=guest.ramdisk,
         cmdline=guest.cmdline,
         on_crash="destroy",
+        firmware="efi" if guest.uefi else None,
+        secure_boot="yes" if guest.secure_boot else "no",
+        nvram=guest.nvram,
+        tpm=None if guest.tpm is None else str(guest.tpm),
+        watchdog=guest.watchdog,
+        boot_menu="yes" if guest.boot_menu else "no",
+        local_time=guest.windows,
+        hyperv=guest.windows and guest.domain_type == "kvm",
         disks=(compare.Disk("vda", guest.disk, guest.disk_format, "virtio", guest.disk_cache),),
         interfaces=tuple(
             compare.Nic(i.mac, i.bridge, i.model, i.filter, tuple(sorted(i.parameters)), i.mtu)
@@ -390,3 +406,17 @@ def test_what_is_no_domain_is_refused(xml: str) -> None:
 def test_memory_without_an_amount_is_refused() -> None:
     with pytest.raises(NovaliteError, match="domain x: 'much' KiB is not an amount of memory"):
         compare.parse("<domain><name>x</name><memory>much</memory></domain>")
+
+
+def test_the_firmware_that_libvirt_chose_is_what_was_asked_for() -> None:
+    """Of a running guest, libvirt 9 names the files and leaves out that it chose them."""
+    desired = dataclasses.replace(EXAMPLE, machine="q35", uefi=True, secure_boot=True, nvram="/i/nvram.fd")
+    xml = render(desired)
+    chosen = '<loader readonly="yes" secure="yes" type="pflash">/usr/share/OVMF/OVMF_CODE_4M.ms.fd</loader>'
+    live = xml.replace('<os firmware="efi">', "<os>").replace('<loader secure="yes"/>', chosen)
+    assert live.count("<os>") == live.count(chosen) == 1
+    model = compare.parse(xml)
+    assert compare.differences(model, model, compare.parse(live)) == []
+    bios = compare.parse(render(dataclasses.replace(EXAMPLE, machine="q35")))
+    fields = {difference["field"] for difference in compare.differences(model, bios, None)}
+    assert fields == {"firmware", "secure_boot", "nvram"}

@@ -259,3 +259,29 @@ def test_a_volume_that_nobody_has_yet_comes_with_the_build(vm_state: str, has_it
     volume |= {"volume_id": "11111111-1111-4111-8111-111111111111", "device": "/dev/vdb", "boot_index": None}
     guest = guest_of(instance(volumes=[volume], vm_state=vm_state), FACTS)
     assert [disk.target for disk in guest.volumes] == ["vdb"] * has_it
+
+
+def test_a_guest_with_uefi_and_a_tpm() -> None:
+    properties = {"hw_machine_type": "q35", "hw_firmware_type": "uefi", "hw_tpm_version": "2.0"}
+    modern = instance(image={**INSTANCE["image"], "properties": properties}, config_drive=True)
+    root = xml_of(modern)
+    system, tpm = root.find("os"), root.find("devices/tpm")
+    assert system is not None and tpm is not None
+    assert (system.get("firmware"), system.findtext("nvram")) == ("efi", f"/var/lib/novalite/instances/{UUID}/nvram.fd")
+    assert tpm.get("model") == "tpm-tis"
+    assert {target.get("bus") for target in root.iterfind("devices/disk[@device='cdrom']/target")} == {"sata"}
+    assert len(root.findall("devices/controller[@model='pcie-root-port']")) == 14
+    assert root.find("features/smm") is None
+    rescued = guest_of(instance(image=modern["image"], rescue=True), FACTS)
+    assert (rescued.nvram or "").endswith("/nvram.fd.rescue")
+
+
+def test_a_guest_with_secure_boot_gets_enrolled_keys_and_smm() -> None:
+    properties = {"hw_firmware_type": "uefi", "os_secure_boot": "required"}
+    root = xml_of(instance(image={**INSTANCE["image"], "properties": properties}))
+    features = {feature.get("name"): feature.get("enabled") for feature in root.iterfind("os/firmware/feature")}
+    assert features == {"secure-boot": "yes", "enrolled-keys": "yes"}
+    assert [root.find(path) is not None for path in ("os/loader[@secure='yes']", "features/smm[@state='on']")] == [
+        True
+    ] * 2
+    assert compare.parse(render(guest_of(instance(), FACTS))).firmware is None

@@ -190,3 +190,24 @@ def test_a_network_stays_on_the_host_that_one_moves_to(cloud: t.Any) -> None:
     assert going("hv2", "last") == [], "it is there now"
     server(cloud, "other", host="hv1")
     assert going("hv1", "other") == ["br-private"], "nothing of it is left where it was"
+
+
+@pytest.mark.parametrize("action", ["migrate", "live-migration", "resize", "evacuate"])
+def test_one_with_a_tpm_stays(cloud: t.Any, action: str) -> None:
+    uuid = server(cloud)
+    instance = tables.instance
+    flavor = {**row(cloud, uuid).flavor, "extra_specs": {"hw:tpm_version": "2.0"}}
+    cloud.write(sa.update(instance).where(instance.c.uuid == uuid).values(flavor=flavor))
+    before = cloud.dump()
+    with pytest.raises(ConflictError, match=f"'{action}' not supported for vTPM-enabled instance .* stays on hv1"):
+        ask(cloud, action, "web", flavor="m1.tiny" if action == "resize" else None)
+    assert cloud.dump() == before
+
+
+def test_a_resize_gives_no_firmware_that_the_image_has_not(cloud: t.Any) -> None:
+    server(cloud)
+    flavor = tables.flavor
+    secure = {"os:secure_boot": "required"}
+    cloud.write(sa.update(flavor).where(flavor.c.name == "m1.tiny").values(extra_specs=secure))
+    with pytest.raises(NovaliteError, match="set hw_firmware_type=uefi on the image"):
+        ask(cloud, "resize", "web", flavor="m1.tiny")

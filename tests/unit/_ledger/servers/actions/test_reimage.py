@@ -234,3 +234,27 @@ def test_a_rescued_server_that_is_stopped_forgets_the_rescue(cloud: t.Any) -> No
         server_actions.begin(connection, "stop", [uuid], request_id="req-1")
         server_actions.finish(connection, "stop", [uuid])
     assert (row(cloud, uuid).vm_state, row(cloud, uuid).rescue_image) == ("stopped", None)
+
+
+@pytest.mark.parametrize("action", ["rebuild", "rescue"])
+def test_an_image_that_the_host_cannot_boot_is_refused(cloud: t.Any, action: str) -> None:
+    server(cloud)
+    other_image(cloud, properties={"hw_firmware_type": "uefi"})
+    with pytest.raises(NovaliteError, match="image 'other' does not suit hv1, which has no UEFI firmware"):
+        ask(cloud, action, "web", request={"image": "other"})
+
+
+def test_an_image_with_a_tpm_gives_none_to_a_server_that_is_there(cloud: t.Any) -> None:
+    server(cloud)
+    other_image(cloud, properties={"hw_tpm_version": "2.0"})
+    with pytest.raises(NovaliteError, match="asks for a TPM, which an instance gets at its launch"):
+        ask(cloud, "rebuild", "web", request={"image": "other"})
+
+
+@pytest.mark.parametrize("action", ["rebuild", "rescue"])
+def test_a_server_with_a_tpm_keeps_its_disk(cloud: t.Any, action: str) -> None:
+    uuid = server(cloud)
+    image = {**row(cloud, uuid).image, "properties": {"hw_tpm_version": "2.0"}}
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(image=image))
+    with pytest.raises(ConflictError, match=f"'{action}' not supported for vTPM-enabled instance"):
+        ask(cloud, action, "web")

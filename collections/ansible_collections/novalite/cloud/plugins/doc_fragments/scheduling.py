@@ -21,7 +21,7 @@ options:
           - Names of the filters to use, those of C(plugin_paths) among them. Nova's class names will do, such as
             V(RamFilter) or V(nova.scheduler.filters.ram_filter.RamFilter).
           - V(retry), V(requested_host), V(compute), V(ranges), V(availability_zone), V(traits),
-            V(compute_capabilities), V(image_properties), V(same_host), V(different_host),
+            V(compute_capabilities), V(image_properties), V(hardware), V(same_host), V(different_host),
             V(simple_cidr_affinity), V(requirements), V(server_group_anti_affinity),
             V(server_group_affinity), V(vcpu), V(ram) and V(disk) when left out.
         type: list

@@ -241,7 +241,7 @@ compute_host:
       description: Name of its CPU.
       type: str
     traits:
-      description: What its CPU can do, by the names of OpenStack's os-traits.
+      description: What its CPU, its firmware and its TPMs can do, by the names of OpenStack's os-traits.
       type: list
       elements: str
     domain_type:
@@ -259,6 +259,15 @@ compute_host:
     machine:
       description: The machine type of new guests.
       type: str
+    machine_types:
+      description: >-
+        Machine types that images may ask for (C(hw_machine_type)), each with the firmware that it can have beside a
+        BIOS, V(efi) and V(secure), which is Secure Boot.
+      type: dict
+    tpm:
+      description: Versions and models of the TPMs that it can emulate.
+      type: list
+      elements: str
     security_driver:
       description: What libvirt confines guests with, V(apparmor), V(selinux), or V(none).
       type: str

@@ -25,6 +25,7 @@ KERNEL = "kernel"
 RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
 CONFIG_DRIVE = "disk.config"  # Nova's name
+NVRAM = "nvram.fd"  # variables of a UEFI guest's firmware; libvirt makes it at the first start
 KEPT = ".resize"  # what follows the name of a disk that is kept for a revert
 RESCUE = ".rescue"  # what the files of a rescue end in, as Nova's
 

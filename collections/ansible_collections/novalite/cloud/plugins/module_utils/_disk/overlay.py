@@ -39,10 +39,11 @@ OWN_FILES = (
     layout.CONFIG_DRIVE,
     config_drive.RECORD,
     layout.DISK_INFO,
+    layout.NVRAM,
     records.FRESH,
 )
 RESCUE_FILES = (
-    *(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK)),
+    *(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK, layout.NVRAM)),
     config_drive.RESCUE_DRIVE,
     config_drive.RESCUE_RECORD,
     records.FRESH_RESCUE,

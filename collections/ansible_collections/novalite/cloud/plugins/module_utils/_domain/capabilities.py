@@ -10,6 +10,7 @@ import re
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
+from .._model.hardware import EFI, MACHINES, SECURE
 
 _DEFAULT_MACHINES = {
     "x86_64": "pc",
@@ -54,6 +55,7 @@ class Capabilities:
     emulator: str
     machine: str
     domain_types: tuple[str, ...]
+    machine_types: tuple[str, ...] = ()  # those of _model.hardware that it has
     qemu_user: tuple[int, int] | None = None  # uid and gid that QEMU runs as
     security_driver: str = "none"  # what libvirt confines guests with: "apparmor", "selinux" or "none"
 
@@ -73,6 +75,7 @@ def parse_capabilities(xml: str) -> Capabilities:
             cpu_model=root.findtext("host/cpu/model"),
             emulator=element.findtext("emulator") or "",
             machine=default if default in machines or not machines else machines[0],
+            machine_types=tuple(name for name in MACHINES if name in machines),
             domain_types=tuple(domain.get("type", "") for domain in element.iterfind("domain")),
             qemu_user=_qemu_user(root),
             security_driver=_security_driver(root),
@@ -81,6 +84,28 @@ def parse_capabilities(xml: str) -> Capabilities:
         f"libvirt on this host cannot run {arch or 'any'} guests: it found no QEMU for them; install "
         "qemu-system-x86 (or the one of this architecture; on EL, qemu-kvm) and restart libvirt's daemon"
     )
+
+
+def firmware_of(xml: str) -> list[str]:
+    """Firmware that a machine type has beside a BIOS, by libvirt's answer to getDomainCapabilities()."""
+    root = ElementTree.fromstring(xml)
+    if EFI not in _values(root, "os/enum[@name='firmware']"):
+        return []
+    return [EFI, SECURE] if "yes" in _values(root, "os/loader/enum[@name='secure']") else [EFI]
+
+
+def tpm_of(xml: str) -> list[str]:
+    """Versions and models of the TPMs that the same answer says can be emulated. libvirt before 8.6 names no versions:
+    swtpm has both."""
+    root = ElementTree.fromstring(xml)
+    if "emulator" not in _values(root, "devices/tpm/enum[@name='backendModel']"):
+        return []
+    versions = _values(root, "devices/tpm/enum[@name='backendVersion']") or ["1.2", "2.0"]
+    return [*versions, *_values(root, "devices/tpm/enum[@name='model']")]
+
+
+def _values(root: ElementTree.Element, path: str) -> list[str]:
+    return [value.text or "" for value in root.iterfind(f"{path}/value")]
 
 
 def _qemu_user(root: ElementTree.Element) -> tuple[int, int] | None:

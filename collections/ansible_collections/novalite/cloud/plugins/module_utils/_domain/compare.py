@@ -92,6 +92,14 @@ class DomainModel:
     initrd: str | None = None
     cmdline: str | None = None
     on_crash: str | None = None
+    firmware: str | None = None  # efi, or None for a BIOS
+    secure_boot: str = "no"
+    nvram: str | None = None
+    tpm: str | None = None  # model and version
+    watchdog: str | None = None
+    boot_menu: str = "no"
+    local_time: bool = False
+    hyperv: bool = False
     disks: tuple[Disk, ...] = ()
     interfaces: tuple[Nic, ...] = ()
     serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, file that it is logged to)
@@ -129,6 +137,15 @@ def parse(xml: str) -> DomainModel:
         initrd=_text(root, "os/initrd"),
         cmdline=_text(root, "os/cmdline"),
         on_crash=_text(root, "on_crash"),
+        firmware=_firmware(root),
+        secure_boot=attribute(root, "os/loader", "secure") or "no",
+        nvram=_text(root, "os/nvram"),
+        tpm=_tpm(root),
+        # libvirt from 9.1 names the one that every q35 machine has
+        watchdog=attribute(root, "devices/watchdog[@model='i6300esb']", "action"),
+        boot_menu=attribute(root, "os/bootmenu", "enable") or "no",
+        local_time=attribute(root, "clock", "offset") == "localtime",
+        hyperv=root.find("features/hyperv") is not None,
         disks=tuple(disk_of(disk) for disk in root.iterfind("devices/disk") if disk.get("device", "disk") == "disk"),
         interfaces=tuple(_nic(interface) for interface in root.iterfind("devices/interface")),
         serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),
@@ -246,6 +263,17 @@ def attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
     """The attribute `name` of the first child at `path`; None where either is missing."""
     child = element.find(path)
     return None if child is None else child.get(name)
+
+
+def _firmware(root: ElementTree.Element) -> str | None:
+    """Whatever libvirt chose for a running guest: it names the files then, and leaves out what it was told."""
+    loaded = attribute(root, "os/loader", "type") == "pflash"
+    return "efi" if loaded else attribute(root, "os", "firmware")
+
+
+def _tpm(root: ElementTree.Element) -> str | None:
+    tpm = root.find("devices/tpm")
+    return None if tpm is None else f"{tpm.get('model')} {attribute(tpm, 'backend', 'version')}"
 
 
 def _kib(element: ElementTree.Element | None, name: str) -> int:

@@ -15,11 +15,12 @@ import typing as t
 import netaddr
 
 from .._addressing.macs import LINK_LOCAL, eui64, router_link_local
-from .._disk.layout import RESCUE, volume_path
+from .._disk.layout import NVRAM, RESCUE, volume_path
 from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
+from .._model.hardware import Tpm, hardware_of
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
 
@@ -31,6 +32,7 @@ RESCUE_FORMAT = "qcow2"  # of the disk that an instance is rescued with
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 ROOT = "vda"
 SECOND = "vdb"
+ROOT_PORTS = 14  # as virt-manager gives; libvirt itself leaves one free
 NAMES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)  # a guest has no more PCI slots than these need
 _BUILT_NEXT = ("building", "shelved_offloaded")  # vm_states of an instance that has no guest yet, or none any more
 _NAME = re.compile(r"(?:/dev/)?([a-z]{1,8})")
@@ -99,6 +101,14 @@ class Guest:
     interfaces: tuple[Interface, ...] = ()
     config_drive: ConfigDrive | None = None
     agent: bool = False  # a channel for QEMU's guest agent
+    uefi: bool = False
+    secure_boot: bool = False
+    nvram: str | None = None  # of a UEFI guest: the file of its firmware's variables
+    tpm: Tpm | None = None
+    watchdog: str | None = None  # what it does
+    boot_menu: bool = False
+    windows: bool = False
+    root_ports: int = 0  # places for what is plugged in later, on PCI Express
     display_name: str = ""
     project_id: str = ""
     project_name: str = ""
@@ -125,6 +135,8 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
     kernel = os.path.join(directory, "kernel" + suffix) if image.get("kernel") else None
     root = os.path.join(directory, "disk")
     attached = [volume_of(volume, state_dir) for volume in plugged(instance)]
+    hardware = hardware_of(flavor, image)
+    machine = hardware.machine_on(facts)
     own = list(_volumes(flavor, directory))
     if rescue:  # as Nova's, it has its old root disk then and nothing else
         roots = [dataclasses.replace(volume, target=SECOND) for volume in attached if volume.target == ROOT]
@@ -134,7 +146,7 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         name=instance["domain_name"],
         domain_type=facts["domain_type"],
         arch=facts["arch"],
-        machine=facts["machine"],
+        machine=machine,
         emulator=facts["emulator"],
         memory_mb=flavor["memory_mb"],
         vcpus=flavor["vcpus"],
@@ -150,8 +162,16 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         volumes=(*own, *(volume for volume in attached if volume.target != ROOT)),
         root_volume=next((volume for volume in attached if volume.target == ROOT), None),
         interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
-        config_drive=_config_drive(instance, facts, directory),
+        config_drive=_config_drive(instance, machine, directory),
         agent=guest_agent(image),
+        uefi=hardware.uefi,
+        secure_boot=hardware.secure_on(facts),
+        nvram=os.path.join(directory, NVRAM + suffix) if hardware.uefi else None,
+        tpm=hardware.tpm,
+        watchdog=hardware.watchdog,
+        boot_menu=hardware.boot_menu,
+        windows=hardware.windows,
+        root_ports=ROOT_PORTS if "q35" in machine else 0,
         display_name=instance["name"],
         project_id=instance["project"]["id"],
         project_name=instance["project"]["name"],
@@ -227,12 +247,11 @@ def _volumes(flavor: Flavor, directory: str) -> t.Iterator[Volume]:
         yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
 
 
-def _config_drive(instance: Instance, facts: JsonMapping, directory: str) -> ConfigDrive | None:
+def _config_drive(instance: Instance, machine: str, directory: str) -> ConfigDrive | None:
     """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name. hw_cdrom_bus of
     the image chooses the bus: on virtio, all that some kernels know, it is a disk that cannot be written to."""
     if not instance.get("config_drive"):
         return None
-    machine = facts["machine"]
     usual = "sata" if "q35" in machine else "ide" if machine.startswith("pc") else "virtio"
     bus = cdrom_bus(instance["image"], usual)
     device = "disk" if bus == "virtio" else "cdrom"

@@ -17,7 +17,16 @@ from .._addressing.places import MOST
 from .._disk import removed
 from .._disk.config_drive import PROGRAMS as ISO_PROGRAMS
 from .._domain import lifecycle
-from .._domain.capabilities import Capabilities, booted_at_of, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
+from .._domain.capabilities import (
+    Capabilities,
+    booted_at_of,
+    cpu_model_of,
+    firmware_of,
+    memory_mb_of,
+    parse_capabilities,
+    tpm_of,
+    traits_of,
+)
 from .._errors import NovaliteError
 from .._host import places as host_places
 from .._host.command import CommandError, run
@@ -27,6 +36,7 @@ from .._host.libvirt_connection import DEFAULT_URI, IMPORT_ERROR, connect, local
 from .._host.mark import identity_of
 from .._host.own_directory import make_own
 from .._json import JsonObject
+from .._model import hardware
 from .._network import additions, ownership
 
 # What the modules of this collection run on a hypervisor, beside one injection back end. Any one of a group will do.
@@ -67,6 +77,8 @@ def gather(
         "domain_type_reason": None,
         "emulator": None,
         "machine": None,
+        "machine_types": {},
+        "tpm": [],
         "security_driver": "none",
         "disk_cache": disk_cache(state_dir),
         "domains": [],
@@ -84,13 +96,23 @@ def gather(
             facts["libvirt_version"] = connection.getLibVersion()
             facts["domains"] = lifecycle.list_domains(connection, existing(state_dir))
             capabilities = parse_capabilities(connection.getCapabilities())
+            offers = {
+                machine: connection.getDomainCapabilities(capabilities.emulator, capabilities.arch, machine, None)
+                for machine in capabilities.machine_types
+            }
     except NovaliteError as error:
         return {**facts, "up": False, "down_reason": str(error)[:255]}
     key = f"{_read('/proc/sys/kernel/random/boot_id').strip()} {facts['hypervisor_version']} {_owner('/dev/kvm')}"
     known = os.path.join(state_dir, "facts")
     chosen, reason = choose_domain_type(domain_type, capabilities, key, known, remember=not check_mode)
+    guests: JsonObject = {
+        "machine_types": {machine: firmware_of(offer) for machine, offer in offers.items()},
+        "tpm": tpm_of(next(iter(offers.values()))) if offers else [],
+    }
     return {
         **facts,
+        **guests,
+        "traits": sorted({*facts["traits"], *hardware.traits_of(guests)}),
         "arch": capabilities.arch,
         "cpu_model": facts["cpu_model"] or capabilities.cpu_model,
         "emulator": capabilities.emulator,

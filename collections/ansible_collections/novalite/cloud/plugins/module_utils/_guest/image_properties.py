@@ -21,6 +21,7 @@ import re
 
 from .._errors import ForbiddenError, NovaliteError
 from .._json import JsonMapping, JsonObject
+from .._model import hardware
 
 CONFIG_2 = "config-2"
 NOCLOUD = "nocloud"
@@ -43,6 +44,8 @@ def check(image: Image) -> None:
     guest_agent(image)
     shutdown_timeout(image)
     host_mount(image)
+    for name, value in _properties(image).items():
+        hardware.check_property(f"image '{image.get('name')}'", name, value)
 
 
 def check_new(name: str, properties: JsonMapping, known: JsonMapping) -> None:

@@ -30,6 +30,7 @@ OF_PLACEMENT = (
     "ranges",
     "availability_zone",
     "traits",
+    "hardware",
     "vcpu",
     "ram",
     "disk",

@@ -25,6 +25,7 @@ ENABLED_FILTERS = (
     "traits",
     "compute_capabilities",
     "image_properties",
+    "hardware",
     "same_host",
     "different_host",
     "simple_cidr_affinity",

@@ -37,7 +37,7 @@ _NOTHING = "\0" * 1024  # the end of an archive: one without files
 CONSOLE = "console.log"
 DISKS = (layout.DISK, layout.EPHEMERAL, layout.SWAP)
 RESIZED = (*DISKS, layout.DISK_INFO, NOTE)  # what another size may change, or says that there was one
-FILES = (*RESIZED, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, CONSOLE)
+FILES = (*RESIZED, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, layout.NVRAM, CONSOLE)
 # of a guest that runs, QEMU itself carries the rest over
 BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
 _QCOW2 = struct.Struct(">4sIQIIQ")

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import Json, JsonMapping, JsonObject
+from ..._model import hardware
 from ..._rules.records import Changes, check_range, checked_names, scalar_text, set_values
 from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
@@ -149,4 +150,5 @@ def _spec_key(key: str, name: str) -> str:
 def _spec_value(value: Json, key: str, name: str) -> str:
     if key in OWN_SPECS and value not in OWN_SPECS[key] and not isinstance(value, bool):
         raise NovaliteError(f"flavor {name!r}: extra spec {key} is {value!r}: use {' or '.join(OWN_SPECS[key])}")
+    hardware.check_extra_spec(f"flavor {name!r}", key, value)
     return scalar_text(f"flavor {name!r}: extra spec {key}", value)

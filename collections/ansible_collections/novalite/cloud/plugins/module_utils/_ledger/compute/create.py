@@ -21,6 +21,7 @@ from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonObject
+from ..._model import hardware
 from ..._model.instance import Flavor, Image
 from ..._model.rows import InstanceRow
 from ..._rules.guest_requests import wants_config_drive
@@ -104,6 +105,7 @@ def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[Vol
     # the volume that it starts from is looked at when that is recorded
     check_fits(name, flavor if root_of(volumes) is None else {**flavor, "root_gb": 0}, image)
     image_properties.check(image)
+    hardware.checked(flavor, image)
 
 
 def amounts(flavors: t.Sequence[Flavor], nics: int) -> dict[str, int]:

@@ -14,11 +14,12 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
+from ..._model import hardware
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
 from ..db import clock
-from ..db.tables import instance
+from ..db.tables import compute_host, instance
 from ..identity import quotas
 from ..queries import actions, lookups
 from ..queries.instance_rows import instance_row
@@ -48,6 +49,7 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
     elif request.get("reimage"):
         _check_reimage(row, root, image)
     image_properties.check(image)
+    _check_hardware(connection, row, image)
     guest = guest_requests.checked(
         row.name, {field: request[field] for field in GUEST_FIELDS if request.get(field) is not None}
     )
@@ -186,4 +188,19 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
     if not image["source"]:
         raise NovaliteError(f"'{row.name}' has no image to be rescued with: name one")
     image_properties.check(image)
+    _check_hardware(connection, row, image)
     return image
+
+
+def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -> None:
+    """Raise NovaliteError for an image that asks for what the instance's host has not: no other one is chosen."""
+    asked = hardware.checked(row.flavor, image)
+    if hardware.hardware_of(row.flavor, row.image).tpm is not None:
+        return  # the action itself is refused
+    if asked.tpm is not None:
+        raise NovaliteError(
+            f"image '{image['name']}' asks for a TPM, which an instance gets at its launch: use another"
+        )
+    facts = connection.execute(sa.select(compute_host.c.facts).where(compute_host.c.name == row.host)).scalar()
+    if facts is not None and (lack := hardware.lacking(asked, facts)) is not None:
+        raise NovaliteError(f"image '{image['name']}' does not suit {row.host}, which {lack}")

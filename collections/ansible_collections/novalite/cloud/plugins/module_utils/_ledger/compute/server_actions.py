@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..._model.hardware import hardware_of
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
 from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE
@@ -82,6 +83,9 @@ OTHERS = _actions(
 NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
 _OF_ROOT_DISK = frozenset({"createImage"})
+
+# What Nova refuses for a guest with a TPM, and moves: the TPM's state is its host's libvirt's, and stays there
+_NOT_WITH_TPM = frozenset({"rebuild", "rescue", SHELVE, "evacuate", "live-migration", "migrate", "resize"})
 
 _RESTARTS = ("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize")  # switch off, and on again
 
@@ -163,6 +167,8 @@ def begin(
     state_rules.check(connection, rules.rule, rows, by_admin=by_admin, also_in=also_in)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
+    if action in _NOT_WITH_TPM:
+        _refuse_tpms(action, rows)
     now = clock.seconds(connection)
     swapped = connection.execute(
         sa.update(instance)
@@ -273,6 +279,15 @@ def set_lock(
     actions.start(connection, name, details, lock_request_id, now, user_id=user_id, project_id=row.project_id)
     actions.finish(connection, name, [(uuid, None, None)], now=now)
     return True
+
+
+def _refuse_tpms(action: str, rows: t.Iterable[InstanceRow]) -> None:
+    for row in rows:
+        if hardware_of(row.flavor, row.image).tpm is not None:
+            raise ConflictError(
+                f"Operation '{action}' not supported for vTPM-enabled instance ({row.uuid}): the TPM's state stays on "
+                f"{row.host}. Make an image of it, and launch another server of that"
+            )
 
 
 def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:

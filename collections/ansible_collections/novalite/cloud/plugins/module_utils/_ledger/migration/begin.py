@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..._domain.guest import disk_backend
 from ..._errors import ConflictError, NovaliteError
+from ..._model import hardware
 from ..._model.instance import Flavor, Instance
 from ..._model.rows import InstanceRow, MoveRow
 from ..._rules import server_requests
@@ -107,6 +108,7 @@ def _check_flavor(row: InstanceRow, flavor: Flavor | None, own_root: bool) -> No
             f"Cannot resize '{row.name}' to flavor '{flavor['name']}': its disks are {disk_backend(old)} and cannot "
             f"become {disk_backend(flavor)}"
         )
+    hardware.checked(flavor, row.image)
     size = row.image.get("virtual_size") or 0
     if own_root and 0 < flavor["root_gb"] << 30 < size:
         raise NovaliteError(f"Flavor's disk is too small for requested image: {flavor['root_gb']} GiB, {size} bytes")

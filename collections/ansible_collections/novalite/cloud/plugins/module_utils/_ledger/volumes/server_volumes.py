@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import InvalidVolumeError, NovaliteError
 from ..._json import JsonObject
+from ..._model.hardware import SECURE_BOOT
 from ..._model.instance import Image
 from ..._plan.host_plan import ServersPlan
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
@@ -77,8 +78,9 @@ def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest, d
     elif root.source == VOLUME:
         record = volume_sources.volume_of(connection, root.of or "", project_id)
     else:
-        hardware = {} if described is None else described["properties"]
-        return {**NO_IMAGE, "properties": {key: value for key, value in hardware.items() if key.startswith("hw_")}}
+        properties = {} if described is None else described["properties"]
+        hardware = {key: value for key, value in properties.items() if key.startswith(("hw_", SECURE_BOOT))}
+        return {**NO_IMAGE, "properties": hardware}
     if not record.bootable and (described is None or root.source == SNAPSHOT):
         raise NovaliteError(f"Block Device {record.id} is not bootable.")
     return image_of(record.image) if record.image else NO_IMAGE

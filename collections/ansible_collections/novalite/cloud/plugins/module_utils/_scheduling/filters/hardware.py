@@ -1,0 +1,28 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Machine type, firmware and TPM that the image and the flavor ask for: what Nova turns into required traits."""
+
+from __future__ import annotations
+
+from ..._model.hardware import Hardware, hardware_of, lacking
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "hardware"
+RUN_ONCE_PER_REQUEST = True
+
+
+def _asked(request: Request) -> Hardware:
+    flavor = {"name": request.flavor_name, "extra_specs": request.extra_specs}
+    return hardware_of(flavor, {"name": request.image_id, "properties": request.image_properties})
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Guests that ask for no hardware run anywhere."""
+    return _asked(request) != Hardware()
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host that does not offer the machine type, the firmware or the TPM."""
+    return lacking(_asked(request), host.facts)
