@@ -17,7 +17,7 @@ import netaddr
 from .._addressing.macs import LINK_LOCAL, eui64, router_link_local
 from .._disk.layout import RESCUE, volume_path
 from .._errors import ConflictError, NovaliteError
-from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
+from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount, video_model
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
@@ -99,6 +99,7 @@ class Guest:
     interfaces: tuple[Interface, ...] = ()
     config_drive: ConfigDrive | None = None
     agent: bool = False  # a channel for QEMU's guest agent
+    video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
     project_id: str = ""
     project_name: str = ""
@@ -152,6 +153,7 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
         config_drive=_config_drive(instance, facts, directory),
         agent=guest_agent(image),
+        video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],
         project_id=instance["project"]["id"],
         project_name=instance["project"]["name"],
