@@ -11,11 +11,22 @@ from __future__ import annotations
 from flask import Flask
 
 from ..settings import Settings
-from . import rendering, routes_cloud, routes_instances, routes_jobs, routes_launch, routes_lists, routes_session
+from ..work import consoles
+from . import (
+    rendering,
+    routes_cloud,
+    routes_consoles,
+    routes_instances,
+    routes_jobs,
+    routes_launch,
+    routes_lists,
+    routes_session,
+)
 from .session import pages
 
 __all__ = [  # for their routes
     "routes_cloud",
+    "routes_consoles",
     "routes_instances",
     "routes_jobs",
     "routes_launch",
@@ -26,4 +37,5 @@ __all__ = [  # for their routes
 
 def register(app: Flask, settings: Settings) -> None:
     rendering.register(app)
+    consoles.register(app, settings)
     app.register_blueprint(pages.blueprint)
