@@ -15,9 +15,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ser
 
 from ..web.context import MAX_TOKEN, current, find_caller
 from ..web.services import writes
-from ..web.websocket import Upgrade
 from ..work import consoles
 from ..work.refusals import refusals_as_bad_requests
+from ..work.websocket import Upgrade
 from . import rendering, session
 from .session import pages
 

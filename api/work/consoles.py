@@ -29,8 +29,8 @@ from ..web.addresses import base_url
 from ..web.context import Caller, caller_of, current
 from ..web.errors import ForbiddenError, TooManyRequestsError
 from ..web.ledger import Ledger
-from ..web.websocket import Upgrade, Upgraded
 from .calls import calling
+from .websocket import Upgrade, Upgraded
 
 EXTENSION = "consoles"
 RELAY = ssh.relay_command
@@ -72,14 +72,14 @@ def opened(connection: Connection, upgrade: Upgrade, visitor: Caller | None) -> 
     the browser has. Raises ForbiddenError for a token that is void, TooManyRequestsError, and then it can be used yet.
     """
     way = console_tokens.redeem(connection, upgrade.words[0]) if len(upgrade.words) == 1 else None
-    found = None if way is None else _found(connection, way)
-    if way is None or found is None or (visitor is not None and visitor.user_id != found.caller.user_id):
+    target = None if way is None else _found(connection, way)
+    if way is None or target is None or (visitor is not None and visitor.user_id != target.caller.user_id):
         raise ForbiddenError("This console was opened already, or is not yours: ask for a new one.")
     settings: Settings = current_app.extensions["settings"]
-    command = _command(settings, found.row, way.type)
+    command = _command(settings, target.row, way.type)
     places: Places = current_app.extensions[EXTENSION]
     ledger: Ledger = current_app.extensions["ledger"]
-    user_id, host = found.caller.user_id, found.row.host
+    user_id, host = target.caller.user_id, target.row.host
 
     def may_go_on() -> bool:
         with contextlib.suppress(NovaliteError), reading(ledger.engine) as looking:
@@ -92,20 +92,20 @@ def opened(connection: Connection, upgrade: Upgrade, visitor: Caller | None) -> 
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class Target:
     """Whom a way is for, and the server that it leads to."""
 
     caller: Caller
     row: InstanceRow
 
 
-def _found(connection: Connection, way: Way) -> Found | None:
+def _found(connection: Connection, way: Way) -> Target | None:
     """Return what a way leads to; None where its caller may not have it any more, or the server has gone."""
     caller = caller_of(connection, way.holder)
     if caller is None or not policy.may(caller, consoles.POLICY):
         return None
     try:
-        return Found(caller, instance_row(connection, way.instance_uuid, caller.reach))
+        return Target(caller, instance_row(connection, way.instance_uuid, caller.reach))
     except NovaliteError:
         return None
 

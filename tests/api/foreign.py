@@ -114,7 +114,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("compute", "extensions"): "os-keypairs",
     ("compute", "v2.1"): "nosuch",  # whatever is no route
     ("instances", "consoles"): "novnc",
-    ("console", ""): "novnc",
+    ("console", "console"): "novnc",
     ("image", "tags"): "tag",
     ("image", "members"): "nosuch",
     ("image", "schemas"): "image",

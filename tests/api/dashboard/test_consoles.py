@@ -23,8 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import console_tokens
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token, token_hash
 from api.dashboard import session
-from api.web import websocket
-from api.work import consoles
+from api.work import consoles, websocket
 from tests.api import seeds
 from tests.api.dashboard.consoles import WebSocket
 from tests.api.dashboard.visitor import Visitor

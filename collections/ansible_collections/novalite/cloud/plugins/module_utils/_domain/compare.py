@@ -149,7 +149,7 @@ def differences(desired: DomainModel, persistent: DomainModel | None, live: Doma
 
 
 def displays(xml: str) -> tuple[str, ...]:
-    """What a guest of this XML shows and how: the kinds of its graphics, the models of its video devices. No field:
+    """The displays of a guest of this XML: the kinds of its graphics, the models of its video devices. No field:
     a display that a guest lacks is nothing to restart it for, and comes with its next start."""
     root = ElementTree.fromstring(xml)
     kinds = (element.get("type", "") for element in root.iterfind("devices/graphics"))

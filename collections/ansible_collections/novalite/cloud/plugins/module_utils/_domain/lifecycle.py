@@ -209,7 +209,7 @@ def _action(outcome: Outcome) -> str:
 
 def differs_when_off(outcome: Outcome) -> bool:
     """Tell whether the definition that the next start would use differs from the desired one."""
-    return outcome.displayed_anew or any(one["where"] == compare.PERSISTENT for one in outcome.differences)
+    return outcome.displayed_anew or compare.PERSISTENT in {difference["where"] for difference in outcome.differences}
 
 
 def _bring_up(

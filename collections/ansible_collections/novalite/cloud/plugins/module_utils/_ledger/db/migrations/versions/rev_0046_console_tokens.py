@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One-time tokens of consoles."""
+"""Tokens of consoles."""
 
 from __future__ import annotations
 

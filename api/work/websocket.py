@@ -26,7 +26,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Ping, Request, TextMessage
 from wsproto.utilities import ProtocolError
 
-from .logs import log
+from ..web.logs import log
 
 if t.TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -146,19 +146,19 @@ class Relay:
 
     def _turn(self) -> None:
         poller = select.poll()
-        wanted = {self._client.fileno(): 0}
+        interests = {self._client.fileno(): 0}
         if self._to_client:
-            wanted[self._client.fileno()] |= _OUT
+            interests[self._client.fileno()] |= _OUT
         if self._closing is None:
             if len(self._to_process) < LIMIT:
-                wanted[self._client.fileno()] |= _IN
+                interests[self._client.fileno()] |= _IN
             if self._to_process:
-                wanted[self._stdin] = _OUT
+                interests[self._stdin] = _OUT
             if len(self._to_client) < LIMIT:
-                wanted[self._stdout] = _IN
+                interests[self._stdout] = _IN
             if not self._quiet:
-                wanted[self._stderr] = _IN
-        for number, events in wanted.items():
+                interests[self._stderr] = _IN
+        for number, events in interests.items():
             poller.register(number, events)
         ready = dict(poller.poll(500))
         now = time.monotonic()
