@@ -53,6 +53,8 @@ class Settings:
     max_request_bytes: int = 1024 * 1024
     api_workers: int = 2
     api_threads: int = 16  # a live stream of events keeps one for as long as it is looked at
+    api_consoles: int = 4  # in a browser, in each process; each keeps a thread for as long as it is open
+    console_idle_seconds: int = 1800  # after which a console that carries nothing is closed
     api_metrics_from: str = "127.0.0.0/8,::1"  # addresses and networks that may read /metrics
     api_rate: int = 200  # requests a second, of one user in one project, in each process
     api_burst: int = 4000  # so many at once before that holds

@@ -11,9 +11,11 @@ from __future__ import annotations
 from flask import Flask
 
 from ..settings import Settings
+from ..work import consoles
 from . import (
     rendering,
     routes_cloud,
+    routes_consoles,
     routes_forms,
     routes_instances,
     routes_jobs,
@@ -25,6 +27,7 @@ from .session import pages
 
 __all__ = [  # for their routes
     "routes_cloud",
+    "routes_consoles",
     "routes_forms",
     "routes_instances",
     "routes_jobs",
@@ -36,4 +39,5 @@ __all__ = [  # for their routes
 
 def register(app: Flask, settings: Settings) -> None:
     rendering.register(app)
+    consoles.register(app, settings)
     app.register_blueprint(pages.blueprint)

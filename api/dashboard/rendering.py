@@ -30,9 +30,19 @@ from . import session
 from .session import pages
 
 DIRECTORY = pathlib.Path(__file__).parent / "static"
-TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_SCRIPT = "text/javascript; charset=utf-8"
+TYPES = {".css": "text/css; charset=utf-8", ".js": _SCRIPT, ".mjs": _SCRIPT, ".svg": "image/svg+xml"}
+# noVNC and xterm.js: in what was built they lie here, in a checkout where tools/fetch-web has put them
+PACKAGES = (DIRECTORY.with_name("packages"), pathlib.Path(__file__).resolve().parents[2] / ".cache/web")
 
-FILES = {path.name: path.read_bytes() for path in sorted(DIRECTORY.iterdir()) if path.suffix in TYPES}
+
+def _read(directory: pathlib.Path) -> dict[str, bytes]:
+    files = sorted(path for path in directory.rglob("*") if path.suffix in TYPES)
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
+
+
+FILES = _read(DIRECTORY) | _read(next((place for place in PACKAGES if place.is_dir()), PACKAGES[0]))
+HAS_CONSOLES = "novnc/core/rfb.js" in FILES and "xterm/lib/xterm.mjs" in FILES
 VERSION = hashlib.sha256(b"\0".join(FILES.values())).hexdigest()[:12]
 
 # A terminal would obey these; here they are noise
@@ -231,7 +241,7 @@ def type_of(name: str) -> str:
     return TYPES[pathlib.PurePath(name).suffix]
 
 
-@pages.get("/static/<version>/<name>", "pages:files")
+@pages.get("/static/<version>/<path:name>", "pages:files")
 def show_file(version: str, name: str) -> Response:
     if name not in FILES:
         raise NotFound

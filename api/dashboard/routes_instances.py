@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, silence, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
@@ -33,7 +34,7 @@ from ..web.host_names import veil_faults
 from ..web.services import reads, writes
 from ..work.calls import calling
 from ..work.refusals import refusals_as_bad_requests
-from . import graphs, server_actions, session
+from . import graphs, rendering, server_actions, session
 from .routes_jobs import masked, rows_of_jobs
 from .session import pages
 
@@ -95,6 +96,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
         instance=instance,
         launched=instance["launched_at"] is not None and any(each["action"] == "create" for each in done),
         offered=server_actions.offered(calling(connection), row) if row is not None else [],
+        consoles=consoles.offered(calling(connection), row) if row is not None and rendering.HAS_CONSOLES else (),
         history=history,
         jobs=rows_of_jobs(connection, jobs),
         use=graphs.use_of(GUEST, uuid, graphs.limits_of_flavor(record["flavor"])) if measured else None,

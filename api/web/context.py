@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holder
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import holder_of, token_hash
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
 
 from . import rates
@@ -136,8 +136,13 @@ def find_caller(connection: Connection, token: str, now: float | None = None) ->
 
     Roles are read anew each time, so that one which was taken away is gone at once.
     """
+    return caller_of(connection, token_hash(token), now)
+
+
+def caller_of(connection: Connection, hashed: str, now: float | None = None) -> Caller | None:
+    """Return the caller who has the token with this hash, or None, as find_caller()."""
     now = clock.now(connection) if now is None else now
-    holder = token_holder(connection, token, now)
+    holder = holder_of(connection, hashed, now)
     if holder is None:
         return None
     row = holder.row

@@ -20,6 +20,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "v1:openapi": "public",
     "pages:files": "public",
     "pages:login": "public",
+    "pages:console": "public",  # whoever has a token, which names who asked for it
     "pages:logout": "any",
     "ec2:signed": "any",  # each of EC2's actions is an operation of those below
     # identity

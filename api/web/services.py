@@ -79,6 +79,7 @@ class Options(t.TypedDict, total=False):
     endpoint: str
     strict_slashes: bool
     defaults: dict[str, object]
+    websocket: bool
 
 
 class Service:

@@ -120,6 +120,8 @@ SHARED: dict[tuple[str, str], str] = {
     ("compute", "os-instance_usage_audit_log"): "2026-01-01",
     ("compute", "extensions"): "os-keypairs",
     ("compute", "v2.1"): "nosuch",  # whatever is no route
+    ("instances", "consoles"): "novnc",
+    ("console", "console"): "novnc",
     ("image", "tags"): "tag",
     ("image", "members"): "nosuch",
     ("image", "schemas"): "image",

@@ -280,26 +280,35 @@ def test_nobody_in_a_guest_changes_its_password(api: seeds.Api, does: Does, serv
     assert does({"changePassword": {}}).status_code == 400
 
 
-def test_there_is_no_way_to_a_console(api: seeds.Api, does: Does, server: str, client_as: ClientAs) -> None:
-    assert does({"os-getSerialConsole": {"type": "serial"}}).get_json()["badRequest"]["message"] == (
-        "Unavailable console type serial."
-    )
+def test_consoles_are_opened_by_addresses_with_a_token(
+    api: seeds.Api, does: Does, server: str, client_as: ClientAs
+) -> None:
+    console = does({"os-getSerialConsole": {"type": "serial"}}).get_json()["console"]
+    assert console["type"] == "serial" and "/console/serial#" in console["url"]
+    assert does({"os-getVNCConsole": {"type": "novnc"}}).status_code == 200
     assert does({"os-getVNCConsole": {"type": "novnc"}}, "2.6").status_code == 404
     url = f"{SERVERS}/{server}/remote-consoles"
     headers = {"OpenStack-API-Version": "compute 2.6"}
-    for body, words in (
-        ({"protocol": "serial", "type": "serial"}, "Unavailable console type serial."),
-        ({"protocol": "serial", "type": "novnc"}, "Invalid console type novnc"),
-        ({"protocol": "mks", "type": "webmks"}, "Invalid console type webmks"),
+
+    def ask(user: str, protocol: str, kind: str) -> t.Any:
+        body = {"remote_console": {"protocol": protocol, "type": kind}}
+        return client_as(user).post(url, json=body, headers=headers)
+
+    answer = ask("demo", "vnc", "novnc")
+    assert answer.status_code == 200 and answer.get_json()["remote_console"]["protocol"] == "vnc"
+    for protocol, kind, words in (
+        ("spice", "spice-html5", "Unavailable console type spice-html5."),
+        ("vnc", "xvpvnc", "Unavailable console type xvpvnc."),
+        ("serial", "novnc", "Invalid console type novnc"),
+        ("mks", "webmks", "Invalid console type webmks"),
     ):
-        answer = client_as("demo").post(url, json={"remote_console": body}, headers=headers)
+        answer = ask("demo", protocol, kind)
         assert (answer.status_code, answer.get_json()["badRequest"]["message"]) == (400, words)
-    assert (
-        client_as("alt")
-        .post(url, json={"remote_console": {"protocol": "serial", "type": "serial"}}, headers=headers)
-        .status_code
-        == 404
-    )
+    assert ask("alt", "serial", "serial").status_code == 404
+    change(api, server, vm_state="stopped")
+    assert ask("demo", "serial", "serial").status_code == 409
+    change(api, server, vm_state="active", image={**row(api, server).image, "properties": {"hw_video_model": "none"}})
+    assert [ask("demo", *asked).status_code for asked in (("vnc", "novnc"), ("serial", "serial"))] == [400, 200]
     change(api, server, host=None)
     assert does({"os-getSerialConsole": {"type": "serial"}}).status_code == 409
 

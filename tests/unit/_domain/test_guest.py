@@ -160,7 +160,6 @@ def test_what_every_guest_has() -> None:
     root = xml_of(INSTANCE)
     assert root.find("features/acpi") is not None
     assert root.find("features/apic") is not None
-    assert root.find("devices/graphics") is None
     assert [serial.get("type") for serial in root.iterfind("devices/serial")] == ["pty"]
     balloon, clock = root.find("devices/memballoon"), root.find("clock")
     assert balloon is not None and balloon.get("model") == "virtio"
@@ -228,6 +227,30 @@ def test_a_guest_has_a_channel_for_an_agent_where_its_image_says_so(said: str | 
     image = {**INSTANCE["image"], "properties": {"hw_qemu_guest_agent": said} if said else {}}
     targets = xml_of(instance(image=image)).findall("devices/channel/target")
     assert [target.get("name") for target in targets] == ["org.qemu.guest_agent.0"] * has_channel
+
+
+@pytest.mark.parametrize(
+    ("properties", "facts", "expected"),
+    [
+        ({}, {}, ("vnc", "virtio")),
+        ({"hw_video_model": "VGA"}, {"vnc": True}, ("vnc", "vga")),
+        ({"hw_video_model": "none"}, {}, ()),
+        ({}, {"vnc": False}, ()),
+    ],
+)
+def test_a_display_is_on_a_socket_of_libvirt_unless_image_or_host_want_none(
+    properties: dict[str, str], facts: dict[str, bool], expected: tuple[str, ...]
+) -> None:
+    guest = guest_of(instance(image={**INSTANCE["image"], "properties": properties}), {**FACTS, **facts})
+    assert compare.displays(render(guest)) == expected
+    listens = [dict(listen.attrib) for listen in ElementTree.fromstring(render(guest)).iterfind("devices/graphics/*")]
+    assert listens == [{"type": "socket"}] * bool(expected)
+
+
+def test_a_display_that_is_none_of_the_known_ones_is_refused() -> None:
+    image = {**INSTANCE["image"], "properties": {"hw_video_model": "hercules"}}
+    with pytest.raises(NovaliteError, match="hw_video_model is 'hercules'; use bochs, cirrus, none, qxl"):
+        guest_of(instance(image=image), FACTS)
 
 
 def test_a_word_that_is_no_boolean_is_refused() -> None:

@@ -247,6 +247,20 @@ def test_a_hard_reboot_starts_from_the_new_definition_at_once(host: Host) -> Non
     assert outcome.action == "power off and redefine and start"
 
 
+DISPLAY = '<devices><graphics type="vnc"/><video><model type="virtio"/></video></devices>'
+
+
+@pytest.mark.parametrize("state", ["running", "rebooted"])
+def test_a_guest_of_before_gets_its_display_when_it_starts_anew(host: Host, state: str) -> None:
+    guest = domain(host, "running")
+    shown = xml(0).replace("<devices/>", DISPLAY)
+    (outcome,) = ensure(host, state, spec(hard=True, xml=shown))
+    assert outcome.differences == []
+    assert guest.calls == {"running": [], "rebooted": ["destroy", "define", "create"]}[state]
+    (outcome,) = ensure(host, "rebooted", spec(hard=True, xml=shown))
+    assert (outcome.action == "power off and start") is (state == "rebooted")
+
+
 def test_a_start_that_fails_leaves_the_former_definition(host: Host) -> None:
     guest = domain(host, "shutoff")
     guest.broken = "create"

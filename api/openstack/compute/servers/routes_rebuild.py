@@ -4,7 +4,7 @@
 """The actions that make a server's disks anew, or copy them: rebuild, rescue, createImage, shelve, and their ends.
 
 Each is begun here, in one transaction with the job that carries it out. Beside them is what Nova has for a guest that
-can be talked to, and is refused as Nova refuses it where it cannot: changePassword, and ways to a console.
+can be talked to, and is refused as Nova refuses it where it cannot: changePassword; and the ways to a console.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from ....web.bodies import Answer, Body, Record
 from ....web.context import current
 from ....web.errors import BadRequestError
 from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
-from ....web.services import reads, takes
+from ....web.services import takes, writes
+from ....work import consoles
 from ....work.refusals import refusals_as_bad_requests
 from ..blueprint import Version, compute, microversion, since
 from . import requests as server_requests
@@ -154,28 +155,27 @@ def _change_password(call: Call, row: InstanceRow, value: Record) -> None:
     raise ConflictError("QEMU guest agent is not enabled")
 
 
-def _console(call: Call, row: InstanceRow, value: Record) -> None:
+def _console(call: Call, row: InstanceRow, value: Record) -> Body:
     if microversion() > (2, 5):
         raise NotFound()
-    raise _unavailable(row, value["type"])
+    return {"console": {"type": value["type"], "url": _console_url(call.connection, row, value["type"])}}
 
 
-def _unavailable(row: InstanceRow, kind: str) -> Exception:
-    """Nothing here leads a browser to a guest; console_attach.yml tells who runs the hosts how to get there."""
-    if row.host is None:
-        return ConflictError("Instance not yet ready")
-    return BadRequestError(f"Unavailable console type {kind}.")
+def _console_url(connection: Connection, row: InstanceRow, kind: str) -> str:
+    with refusals_as_bad_requests():
+        return consoles.url_of(connection, row, kind)
 
 
 @compute.post(
-    "/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"), takes(REMOTE_CONSOLE), reads
+    "/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"), takes(REMOTE_CONSOLE), writes
 )
 def create_remote_console(connection: Connection, console_request: Record, server_id: str) -> Answer:
     row = server_listing.instance_row(connection, server_id, current().reach)
     protocol = console_request["protocol"]
     if console_request["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
         raise BadRequestError(f"Invalid console type {console_request['type']}")
-    raise _unavailable(row, console_request["type"])
+    url = _console_url(connection, row, console_request["type"])
+    return {"remote_console": {**console_request, "url": url}}, 200
 
 
 def _shelve(call: Call, row: InstanceRow, value: Record) -> None:
@@ -209,7 +209,9 @@ ACTIONS.update(
         "createImage": Action("compute:servers:create_image", CREATE_IMAGE, _create_image),
         "changePassword": Action("compute:servers:change_password", CHANGE_PASSWORD, _change_password),
         **{
-            name: Action("compute:server-consoles", an_object({"type": {"enum": list(kinds)}}, ["type"]), _console)
+            name: Action(
+                "compute:server-consoles", an_object({"type": {"enum": list(kinds)}}, ["type"]), _console, status=200
+            )
             for name, kinds in CONSOLE_ACTIONS.items()
         },
     }

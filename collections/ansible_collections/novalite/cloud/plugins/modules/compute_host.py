@@ -71,6 +71,13 @@ options:
     type: str
     choices: [nwfilter, chains]
     default: nwfilter
+  vnc:
+    description:
+      - Whether guests get a display, which the console in a browser shows. It is on a Unix socket of libvirt's, and on
+        no port. The image property C(hw_video_model) says which; with V(none) there its guests have no display.
+      - A guest that runs keeps what it was started with.
+    type: bool
+    default: true
   shared_routes:
     description:
       - Destinations of routes of the host, such as C(10.0.0.0/8), of which networks may have a part. Otherwise no
@@ -250,6 +257,9 @@ compute_host:
     antispoof:
       description: What keeps guests from sending under foreign addresses, V(nwfilter) or V(chains).
       type: str
+    vnc:
+      description: Whether guests get a display.
+      type: bool
     domain_type_reason:
       description: Why it is that one, unless KVM was found to work.
       type: str
@@ -376,6 +386,7 @@ ARGUMENT_SPEC = {
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     "shared_routes": {"type": "list", "elements": "str", "default": []},
+    "vnc": {"type": "bool", "default": True},
     # As in the documentation fragment `ledger`, of which a hypervisor can make nothing.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
@@ -388,7 +399,7 @@ def run(call: HostCall) -> Result:
         raise HostModuleError("state=absent is the controller's work: use novalite.cloud.compute_host in a task")
     name = params["name"] or platform.node()
     facts = gather(name, params["state_dir"], params["uri"], params["domain_type"], call.check_mode)
-    facts = {**facts, "antispoof": params["antispoof"]}
+    facts = {**facts, "antispoof": params["antispoof"], "vnc": params["vnc"]}
     if params["room"]:
         lacking = shortage(facts, Room.of(params["room"])) if facts["up"] else facts["down_reason"]
         if lacking:

@@ -47,6 +47,7 @@ INVENTORY: dict[str, Variable] = {
     "novalite_antispoof": Variable(
         "what keeps guests from sending under foreign addresses", choices=("nwfilter", "chains")
     ),
+    "novalite_vnc": Variable("whether guests have a display, which the console in a browser shows", "bool"),
     "novalite_extra_variables": Variable("names of your own variables; * stands for anything", "list", commas=True),
     "novalite_cloud": Variable("what seed.yml records", "dict"),
     "novalite_projects": Variable("projects that users.yml records", "list"),
@@ -68,6 +69,7 @@ INVENTORY: dict[str, Variable] = {
         reserved_memory_mb="int",
         reserved_vcpus="int",
         shared_routes="list",
+        vnc="bool",
         shares="list",
         state_dir="str",
         tunnel_address="str",

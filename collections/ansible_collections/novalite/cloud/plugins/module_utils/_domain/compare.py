@@ -165,6 +165,14 @@ def differences(desired: DomainModel, persistent: DomainModel | None, live: Doma
     ]
 
 
+def displays(xml: str) -> tuple[str, ...]:
+    """The displays of a guest of this XML: the kinds of its graphics, the models of its video devices. No field:
+    a display that a guest lacks is nothing to restart it for, and comes with its next start."""
+    root = ElementTree.fromstring(xml)
+    kinds = (element.get("type", "") for element in root.iterfind("devices/graphics"))
+    return (*kinds, *(element.get("type", "") for element in root.iterfind("devices/video/model")))
+
+
 def as_dict(model: DomainModel) -> JsonObject:
     """`model` as plain data, for Ansible's diff."""
     return {

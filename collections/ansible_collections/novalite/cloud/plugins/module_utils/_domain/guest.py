@@ -17,7 +17,7 @@ import netaddr
 from .._addressing.macs import LINK_LOCAL, eui64, router_link_local
 from .._disk.layout import NVRAM, RESCUE, volume_path
 from .._errors import ConflictError, NovaliteError
-from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
+from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount, video_model
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
 from .._model.hardware import Tpm, hardware_of
@@ -109,6 +109,7 @@ class Guest:
     boot_menu: bool = False
     windows: bool = False
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
+    video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
     project_id: str = ""
     project_name: str = ""
@@ -172,6 +173,7 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         boot_menu=hardware.boot_menu,
         windows=hardware.windows,
         root_ports=ROOT_PORTS if "q35" in machine else 0,
+        video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],
         project_id=instance["project"]["id"],
         project_name=instance["project"]["name"],

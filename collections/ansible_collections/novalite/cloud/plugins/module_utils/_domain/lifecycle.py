@@ -89,6 +89,7 @@ def inspect(connection: libvirt.virConnect, domains: t.Sequence[DomainSpec]) -> 
                 None if persistent is None else compare.parse(persistent),
                 None if live is None else compare.parse(live),
             )
+            outcome.displayed_anew = compare.displays(str(spec["xml"])) != compare.displays(str(persistent or live))
         outcomes.append(outcome)
     return outcomes
 
@@ -208,7 +209,7 @@ def _action(outcome: Outcome) -> str:
 
 def differs_when_off(outcome: Outcome) -> bool:
     """Tell whether the definition that the next start would use differs from the desired one."""
-    return any(difference["where"] == compare.PERSISTENT for difference in outcome.differences)
+    return outcome.displayed_anew or compare.PERSISTENT in {difference["where"] for difference in outcome.differences}
 
 
 def _bring_up(

@@ -48,6 +48,7 @@ class Outcome:
     action: str = "none"  # none, start, redefine and start, define and start, remove
     differences: list[compare.Difference] = dataclasses.field(default_factory=list)
     before: str | None = None
+    displayed_anew: bool = False  # its next start gives it another display than it had, or its first one
     before_state: str = MISSING
     error: str | None = None  # why nothing, or not all, was done; of domain_power alone
 

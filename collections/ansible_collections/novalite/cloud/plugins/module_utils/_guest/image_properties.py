@@ -12,6 +12,7 @@
 | `os_shutdown_timeout` | seconds that a guest gets to shut down before it is powered off; 60 by default |
 | `hw_qemu_guest_agent` | `yes`: the guest gets a channel for QEMU's guest agent; `no` (the default) |
 | `os_host_mount` | `yes`: hosts may mount its file system, to inject; only the operator sets it; `no` by default |
+| `hw_video_model` | its display: `virtio` (the default), `vga`, `bochs`, `cirrus`, `qxl`, `vmvga`; `none` for none |
 | `hw_cdrom_bus` | bus of the config drive: `ide`, `sata` or `virtio`; by default what the machine type has |
 """
 
@@ -27,6 +28,8 @@ CONFIG_2 = "config-2"
 NOCLOUD = "nocloud"
 HOST_MOUNT = "os_host_mount"
 _YES, _NO = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
+NO_VIDEO = "none"
+_VIDEO_MODELS = ["bochs", "cirrus", NO_VIDEO, "qxl", "vga", "virtio", "vmvga"]  # Nova's that QEMU has for libvirt
 LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")  # useradd(8)'s, with the capitals of Windows
@@ -42,6 +45,7 @@ def check(image: Image) -> None:
     config_drive_format(image)
     cdrom_bus(image, "")
     guest_agent(image)
+    video_model(image)
     shutdown_timeout(image)
     host_mount(image)
     for name, value in _properties(image).items():
@@ -122,6 +126,12 @@ def cdrom_bus(image: Image, usual: str) -> str:
 def guest_agent(image: Image) -> bool:
     """Tell whether guests get a channel for QEMU's guest agent; the values are those that Nova takes for a boolean."""
     return _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO]) in _YES
+
+
+def video_model(image: Image) -> str | None:
+    """The model of a guest's display; None for a guest without one."""
+    model = _one_of(image, "hw_video_model", "virtio", _VIDEO_MODELS)
+    return None if model == NO_VIDEO else model
 
 
 def shutdown_timeout(image: Image) -> int | None:

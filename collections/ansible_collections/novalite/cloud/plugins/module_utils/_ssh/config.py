@@ -27,6 +27,7 @@ from .._relay import TO_ADDRESS
 from .way_in import WayIn, own_path, quoted
 
 REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and the rule by which sudo runs it
+_CONSOLE = os.path.join(os.path.dirname(_keepalive.__file__), "_console_relay.py")
 _ALIAS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # any other character means something in a Host pattern
 
 
@@ -134,6 +135,23 @@ def console_command(host: str, domain: str, path: str, local: bool = False) -> s
     attach = shlex.join(["virsh", "-c", "qemu:///system", "console", "--force", "--", domain])
     script = f'[ "$(id -u)" = 0 ] || s=sudo; exec $s {attach}'
     return shlex.join(["sh", "-c", script] if local else ["ssh", "-t", "-F", path, host, script])
+
+
+def relay_command(
+    host: str, console_type: str, uuid: str, path: str, local: bool = False, uri: str = "qemu:///system"
+) -> list[str]:
+    """The command whose standard input and output are a guest's console, by the ssh_config at `path`. It asks nobody
+    anything: where the login is neither root nor among libvirt's users, sudo must need no password."""
+    with open(_CONSOLE, encoding="utf-8") as handle:
+        program = shlex.join(["-c", handle.read(), console_type, uuid, uri])
+    # libvirt's binding is that of the distribution's Python
+    script = (
+        'p=/usr/bin/python3; [ -x $p ] || p=python3; s="sudo -n"; '
+        f'{{ [ "$(id -u)" != 0 ] && $s true 2>/dev/null; }} || s=; exec $s $p {program}'
+    )
+    if local:
+        return ["sh", "-c", script]
+    return ["ssh", "-T", "-F", path, "-o", "BatchMode=yes", "-e", "none", "--", host, script]
 
 
 def _kept_alive(options: t.Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -169,6 +169,16 @@ project_tag = table(
     sa.Column("tag", sa.String(255), primary_key=True),
 )
 
+console_token = table(  # a way to a guest's console, for once
+    "console_token",
+    sa.Column("hash", sa.String(64), primary_key=True),  # SHA-256, in hex
+    # the token that it was asked for with, which it ends with
+    sa.Column("token_hash", sa.ForeignKey("token.hash", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("instance_uuid", sa.String(36), nullable=False),
+    sa.Column("type", sa.String(16), nullable=False),  # novnc or serial
+    sa.Column("expires_at", sa.Float, nullable=False, index=True),
+)
+
 auth_failure = table(  # guesses, counted for all processes together
     "auth_failure",
     sa.Column("subject", sa.String(255), primary_key=True),  # user:<name in lower case>, address:<IP>, ec2:<access>

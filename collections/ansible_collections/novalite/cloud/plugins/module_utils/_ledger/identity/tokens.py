@@ -135,7 +135,12 @@ class Holder:
 
 def token_holder(connection: sa.Connection, text: str, now: float) -> Holder | None:
     """Return who has the token; None where it is void at `now`, or its user has lost what it stands for."""
-    row = connection.execute(_HOLDER, {"hashed": token_hash(text), "now": now}).first()
+    return holder_of(connection, token_hash(text), now)
+
+
+def holder_of(connection: sa.Connection, hashed: str, now: float) -> Holder | None:
+    """Return the same of the token with this hash: of one that another one was made with."""
+    row = connection.execute(_HOLDER, {"hashed": hashed, "now": now}).first()
     if row is None:
         return None
     if row.trust_id is not None:

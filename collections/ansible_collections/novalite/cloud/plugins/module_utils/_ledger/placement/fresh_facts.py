@@ -17,7 +17,7 @@ from .compute_hosts import POLICY, record
 
 _RATIOS = {"vcpus": "cpu_ratio", "memory_mb": "ram_ratio", "disk_gb": "disk_ratio"}
 # facts that the inventory says, and not the host
-_CONTROLLERS = ("address", "tunnel_address", "antispoof", "shared_routes")
+_CONTROLLERS = ("address", "tunnel_address", "antispoof", "shared_routes", "vnc")
 
 
 def fresh_hosts(

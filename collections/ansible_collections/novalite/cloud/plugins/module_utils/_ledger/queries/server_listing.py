@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from ..._errors import NotFoundError
 from ..._json import JsonMapping, JsonObject
 from ..._model import listed_servers
+from ..._model.instance import Image
 from ..._model.listed_servers import BATCH
 from ..db.tables import (
     compute_host,
@@ -342,3 +343,8 @@ def labels_of(connection: sa.Connection, uuid: str) -> t.Any:
     """Return a row of display_name, description, locked and locked_reason of the instance."""
     columns = (instance.c.display_name, instance.c.description, instance.c.locked, instance.c.locked_reason)
     return connection.execute(sa.select(*columns).where(instance.c.uuid == uuid)).one()
+
+
+def image_of(connection: sa.Connection, uuid: str) -> Image:
+    """The instance's copy of its image."""
+    return t.cast(Image, connection.execute(sa.select(instance.c.image).where(instance.c.uuid == uuid)).scalar_one())
