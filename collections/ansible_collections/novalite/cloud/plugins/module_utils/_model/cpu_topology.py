@@ -29,9 +29,9 @@ class Topology(t.NamedTuple):
 
 def check_number(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the property or extra spec `name` of `what` cannot have."""
-    text = str(value)
+    text, kind = str(value), "its property" if name in PROPERTIES else "extra spec"
     if name in (*PROPERTIES, *EXTRA_SPECS) and not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _MOST):
-        raise NovaliteError(f"{what}: {name} is {text[:40]!r}; use a number from 1 to {_MOST}")
+        raise NovaliteError(f"{what}: {kind} {name} is {text[:40]!r}; use a number from 1 to {_MOST}")
 
 
 def topology_of(flavor: JsonMapping, image: JsonMapping) -> Topology | None:
