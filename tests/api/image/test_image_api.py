@@ -294,6 +294,7 @@ JUDGED = {
     "hw_tpm_model": "tpm-spapr",
     "hw_watchdog_action": "bark",
     "hw_boot_menu": "often",
+    "hw_cpu_cores": "0",
 }
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import Guest, Interface, render
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_topology import Topology
 from ansible_collections.novalite.cloud.plugins.module_utils._model.hardware import Tpm
 
 # All that XML can hold: everything but control characters and surrogates.
@@ -65,6 +66,7 @@ GUESTS = st.builds(
     watchdog=st.none() | st.sampled_from(["reset", "poweroff"]),
     boot_menu=st.booleans(),
     windows=st.booleans(),
+    topology=st.none() | st.just(Topology(2, 4, 1)),
 )
 
 
@@ -91,6 +93,7 @@ def model_of(guest: Guest) -> compare.DomainModel:
         watchdog=guest.watchdog,
         boot_menu="yes" if guest.boot_menu else "no",
         local_time=guest.windows,
+        topology=None if guest.topology is None else "2:4:1",
         hyperv=guest.windows and guest.domain_type == "kvm",
         disks=(compare.Disk("vda", guest.disk, guest.disk_format, "virtio", guest.disk_cache),),
         interfaces=tuple(

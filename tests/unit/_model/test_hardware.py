@@ -24,9 +24,9 @@ UEFI = {"hw_firmware_type": "uefi"}
 
 
 def asked(specs: dict[str, str], properties: dict[str, t.Any], of: t.Any = hardware_of) -> Hardware:
-    found = of({"name": "f", "extra_specs": specs}, {"name": "i", "properties": properties})
-    assert isinstance(found, Hardware)
-    return found
+    hardware = of({"name": "f", "extra_specs": specs}, {"name": "i", "properties": properties})
+    assert isinstance(hardware, Hardware)
+    return hardware
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_request_is_judged_by_its_values(specs: dict[str, str], properties: di
     ],
 )
 def test_what_a_host_lacks(hardware: Hardware, facts: dict[str, t.Any], reason: str | None) -> None:
-    found = lacking(hardware, facts)
-    assert found is None if reason is None else (found or "").startswith(reason)
+    lack = lacking(hardware, facts)
+    assert lack is None if reason is None else (lack or "").startswith(reason)
 
 
 def test_secure_boot_that_is_optional_follows_the_host() -> None:

@@ -100,6 +100,7 @@ class DomainModel:
     boot_menu: str = "no"
     local_time: bool = False
     hyperv: bool = False
+    topology: str | None = None  # sockets, cores, threads
     disks: tuple[Disk, ...] = ()
     interfaces: tuple[Nic, ...] = ()
     serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, file that it is logged to)
@@ -146,6 +147,7 @@ def parse(xml: str) -> DomainModel:
         boot_menu=attribute(root, "os/bootmenu", "enable") or "no",
         local_time=attribute(root, "clock", "offset") == "localtime",
         hyperv=root.find("features/hyperv") is not None,
+        topology=_topology(root),
         disks=tuple(disk_of(disk) for disk in root.iterfind("devices/disk") if disk.get("device", "disk") == "disk"),
         interfaces=tuple(_nic(interface) for interface in root.iterfind("devices/interface")),
         serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),
@@ -282,6 +284,11 @@ def _firmware(root: ElementTree.Element) -> str | None:
 def _tpm(root: ElementTree.Element) -> str | None:
     tpm = root.find("devices/tpm")
     return None if tpm is None else f"{tpm.get('model')} {attribute(tpm, 'backend', 'version')}"
+
+
+def _topology(root: ElementTree.Element) -> str | None:
+    topology = root.find("cpu/topology")
+    return None if topology is None else ":".join(topology.get(part, "1") for part in ("sockets", "cores", "threads"))
 
 
 def _kib(element: ElementTree.Element | None, name: str) -> int:

@@ -9,11 +9,14 @@ where Nova has both.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
+from . import cpu_topology
+from .cpu_topology import Topology
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
 TPM_VERSION, TPM_MODEL, CDROM_BUS = "hw_tpm_version", "hw_tpm_model", "hw_cdrom_bus"
@@ -75,6 +78,7 @@ class Hardware:
     watchdog: str | None = None  # what it does
     boot_menu: bool = False
     windows: bool = False
+    topology: Topology | None = None
 
     def machine_on(self, facts: JsonMapping) -> str:
         """The machine type on the compute host that `facts` describe."""
@@ -89,12 +93,14 @@ class Hardware:
 
 def check_property(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the property `name` of `what` cannot have."""
+    cpu_topology.check_number(what, name, value)
     if name in PROPERTIES:
         _one_of(f"{what}: its property {name}", value, PROPERTIES[name])
 
 
 def check_extra_spec(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the extra spec `name` of `what` cannot have."""
+    cpu_topology.check_number(what, name, value)
     if name in EXTRA_SPECS:
         _one_of(f"{what}: extra spec {name}", value, PROPERTIES[EXTRA_SPECS[name]])
 
@@ -113,33 +119,38 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
             )
     for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
+    cpu_topology.topology_of(flavor, image)
     return hardware_of(flavor, image)
 
 
 def hardware_of(flavor: JsonMapping, image: JsonMapping) -> Hardware:
     """Return what a guest with this flavor and image asks for. Values that were recorded before anybody judged them
     count as none. Raises NovaliteError where flavor and image contradict each other, or no host could ever do it."""
-    wanted = _Wanted(flavor, image)
-    uefi = wanted.get(FIRMWARE) == UEFI
-    secure = wanted.get(SECURE_BOOT)
+    request = _Wanted(flavor, image)
+    uefi = request.get(FIRMWARE) == UEFI
+    secure = request.get(SECURE_BOOT)
     if secure == REQUIRED and not uefi:
-        raise NovaliteError(f"{wanted.where(SECURE_BOOT)} is {REQUIRED}: set {FIRMWARE}={UEFI} on the image, too")
-    machine = wanted.get(MACHINE)
+        raise NovaliteError(f"{request.where(SECURE_BOOT)} is {REQUIRED}: set {FIRMWARE}={UEFI} on the image, too")
+    machine = request.get(MACHINE)
     if secure == REQUIRED and machine == "pc":
         raise NovaliteError(
-            f"{wanted.where(SECURE_BOOT)} is {REQUIRED}, which pc has no firmware for: set {MACHINE}={Q35}"
+            f"{request.where(SECURE_BOOT)} is {REQUIRED}, which pc has no firmware for: set {MACHINE}={Q35}"
         )
-    if machine == Q35 and str(wanted.properties.get(CDROM_BUS, "")).lower() == "ide":
-        raise NovaliteError(f"{wanted.where(CDROM_BUS)} is ide, which {Q35} has not: use sata or virtio")
+    if machine == Q35 and str(request.properties.get(CDROM_BUS, "")).lower() == "ide":
+        raise NovaliteError(f"{request.where(CDROM_BUS)} is ide, which {Q35} has not: use sata or virtio")
+    topology = None
+    with contextlib.suppress(NovaliteError):  # recorded before anybody judged it
+        topology = cpu_topology.topology_of(flavor, image)
     return Hardware(
         # the only machine type of x86 whose firmware can protect its variables
         machine=Q35 if secure == REQUIRED and machine is None else machine,
         uefi=uefi,
         secure_boot=secure if uefi else None,
-        tpm=_tpm(wanted),
-        watchdog=_watchdog(wanted),
-        boot_menu=wanted.first(BOOT_MENU) in _YES,
-        windows=str(wanted.properties.get(OS_TYPE, "")).lower() == "windows",
+        tpm=_tpm(request),
+        watchdog=_watchdog(request),
+        boot_menu=request.first(BOOT_MENU) in _YES,
+        topology=topology,
+        windows=str(request.properties.get(OS_TYPE, "")).lower() == "windows",
     )
 
 
@@ -172,20 +183,20 @@ def traits_of(facts: JsonMapping) -> list[str]:
     return traits
 
 
-def _tpm(wanted: _Wanted) -> Tpm | None:
-    version = wanted.get(TPM_VERSION)
+def _tpm(request: _Wanted) -> Tpm | None:
+    version = request.get(TPM_VERSION)
     if version is None:
         return None
-    model = wanted.get(TPM_MODEL) or "tpm-tis"
+    model = request.get(TPM_MODEL) or "tpm-tis"
     if model == "tpm-crb" and version != "2.0":
         raise NovaliteError(
-            f"{wanted.where(TPM_MODEL)} is tpm-crb, which is of version 2.0 only: set {TPM_VERSION}=2.0"
+            f"{request.where(TPM_MODEL)} is tpm-crb, which is of version 2.0 only: set {TPM_VERSION}=2.0"
         )
     return Tpm(version, model)
 
 
-def _watchdog(wanted: _Wanted) -> str | None:
-    action = wanted.first(WATCHDOG)
+def _watchdog(request: _Wanted) -> str | None:
+    action = request.first(WATCHDOG)
     return None if action == "disabled" else action
 
 
@@ -206,8 +217,8 @@ class _Wanted:
     def get(self, name: str) -> str | None:
         """Return the value of the property or of its extra spec. Raises NovaliteError for two that differ."""
         of_image, of_flavor = self.properties.get(name), self._specs.get(name, ("", None))[1]
-        given = (str(value).lower() for value in (of_flavor, of_image) if value is not None)
-        chosen = [value for value in given if value in PROPERTIES[name]]
+        values = (str(value).lower() for value in (of_flavor, of_image) if value is not None)
+        chosen = [value for value in values if value in PROPERTIES[name]]
         if len(set(chosen)) > 1:
             raise NovaliteError(
                 f"{self._flavor} has {self._specs[name][0]}={of_flavor}, and {self._image} has {name}={of_image}: "
@@ -217,8 +228,8 @@ class _Wanted:
 
     def first(self, name: str) -> str | None:
         """Return the value of the property, or else of its extra spec, where Nova has them in this order."""
-        given = (self.properties.get(name), self._specs.get(name, ("", None))[1])
-        texts = (str(value).lower() for value in given if value is not None)
+        values = (self.properties.get(name), self._specs.get(name, ("", None))[1])
+        texts = (str(value).lower() for value in values if value is not None)
         return next((text for text in texts if text in PROPERTIES[name]), None)
 
     def where(self, name: str) -> str:
