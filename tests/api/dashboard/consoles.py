@@ -63,6 +63,9 @@ class WebSocket:
             self.events += self.protocol.events()
         return self.events.pop(0)
 
+    def close(self) -> None:
+        self.socket.close()
+
     def send(self, event: Event) -> None:
         self.socket.sendall(self.protocol.send(event))
 

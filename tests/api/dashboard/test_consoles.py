@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
+import os
 import pathlib
 import sys
 import threading
@@ -27,6 +30,8 @@ from api.work import consoles, websocket
 from tests.api import seeds
 from tests.api.dashboard.consoles import WebSocket
 from tests.api.dashboard.visitor import Visitor
+from tests.api.web.test_reverse_proxy import TOKENS, ask, home, login, serving  # noqa: F401 - a fixture
+from tests.support.cloud import Cloud, sqlite
 
 Open = t.Callable[..., WebSocket]
 
@@ -34,9 +39,9 @@ Open = t.Callable[..., WebSocket]
 class Door:
     """The application on a port, and a console whose host is a command of ours."""
 
-    def __init__(self, api: seeds.Api, url: str, home: pathlib.Path) -> None:
+    def __init__(self, api: seeds.Api, url: str, directory: pathlib.Path) -> None:
         self.api, self.url = api, url
-        (home / "ssh_config").write_text("# hv1 is this machine\n")
+        (directory / "ssh_config").write_text("# hv1 is this machine\n")
         self.server = api.instance("demo", "web", host="hv1", vm_state="active")
         self.asked: list[tuple[str, ...]] = []
         self.command = ["cat"]
@@ -244,3 +249,28 @@ def test_the_page_says_what_scripts_may_do(api: seeds.Api) -> None:
         assert "script-src 'self';" in policy and "default-src 'none'" in policy and "connect-src 'self'" in policy
         assert ("style-src 'self' 'unsafe-inline'" in policy) is inline
     assert Visitor(api, None).client.get("/console/spice").status_code == 404
+
+
+def test_the_served_application_goes_by_ssh(home: pathlib.Path) -> None:  # noqa: F811
+    """gunicorn hands out the connection; ssh is imitated, and says what it was told."""
+    programs = home.parent / "bin"
+    programs.mkdir()
+    (programs / "ssh").write_text('#!/bin/sh\nprintf "%s|" "$1" "$2" "$4" "$5" "$6" "$9"\nexec cat\n')
+    (programs / "ssh").chmod(0o755)
+    (home / "ssh_config").write_text("Host hv1\n")
+    cloud = Cloud(sqlite(home))
+    project = cloud.rows(sa.select(tables.project).where(tables.project.c.name == "demo"))[0].id
+    server = cloud.instance(project, "web", host="hv1", vm_state="active", image={"properties": {}})
+    with serving(home, PATH=f"{programs}:{os.environ['PATH']}") as served:
+        _status, headers, _body = ask(served.port, TOKENS, "POST", login("demo"))
+        known = {"X-Auth-Token": headers["X-Subject-Token"], "Content-Type": "application/json"}
+        path, body = f"/compute/v2.1/servers/{server}/action", {"os-getSerialConsole": {"type": "serial"}}
+        status, _headers, answer = ask(served.port, path, "POST", body, known)
+        assert status == 200, answer
+        url = json.loads(answer)["console"]["url"]
+        with contextlib.closing(WebSocket(f"http://127.0.0.1:{served.port}", url.partition("#")[2])) as opened:
+            opened.send(BytesMessage(data=b"typed"))
+            said = b"-T|-F|-o|BatchMode=yes|-e|hv1|typed"
+            assert opened.read(len(said)) == said
+        assert ask(served.port, "/healthz")[0] == 200
+        assert "unexpected" not in served.log.read_text()
