@@ -43,8 +43,8 @@ _FILES = ("limits", "cgroup", "attr/current", "oom_score_adj", "loginuid")
 def hand_over(words: t.Sequence[str], environment: t.Mapping[str, str]) -> None:
     """Have the waiting playbook do a run with these words of ansible-playbook, and end as it ends. Returns where none
     waits, after one has been started; and where none is wanted, or it would not be as without."""
-    wanted = environment.get(VARIABLE, "1" if sys.stdout.isatty() else "0") == "1"
-    if not wanted or _handed_down()[:3] != [0, 1, 2]:
+    may_wait = environment.get(VARIABLE, "1" if sys.stdout.isatty() else "0") == "1"
+    if not may_wait or _handed_down()[:3] != [0, 1, 2]:
         return
     with contextlib.suppress(OSError):
         directory = _directory(environment)

@@ -98,14 +98,18 @@ def anchors(path: pathlib.Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+SITE = "https://github.com/novalite/novalite/blob/main/"  # of this tree, for who reads a page elsewhere
+
+
 def dead_links(path: pathlib.Path) -> list[str]:
     """Links of the page at `path` to files, or headings of them, that are not there."""
     dead = []
     for target in LINK.findall(path.read_text()):
-        if re.match(r"[a-z]+:", target):
+        if re.match(r"[a-z]+:", target) and not target.startswith(SITE):
             continue
-        name, _, anchor = target.partition("#")
-        file = (path.parent / name).resolve() if name else path
+        name, _, anchor = target.removeprefix(SITE).partition("#")
+        folder = ROOT if target.startswith(SITE) else path.parent
+        file = (folder / name).resolve() if name else path
         if not file.exists() or (anchor and anchor not in anchors(file)):
             dead.append(target)
     return dead
@@ -143,8 +147,14 @@ def test_links_lead_somewhere(path: pathlib.Path) -> None:
 
 def test_dead_links_are_found(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# A heading\n[a](other.md) [b](#a-heading) [c](#another) [d](https://example.org)\n")
-    assert dead_links(page) == ["other.md", "#another"]
+    page.write_text(
+        f"# A heading\n[a](other.md) [b](#a-heading) [c](#another) [d](https://example.org)\n[e]({SITE}gone.md)\n"
+    )
+    assert dead_links(page) == ["other.md", "#another", f"{SITE}gone.md"]
+
+
+def test_links_of_the_readme_lead_somewhere_from_a_registry_too() -> None:
+    assert not [target for target in LINK.findall((ROOT / "README.md").read_text()) if "://" not in target]
 
 
 PLACE = re.compile(r"`((?:module_utils|plugin_utils|api|roles|playbooks)/[\w./-]+)(?:::(\w+))?`")
@@ -204,7 +214,7 @@ def test_the_readme_is_short_and_lists_every_chapter() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 130
     reference = {"index.md", "ansible.md"}
-    assert not {path.name for path in CHAPTERS} - reference - set(re.findall(r"\(docs/([\w-]+\.md)\)", text))
+    assert not {path.name for path in CHAPTERS} - reference - set(re.findall(r"\(\S+/docs/([\w-]+\.md)\)", text))
 
 
 def test_every_setting_is_described() -> None:
