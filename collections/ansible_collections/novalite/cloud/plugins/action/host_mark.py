@@ -32,9 +32,9 @@ class ActionModule(TripAction):
         looks = self._task.args.get("state") != "present"
         return dataclasses.replace(super().errand(steps, task_vars), looks=looks, former=self._task.args.get("former"))
 
-    def _marks(self, task_vars: JsonObject) -> HostMarks | None:
+    def _marks(self, place: JsonMapping, task_vars: JsonObject) -> HostMarks | None:
         # who it is, is the question
-        return None if self._task.args.get("state", "read") == "read" else super()._marks(task_vars)
+        return None if self._task.args.get("state", "read") == "read" else super()._marks(place, task_vars)
 
     def _handshake(self, marks: HostMarks, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
         handshake = super()._handshake(marks, steps, task_vars)

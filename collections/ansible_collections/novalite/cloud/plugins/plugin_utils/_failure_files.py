@@ -13,6 +13,7 @@ import re
 import time
 
 from ..module_utils._json import JsonMapping
+from . import _home
 
 DIRECTORY = "failures"  # in the ledger's home
 KEPT = 50  # files: the newest
@@ -28,10 +29,7 @@ def keep(home: str, host: str, details: JsonMapping) -> str | None:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
             json.dump(details, handle, indent=1, default=str)
-        if os.geteuid() == 0:  # the home may be a service's, which removes the old ones, too
-            owner = os.stat(home)
-            for made in (directory, path):
-                os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        _home.share(home, directory, path)
         old = sorted(name for name in os.listdir(directory) if name.endswith(".json"))[:-KEPT]
     except (OSError, ValueError):
         return None

@@ -74,6 +74,7 @@ class TripAction(ActionBase):
     _supports_check_mode = True
     diffs = False  # whether steps return their differences without --diff, too
     _seconds = 0.0  # that the trip under way may take
+    _home = ""  # of the ledger that the task is about
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -90,8 +91,10 @@ class TripAction(ActionBase):
         state_dir = self.state_dir(task_vars)
         checked = [_checked(step, state_dir) for step in steps]
         self._seconds = deadlines.of_trip(checked)
+        place = _home.ledger(self._task.args, task_vars, self._templar)
+        self._home = place["home"]
         _patience.keep_alive(self._connection)
-        marks = self._marks(task_vars)
+        marks = self._marks(place, task_vars)
         try:
             with _patience.limited(self._connection, self._seconds):
                 handshake = None if marks is None else self._handshake(marks, checked, task_vars)
@@ -129,9 +132,8 @@ class TripAction(ActionBase):
         looks = all(step["module"] in LOOKS or step["args"].get("state") == "read" for step in steps)
         return Errand(self.host_name(task_vars), looks, check_mode=self._task.check_mode)
 
-    def _marks(self, task_vars: JsonObject) -> HostMarks | None:
-        """The marks in the ledger; None without one, where nothing can be compared."""
-        place = _home.ledger(self._task.args, task_vars, self._templar)
+    def _marks(self, place: JsonMapping, task_vars: JsonObject) -> HostMarks | None:
+        """The marks in the ledger at this `place`; None without one, where nothing can be compared."""
         return open_marks(place["home"], place["ledger_url"]) if self.host_name(task_vars) else None
 
     def _handshake(self, marks: HostMarks, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
@@ -167,7 +169,7 @@ class TripAction(ActionBase):
             "diff": self._task.diff or self.diffs,
             "token": "" if self._task.check_mode else secrets.token_hex(16),
             "again": False,
-            "events": _events.is_heard(),
+            "events": _events.is_heard(self._home),
         }
         with self._followed(request, task_vars) as trip:
             try:
@@ -187,8 +189,8 @@ class TripAction(ActionBase):
         """Tell what becomes of the steps of `request`, where there is somebody who hears of it."""
         if not (request["events"] and request["token"] and request["steps"]):
             return contextlib.nullcontext()
-        python, host = _python(self._templar, task_vars), self.host_name(task_vars)
-        return followed(self, python, host, request["token"], request["steps"])
+        trip = Trip(self.host_name(task_vars), request["steps"], self._home)
+        return followed(self, _python(self._templar, task_vars), request["token"], trip)
 
     def _ask(self, request: JsonObject, task_vars: JsonObject) -> str | None:
         """Send a request, and the code where the host has it not; return the host's answer as _send()."""
@@ -236,11 +238,12 @@ class TripAction(ActionBase):
             if seen.refused is not None:
                 return seen, []
         results: list[Result] = []
+        host, uuids = self.host_name(task_vars), _events.uuids_in(steps)
         for step in steps:
-            host = self.host_name(task_vars)
-            _events.tell(_events.Event(host, step["name"], step["module"], "begin", time.monotonic()))
+            begun = _events.Event(host, step["name"], step["module"], "begin", time.monotonic(), uuids=uuids)
+            _events.tell(begun, self._home)
             results.append(self._module(step, task_vars))
-            _events.tell(_events.Event.of_result(host, step, results[-1]))
+            _events.tell(_events.Event.of_result(host, step, results[-1], uuids), self._home)
             result = results[-1]["result"]
             if result.get("missing") or (result.get("failed") and not step["may_fail"]):
                 break
