@@ -33,12 +33,12 @@ def follow(uuid: str | None, output: str) -> None:
     """Print each event of a step as it comes, until Ctrl-C: of all, or of the server with this UUID. Raises
     click.ClickException for a home in which nobody can wait for them."""
     place = looking.home()
-    told = Told()
+    teller = Teller()
     try:
         with _events.following(place) as events:
             for event in events:
                 if uuid is None or uuid in event.uuids:
-                    line = told.in_json(event) if output == "json" else told.in_words(event)
+                    line = teller.in_json(event) if output == "json" else teller.in_words(event)
                     click.echo(line)
                     sys.stdout.flush()
     except OSError as error:
@@ -47,7 +47,7 @@ def follow(uuid: str | None, output: str) -> None:
         return
 
 
-class Told:
+class Teller:
     """Knowledge that lines need of what came before them: names of servers, and bytes of steps."""
 
     def __init__(self) -> None:

@@ -139,15 +139,15 @@ def test_the_steps_of_one_server_are_lines_for_people(hosts: Hosts) -> None:
         explained = {"ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.explain"}
         done = hosts.play("launch.yml", "-e", SERVERS, "-e", "explain=true", **explained)
         assert done.returncode == 0, done.stdout
-        with following(hosts, "web") as one:
+        with following(hosts, "web") as follower:
             assert hosts.play("reboot.yml", "-e", "server=web").returncode == 0
             assert hosts.play("launch.yml", "-e", SERVERS.replace("web", "other")).returncode == 0
-            one.end(signal.SIGINT)
+            follower.end(signal.SIGINT)
         everybody.end(signal.SIGINT)
-    told = [line[10:].rstrip() for _at, line in everybody.lines]
-    assert "hv1  web  Make the disks: begins" in told or "hv2  web  Make the disks: begins" in told
-    assert [line for line in told if "other  Make the disks: " in line and line.endswith(" s, changed")]
-    assert one.lines and {line.split()[2] for _at, line in one.lines} == {"web"}
+    lines = [line[10:].rstrip() for _at, line in everybody.lines]
+    assert "hv1  web  Make the disks: begins" in lines or "hv2  web  Make the disks: begins" in lines
+    assert [line for line in lines if "other  Make the disks: " in line and line.endswith(" s, changed")]
+    assert follower.lines and {line.split()[2] for _at, line in follower.lines} == {"web"}
     said = [line for line in done.stdout.splitlines() if line.startswith("...  ") and ": Make the disks" in line]
     begin, end = said
     assert re.fullmatch(rf"{re.escape(begin)}, \d+\.\d+ s, changed", end)

@@ -44,10 +44,10 @@ class ActionModule(HostLedgerAction):
         )
         result = self.run_on_host("compute_host", arguments, task_vars)
         if result.get("failed") or "compute_host" not in result:
-            return result
+            return self.in_short(result, task_vars)
         result["compute_host"].update(facts)
         result["policy"] = policy
         entry = {**result["compute_host"], **policy, "replaced": params["replaced"]}
         recorded = self.ask_ledger({"compute_hosts": [entry]}, where)
         recorded.pop("compute_hosts", None)  # this one, as the ledger has it
-        return {**result, **recorded}
+        return self.in_short({**result, **recorded}, task_vars)

@@ -23,7 +23,7 @@ class ActionModule(TripAction):
             self.take([], task_vars)
             return {"changed": False}
         arguments = {key: value for key, value in self._task.args.items() if key not in ("home", "ledger_url")}
-        return self.run_on_host("host_mark", arguments, task_vars)
+        return self.in_short(self.run_on_host("host_mark", arguments, task_vars), task_vars)
 
     def host_name(self, task_vars: c.Mapping[str, t.Any]) -> str:
         return str(self._task.args.get("name") or super().host_name(task_vars))

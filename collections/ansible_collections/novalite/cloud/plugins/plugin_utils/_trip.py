@@ -37,7 +37,7 @@ from ..module_utils._host.trip import BEGUN, MARK
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
 from ..module_utils._model import yaml_types
-from . import _events, _home, _patience
+from . import _events, _failure_files, _home, _patience
 from ._follow import Trip, followed
 from ._handshake import Errand, Handshake, HostRefusedError
 from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
@@ -118,6 +118,23 @@ class TripAction(ActionBase):
         """Run one `module` of the collection with `args` on the host; return its result."""
         step = {"name": self._task.name or module, "module": module, "args": args}
         return t.cast(JsonObject, self.take([step], task_vars)[0]["result"])
+
+    def in_short(self, result: JsonObject, task_vars: JsonObject | None) -> JsonObject:
+        """Return `result`, or of one that failed the cause. All else that the host said has `invocation`, which Ansible
+        shows with -vvv alone, for who has to go on from there, and a file, `details`, for people."""
+        if not result.get("failed"):
+            return result
+        said, rest = _failure_files.divided(result)
+        invocation = {**(rest.pop("invocation", None) or {}), **rest}
+        if not invocation and said["msg"] == result.get("msg"):
+            return said
+        if not (self._task.no_log or self._task.check_mode):
+            task_vars = task_vars or {}
+            details = {"task": self._task.get_name(), "msg": result.get("msg"), **rest}
+            home = _home.home(None, task_vars, self._templar)
+            if path := _failure_files.keep(home, self.host_name(task_vars), details):
+                said["details"] = path
+        return {**said, "invocation": invocation} if invocation else said
 
     def state_dir(self, task_vars: c.Mapping[str, t.Any]) -> str:
         """State directory of the host by its inventory: for modules whose task does not name it."""
