@@ -76,11 +76,24 @@ def show(server: str, project: str | None, all_projects: bool, output: str) -> N
 
 
 @main.command()
-@options.server
+@options.perhaps_server
 @options.of_project
 @options.form
-def events(server: str, project: str | None, all_projects: bool, form: tables.Form) -> None:
-    """List what was done to a server, the oldest first."""
+@click.option("-f", "--follow", is_flag=True, help="Tell what hosts are at, of SERVER or of all, until Ctrl-C.")
+def events(server: str | None, project: str | None, all_projects: bool, form: tables.Form, follow: bool) -> None:
+    """List what was done to a server, the oldest first; or follow the steps of hosts while they happen, whoever had
+    this machine run them."""
+    if follow:
+        from . import following
+
+        if form not in (tables.Form(), tables.Form("json")):
+            raise click.UsageError(
+                "steps that are followed are shown as lines, or with -o json: there is no list of them"
+            )
+        following.follow(looking.server(server, project, all_projects)["uuid"] if server else None, form.output)
+        return
+    if server is None:
+        raise click.UsageError("say of which SERVER, or --follow the steps of all")
     shown.events(looking.server(server, project, all_projects, history=True), form)
 
 

@@ -194,6 +194,14 @@ def _server_at_once(name: str, project: str | None, all_projects: bool, history:
         return {**record, "silent_for": None, **actions}
 
 
+def names_of(uuids: t.Sequence[str]) -> dict[str, str]:
+    """Return the names of those of these servers that there are, or were, by their UUIDs."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
+
+    with _ledger() as connection:
+        return {record["uuid"]: record["name"] for record in views.instances_by(connection, uuids=uuids, deleted=True)}
+
+
 def placement(name: str, project: str | None, all_projects: bool) -> Record:
     """The scheduler's record of the server of this name or UUID. Raises click.ClickException as server()."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status

@@ -72,6 +72,7 @@ def _complete_server(context: click.Context, _parameter: click.Parameter, incomp
 
 
 server = click.argument("server", metavar="SERVER", shell_complete=_complete_server)
+perhaps_server = click.argument("server", metavar="[SERVER]", required=False, shell_complete=_complete_server)
 servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", shell_complete=_complete_server)
 
 

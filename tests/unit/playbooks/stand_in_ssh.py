@@ -3,14 +3,16 @@
 
 """Ssh to hypervisors that are not there: each says of every step that it was taken, and takes none.
 
-It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, `silent` those that die in a
-trip which is to change something, `failing` has results of modules that fail, by host, `counted` what hosts have
-counted, and `taken` gets a line of JSON for each trip: the host and its steps. What is no trip is run on this machine,
-which is right for `ping` alone.
+It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, `silent` those that die in
+a trip which is to change something, `failing` has results of modules that fail, by host, `counted` what hosts have
+counted, and `taken` gets a line of JSON for each trip: the host and its steps. With `slow`, JSON, each step takes as
+many `seconds`, tells of itself as a host does, by the code below `collections`, and is noted in `started` with the
+time. What is no trip is run on this machine, which is right for `ping` and for questions what a trip is at.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -85,18 +87,46 @@ def failures(host: str) -> dict[str, dict[str, t.Any]]:
     return dict(said)
 
 
+def append(name: str, line: object) -> None:
+    """Append a line of JSON to the file of this name."""
+    with (HERE / name).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(json.dumps(line) + "\n")
+
+
+@contextlib.contextmanager
+def followed(host: str, request: dict[str, t.Any]) -> t.Iterator[t.Callable[[int, str], t.ContextManager[None]]]:
+    """Give what is to be done around each step, by its number and name: what makes it slow, and tells of it."""
+    if not (HERE / "slow").exists():
+        yield lambda _number, _name: contextlib.nullcontext()
+        return
+    slow = json.loads((HERE / "slow").read_text())
+    sys.path.insert(0, slow["collections"])
+    from ansible_collections.novalite.cloud.plugins.module_utils._host import events, trip
+
+    @contextlib.contextmanager
+    def step(number: int, name: str) -> t.Iterator[None]:
+        append("started", {"host": host, "step": name, "at": time.time()})
+        events.begun(number)
+        time.sleep(slow["seconds"])
+        yield
+        events.ended(changed=True, failed=False)
+
+    follows = request["events"] and trip.may_begin(request["token"], again=False)
+    with events.kept(trip.TOKENS, request["token"]) if follows else contextlib.nullcontext():
+        yield step
+
+
 def main() -> int:
     host, command = sys.argv[-2], sys.argv[-1]
     if host in (HERE / "dead").read_text().split():
         sys.stderr.write(f"ssh: connect to host {host} port 22: No route to host\n")
         return 255
-    if "novalite" not in command:
+    if "novalite" not in command or "novalite-trips" in command:
         os.execvp("sh", ["sh", "-c", command])
     sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
     request = json.loads(sys.stdin.buffer.read())
-    with (HERE / "taken").open("a") as taken:
-        fcntl.flock(taken, fcntl.LOCK_EX)
-        taken.write(json.dumps([host, request["check_mode"], request["steps"]]) + "\n")
+    append("taken", [host, request["check_mode"], request["steps"]])
     time.sleep(float(os.environ.get("STAND_IN_SECONDS", "0")))
     silent = HERE / "silent"
     if silent.exists() and host in silent.read_text().split() and {step["module"] for step in request["steps"]} - LOOKS:
@@ -104,11 +134,13 @@ def main() -> int:
         sys.stderr.write(f"Timeout, server {host} not responding.\n")  # as ssh's keep-alive ends it
         return 255
     done: list[dict[str, t.Any]] = []
-    for s in request["steps"]:
-        result = {**answer(host, s["module"], s["args"]), **failures(host).get(s["module"], {})}
-        done.append({"name": s["name"], "module": s["module"], "seconds": 0.0, "result": result})
-        if result.get("failed") and not s["may_fail"]:
-            break
+    with followed(host, request) as around:
+        for number, s in enumerate(request["steps"]):
+            with around(number, s["name"]):
+                result = {**answer(host, s["module"], s["args"]), **failures(host).get(s["module"], {})}
+            done.append({"name": s["name"], "module": s["module"], "seconds": 0.0, "result": result})
+            if result.get("failed") and not s["may_fail"]:
+                break
     print(MARK + json.dumps({"host": met(host, request["expected"]), "steps": done}))
     return 0
 

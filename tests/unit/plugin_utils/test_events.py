@@ -112,7 +112,7 @@ def test_who_started_the_run_hears_each_end_once(tmp_path: pathlib.Path, pipelin
     fd = os.open(tmp_path / "steps", os.O_RDWR)
     nobody = {"ANSIBLE_CALLBACKS_ENABLED": "", "ANSIBLE_PIPELINING": pipelining}
     played(tmp_path, NOVALITE_STEPS=str(tmp_path / "steps"), **nobody)
-    events = [Event(**json.loads(line)) for line in os.read(fd, 1 << 16).splitlines()]
+    events = [Event.of_line(line) for line in os.read(fd, 1 << 16).splitlines()]
     os.close(fd)
     ended = [event for event in events if event.kind == "end"]
     assert [event.step for event in ended] == ["Look", "Wait", "Wait again"]
@@ -139,7 +139,7 @@ def test_a_wrong_place_for_events_costs_nothing_but_them(
             while True:
                 os.write(fd, b"x" * _events.MOST)
     monkeypatch.setenv("NOVALITE_STEPS", str(place))
-    _events.tell(moving(1.0, 1))
+    _events.tell(moving(1.0, 1), str(tmp_path))
     if kind != "full":
         with pytest.raises(BlockingIOError):
             os.read(fd, 1)
@@ -253,10 +253,10 @@ def test_the_table_shows_the_step_of_a_trip() -> None:
     assert not progress.parts()
 
 
-def test_a_listener_that_fails_ends_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_fails_ends_no_others(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_events, "_listeners", [])
     monkeypatch.setattr(_events, "_writers", [])
-    _events.tell(moving(1.0, 1))  # nobody listens
+    _events.tell(moving(1.0, 1), str(tmp_path))  # nobody listens
     heard: list[Event] = []
 
     def fails(_events: t.Sequence[Event]) -> None:
@@ -265,6 +265,6 @@ def test_a_listener_that_fails_ends_no_others(monkeypatch: pytest.MonkeyPatch) -
     _events.listen(fails)
     _events.listen(heard.extend)
     for number in range(3):
-        _events.tell(moving(2.0, number))
+        _events.tell(moving(2.0, number), str(tmp_path))
     wait_until(lambda: len(heard) == 3, GENEROUS, "events were not heard")
     assert heard == [moving(2.0, number) for number in range(3)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.filter.by_host import by_host
+from ansible_collections.novalite.cloud.plugins.filter.causes import LONGEST, causes
 from ansible_collections.novalite.cloud.plugins.filter.from_hosts import from_hosts
 from ansible_collections.novalite.cloud.plugins.filter.named import named
 
@@ -50,3 +51,13 @@ def test_records_are_named_by_name_uuid_and_host() -> None:
         "snapshot delete data (v1) on hv1",
         "u3: there is no such instance any more",
     ]
+
+
+def test_of_many_causes_the_first_are_told_and_the_others_counted() -> None:
+    assert causes([]) == ""
+    assert causes(["'web': no room", "'db': no room", "'web': no room"]) == "'web': no room; 'db': no room"
+    assert causes(["x" * 5000]) == f"{'x' * 297} ... {'x' * 297}"
+    joined = causes([f"'web-{number}': its host does not answer" for number in range(100)])
+    assert joined.startswith("'web-0': its host does not answer; 'web-1': ")
+    assert joined.endswith("; and 83 more: novalite show says of each why")
+    assert LONGEST - 50 < len(joined) < LONGEST + 80

@@ -46,7 +46,7 @@ class ActionModule(HostLedgerAction):
         began = time.time()
         result = self.run_on_host("compute_host", arguments, task_vars)
         if result.get("failed") or "compute_host" not in result:
-            return result
+            return self.in_short(result, task_vars)
         if ahead := _host_expectations.clock_ahead(result.pop("clock"), began, time.time()):
             facts["clock_ahead"] = ahead
         result["compute_host"].update(facts)
@@ -54,4 +54,4 @@ class ActionModule(HostLedgerAction):
         entry = {**result["compute_host"], **policy, "replaced": params["replaced"]}
         recorded = self.ask_ledger({"compute_hosts": [entry]}, where)
         recorded.pop("compute_hosts", None)  # this one, as the ledger has it
-        return {**result, **recorded}
+        return self.in_short({**result, **recorded}, task_vars)

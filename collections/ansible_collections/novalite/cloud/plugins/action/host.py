@@ -21,4 +21,4 @@ class ActionModule(TripAction):
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
-        return self.run_on_host(self.module, self._task.args, task_vars)
+        return self.in_short(self.run_on_host(self.module, self._task.args, task_vars), task_vars)

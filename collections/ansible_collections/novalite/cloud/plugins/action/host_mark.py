@@ -23,7 +23,7 @@ class ActionModule(TripAction):
             self.take([], task_vars)
             return {"changed": False}
         arguments = {key: value for key, value in self._task.args.items() if key not in ("home", "ledger_url")}
-        return self.run_on_host("host_mark", arguments, task_vars)
+        return self.in_short(self.run_on_host("host_mark", arguments, task_vars), task_vars)
 
     def host_name(self, task_vars: c.Mapping[str, t.Any]) -> str:
         return str(self._task.args.get("name") or super().host_name(task_vars))
@@ -32,9 +32,9 @@ class ActionModule(TripAction):
         looks = self._task.args.get("state") != "present"
         return dataclasses.replace(super().errand(steps, task_vars), looks=looks, former=self._task.args.get("former"))
 
-    def _marks(self, task_vars: JsonObject) -> HostMarks | None:
+    def _marks(self, place: JsonMapping, task_vars: JsonObject) -> HostMarks | None:
         # who it is, is the question
-        return None if self._task.args.get("state", "read") == "read" else super()._marks(task_vars)
+        return None if self._task.args.get("state", "read") == "read" else super()._marks(place, task_vars)
 
     def _handshake(self, marks: HostMarks, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
         handshake = super()._handshake(marks, steps, task_vars)

@@ -21,10 +21,10 @@ class ActionModule(TripAction):
         super().run(tmp, task_vars)
         _validated, params = self.validate_argument_spec(argument_spec=host_step.ARGUMENT_SPEC)
         if params["step"] not in ACTIONS:
-            return self.run_on_host(params["step"], params["args"], task_vars)
+            return self.in_short(self.run_on_host(params["step"], params["args"], task_vars), task_vars)
         action, task = ACTIONS[params["step"]], copy.copy(self._task)  # with `until`, this is run again with its task
         taken = getattr(action, "spec", ())
         ledger = {name: params[name] for name in ("home", "ledger_url") if params[name] and name in taken}
         task.args = {**ledger, **params["args"]}
         parts = (self._connection, self._play_context, self._loader, self._templar, self._shared_loader_obj)
-        return action(task, *parts).run(tmp, task_vars)
+        return self.in_short(action(task, *parts).run(tmp, task_vars), task_vars)

@@ -16,7 +16,6 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._screen import step_diffs
 from ..modules import host_steps
-from ..plugin_utils import _failure_files, _home
 from ..plugin_utils._host_code import modules_of_hosts, place_of, steps_of_hosts
 from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
@@ -62,22 +61,11 @@ class ActionModule(ImageAction):
             if not (self._task.diff or self.diffs):
                 _drop_diffs(done)
             if last["result"].get("failed") and not step["may_fail"]:
-                return self._failed({**_sum(host, done, done[:-1]), **_trip(at, began, done)}, last, task_vars)
+                summed = {**_sum(host, done, done[:-1]), **_trip(at, began, done)}
+                return self.in_short({**summed, **_failure(last)}, task_vars)
         result = {**_sum(host, done, done), **_trip(at, began, done)}
         if params["outcome"] is not None:  # not left to a second task, which would be one more process for each host
             result["outcome"] = {**params["outcome"], "trip": result["trip"], **_seen(done)}
-        return result
-
-    def _failed(self, summed: JsonObject, last: JsonMapping, task_vars: JsonMapping) -> JsonObject:
-        """Return the result of a task that failed with its `last` step: the cause. What Ansible shows with -vvv alone
-        has the steps, for who has to take them back, and a file has them for people."""
-        steps = {name: summed.pop(name) for name in ("steps", "trip")}
-        result = {**summed, **_failure(last), "invocation": steps}
-        if not (self._task.no_log or self._task.check_mode):
-            home = _home.home(None, task_vars, self._templar)
-            details = {"task": self._task.get_name(), "msg": result["msg"], **steps}
-            if path := _failure_files.keep(home, self.host_name(task_vars), details):
-                result["details"] = path
         return result
 
 

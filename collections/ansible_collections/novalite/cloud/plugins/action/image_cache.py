@@ -14,4 +14,4 @@ class ActionModule(ImageAction):
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         args = self._task.args
-        return self.bring(args, self.run_on_host(MODULE, args, task_vars), task_vars)
+        return self.in_short(self.bring(args, self.run_on_host(MODULE, args, task_vars), task_vars), task_vars)

@@ -22,4 +22,4 @@ class ActionModule(TripAction):
             args = with_key(args, task_vars or {}, self._templar, self._task.check_mode)
         except NovaliteError as error:
             return {"failed": True, "msg": str(error)}
-        return self.run_on_host("metadata_proxy", args, task_vars)
+        return self.in_short(self.run_on_host("metadata_proxy", args, task_vars), task_vars)

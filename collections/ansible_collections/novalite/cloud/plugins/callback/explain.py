@@ -17,6 +17,7 @@ description:
     happen. Each has its number, Nova's component and method, what takes it here, the real values and the seconds.
   - The values are the request, the filters' and weighers' verdicts, claims, MACs and addresses, the XML, and what hosts
     changed (disks, keys, bridges, DHCP entries, network filters and chains).
+  - While a host's steps last, a line says when each begins, and how it ended. What they did is told when they are over.
   - Passwords, user data and contents of files are not told.
   - Without the variable it is switched off by the first play.
 requirements:
@@ -32,6 +33,7 @@ import typing as t
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback import CallbackBase
 
+from ..plugin_utils import _events
 from ..plugin_utils._task_words import operation_name
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
@@ -56,6 +58,7 @@ class CallbackModule(CallbackBase):
         super().__init__(*args, **kwargs)
         self.story: Story | None = None
         self.since: dict[tuple[str, str], float] = {}
+        self.begun: set[tuple[str, str]] = set()  # host and step; of the thread that hears of steps
 
     def v2_playbook_on_play_start(self, play: Play) -> None:
         if self.story is not None:
@@ -66,6 +69,20 @@ class CallbackModule(CallbackBase):
         from ..plugin_utils._explain import Story
 
         self.story = Story(time.monotonic())
+        _events.listen(self._hear)
+
+    def _hear(self, events: t.Sequence[_events.Event]) -> None:
+        """Say what steps are at while their trip lasts. Called in a thread of its own. Of those that had ended before
+        anybody asked nothing is to be said: the story comes at once."""
+        for event in events:
+            step = event.host, event.step
+            if event.kind == "begin":
+                self.begun.add(step)
+                self._display.display(f"...  {event.host}: {event.step}")
+            elif event.kind == "end" and step in self.begun:
+                self.begun.remove(step)
+                outcome = "failed" if event.failed else "changed" if event.changed else "ok"
+                self._display.display(f"...  {event.host}: {event.step}, {event.seconds:.3f} s, {outcome}")
 
     def v2_runner_on_start(self, host: Host, task: Task) -> None:
         if operation_name(task) in _TOLD:

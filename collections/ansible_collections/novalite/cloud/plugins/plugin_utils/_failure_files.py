@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files with all that hosts returned of tasks that failed: on the screen there is the cause, and the file's path."""
+"""Tasks that failed on hosts: the cause is for the screen, with the path of a file that has all that the host said."""
 
 from __future__ import annotations
 
@@ -12,10 +12,26 @@ import os
 import re
 import time
 
-from ..module_utils._json import JsonMapping
+from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._model.plain_text import shortened
+from . import _home
 
 DIRECTORY = "failures"  # in the ledger's home
 KEPT = 50  # files: the newest
+LONGEST = 600  # characters of a cause: Ansible's own screen shows it twice
+# What a failure says at once. Differences are on no screen unless they are asked for.
+_SAID = {
+    *("changed", "deprecations", "diff", "exception", "failed"),
+    *("failed_step", "msg", "refused", "refused_host", "warnings"),
+}
+
+
+def divided(result: JsonMapping) -> tuple[JsonObject, JsonObject]:
+    """Return what a task that failed with this `result` says at once, and the rest, which may be long."""
+    rest = {key: value for key, value in result.items() if key not in _SAID and not key.startswith("_ansible_")}
+    said = {key: value for key, value in result.items() if key not in rest}
+    said["msg"] = shortened(str(result.get("msg") or "no message"), LONGEST)
+    return said, rest
 
 
 def keep(home: str, host: str, details: JsonMapping) -> str | None:
@@ -28,10 +44,7 @@ def keep(home: str, host: str, details: JsonMapping) -> str | None:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
             json.dump(details, handle, indent=1, default=str)
-        if os.geteuid() == 0:  # the home may be a service's, which removes the old ones, too
-            owner = os.stat(home)
-            for made in (directory, path):
-                os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        _home.share(home, directory, path)
         old = sorted(name for name in os.listdir(directory) if name.endswith(".json"))[:-KEPT]
     except (OSError, ValueError):
         return None

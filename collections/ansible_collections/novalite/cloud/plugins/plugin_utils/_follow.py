@@ -69,11 +69,13 @@ class Asker(t.Protocol):
 
 
 class Trip:
-    """Teller of the `steps` of a trip to `host`: that each ended is told once."""
+    """Teller of the `steps` of a trip to `host`, in a run of the ledger in `home`: that each ended is told once."""
 
-    def __init__(self, host: str, steps: c.Sequence[JsonMapping]) -> None:
+    def __init__(self, host: str, steps: c.Sequence[JsonMapping], home: str) -> None:
         self._host = host
         self._steps = steps
+        self._home = home
+        self._uuids = _events.uuids_in(steps)
         self._ended: set[int] = set()
         self._lock = threading.Lock()
         self.over = threading.Event()
@@ -83,13 +85,13 @@ class Trip:
         decoder, at = json.JSONDecoder(), 0
         while at < len(said):
             line, at = decoder.raw_decode(said, at)
-            event = _events.Event.of_host(self._host, self._steps, line, behind)
+            event = _events.Event.of_host(self._host, self._steps, line, behind, self._uuids)
             with self._lock:
                 if self.over.is_set():
                     return
                 if event.kind == "end":
                     self._ended.add(line["step"])
-                _events.tell(event)
+                _events.tell(event, self._home)
             at += 1
 
     def answered(self, results: c.Sequence[JsonMapping]) -> None:
@@ -98,13 +100,13 @@ class Trip:
             self.over.set()
         for number, done in enumerate(results):
             if number not in self._ended:
-                _events.tell(_events.Event.of_result(self._host, self._steps[number], done))
+                event = _events.Event.of_result(self._host, self._steps[number], done, self._uuids)
+                _events.tell(event, self._home)
 
 
 @contextlib.contextmanager
-def followed(action: Asker, python: str, host: str, token: str, steps: c.Sequence[JsonMapping]) -> t.Iterator[Trip]:
-    """Tell, while the block lasts, what becomes of `steps`, those of the trip `token` to `host`."""
-    trip = Trip(host, steps)
+def followed(action: Asker, python: str, token: str, trip: Trip) -> t.Iterator[Trip]:
+    """Tell, while the block lasts, what becomes of the steps of `trip`, which goes by `token`."""
 
     def follow() -> None:
         with contextlib.suppress(Exception):  # whatever goes wrong here, the trip goes on

@@ -50,3 +50,11 @@ def ledger(params: JsonMapping, task_vars: JsonMapping, templar: Templar) -> Jso
     if not url and not params.get("home"):
         url = variable_text("novalite_ledger_url", task_vars, templar) or os.environ.get("NOVALITE_LEDGER_URL")
     return {"home": home(params.get("home"), task_vars, templar), "ledger_url": url or None}
+
+
+def share(directory: str, *paths: str) -> None:
+    """Give what root made in the home to its owner: it may be a service's, which removes what is old there, too."""
+    if os.geteuid() == 0:
+        owner = os.stat(directory)
+        for path in paths:
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import typing as t
@@ -17,7 +18,7 @@ from ..module_utils._disk.controller_files import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
 from ..module_utils._host import deadlines
 from ..module_utils._json import JsonMapping, JsonObject
-from . import _events, _home, _patience
+from . import _events, _patience
 from ._trip import TripAction
 
 MODULE = "image_cache"
@@ -31,7 +32,6 @@ class ImageAction(TripAction):
         """Give the host what is missing after image_cache with `args` had `result`; return the result of both."""
         self._args = args
         self._host = self.host_name(task_vars or {})
-        self._home = _home.home(None, task_vars or {}, self._templar)
         missing = result.get("missing")
         if result.get("failed") or not missing:
             return result
@@ -63,13 +63,25 @@ class ImageAction(TripAction):
                 plain = Image(
                     listed_image["checksum"], listed_image["source"], int(listed_image.get("size") or 0), "kernel"
                 )
-                self._begins("Download the image to the controller")
-                paths[image["checksum"]] = downloaded(plain, self._directory(), self._rules())
+                with self._step("Download the image to the controller"):
+                    paths[image["checksum"]] = downloaded(plain, self._directory(), self._rules())
         return paths
 
-    def _begins(self, step: str) -> None:
-        """Tell what is done here between two trips."""
-        _events.tell(_events.Event(self._host, step, MODULE, "begin", time.monotonic()))
+    @contextlib.contextmanager
+    def _step(self, name: str) -> t.Iterator[None]:
+        """Tell, around the block, what is done here between two trips."""
+        began, failed = time.monotonic(), True
+        _events.tell(_events.Event(self._host, name, MODULE, "begin", began), self._home)
+        try:
+            yield
+            failed = False
+        finally:
+            now = time.monotonic()
+            seconds = round(now - began, 3)
+            end = _events.Event(
+                self._host, name, MODULE, "end", now, changed=not failed, failed=failed, seconds=seconds
+            )
+            _events.tell(end, self._home)
 
     def _directory(self) -> str:
         return os.path.expanduser(self._args.get("controller_dir") or os.path.join(self._home, "images"))
@@ -91,8 +103,8 @@ class ImageAction(TripAction):
             for checksum, path in staged.items():
                 if directory:
                     path = self._connection._shell.join_path(directory, os.path.basename(path))
-                with _patience.limited(self._connection, deadlines.of_file(os.path.getsize(paths[checksum]))):
-                    self._begins("Send the image to the host")
+                seconds = deadlines.of_file(os.path.getsize(paths[checksum]))
+                with _patience.limited(self._connection, seconds), self._step("Send the image to the host"):
                     self._transfer_file(paths[checksum], path)
                 pushed.append({**images[checksum], "staged": path})
             second = self.run_on_host(MODULE, {**self._args, "images": pushed}, task_vars)

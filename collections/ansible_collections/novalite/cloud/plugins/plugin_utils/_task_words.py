@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._json import JsonMapping
-from ..module_utils._model.plain_text import without_controls
+from ..module_utils._model.plain_text import shortened, without_controls
 
 if t.TYPE_CHECKING:
     from ansible.playbook.task import Task
@@ -27,5 +27,4 @@ def operation_name(task: Task) -> str:
 def cause_of(result: JsonMapping) -> str:
     """Return the cause of a task that failed with this `result`, as screens show it: one line, of a bounded length."""
     said = _HIDDEN if "censored" in result else result.get("msg") or result.get("module_stderr") or "no message"
-    line = " ".join(without_controls(str(said), " ").split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 4]} ..."
+    return shortened(" ".join(without_controls(str(said), " ").split()), LONGEST)

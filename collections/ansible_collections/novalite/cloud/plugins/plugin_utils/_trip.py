@@ -37,7 +37,7 @@ from ..module_utils._host.trip import BEGUN, MARK
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
 from ..module_utils._model import yaml_types
-from . import _events, _home, _patience
+from . import _events, _failure_files, _home, _patience
 from ._follow import Trip, followed
 from ._handshake import Errand, Handshake, HostRefusedError
 from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
@@ -75,6 +75,7 @@ class TripAction(ActionBase):
     _supports_check_mode = True
     diffs = False  # whether steps return their differences without --diff, too
     _seconds = 0.0  # that the trip under way may take
+    _home = ""  # of the ledger that the task is about
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -91,8 +92,10 @@ class TripAction(ActionBase):
         state_dir = self.state_dir(task_vars)
         checked = [_checked(step, state_dir) for step in steps]
         self._seconds = deadlines.of_trip(checked)
+        place = _home.ledger(self._task.args, task_vars, self._templar)
+        self._home = place["home"]
         _patience.keep_alive(self._connection)
-        marks = self._marks(task_vars)
+        marks = self._marks(place, task_vars)
         try:
             with _patience.limited(self._connection, self._seconds):
                 handshake = None if marks is None else self._handshake(marks, checked, task_vars)
@@ -117,6 +120,23 @@ class TripAction(ActionBase):
         step = {"name": self._task.name or module, "module": module, "args": args}
         return t.cast(JsonObject, self.take([step], task_vars)[0]["result"])
 
+    def in_short(self, result: JsonObject, task_vars: JsonObject | None) -> JsonObject:
+        """Return `result`, or of one that failed the cause. All else that the host said has `invocation`, which Ansible
+        shows with -vvv alone, for who has to go on from there, and a file, `details`, for people."""
+        if not result.get("failed"):
+            return result
+        said, rest = _failure_files.divided(result)
+        invocation = {**(rest.pop("invocation", None) or {}), **rest}
+        if not invocation and said["msg"] == result.get("msg"):
+            return said
+        if not (self._task.no_log or self._task.check_mode):
+            task_vars = task_vars or {}
+            details = {"task": self._task.get_name(), "msg": result.get("msg"), **rest}
+            home = _home.home(None, task_vars, self._templar)
+            if path := _failure_files.keep(home, self.host_name(task_vars), details):
+                said["details"] = path
+        return {**said, "invocation": invocation} if invocation else said
+
     def state_dir(self, task_vars: c.Mapping[str, t.Any]) -> str:
         """State directory of the host by its inventory: for modules whose task does not name it."""
         return str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
@@ -130,9 +150,8 @@ class TripAction(ActionBase):
         looks = all(step["module"] in LOOKS or step["args"].get("state") == "read" for step in steps)
         return Errand(self.host_name(task_vars), looks, check_mode=self._task.check_mode)
 
-    def _marks(self, task_vars: JsonObject) -> HostMarks | None:
-        """The marks in the ledger; None without one, where nothing can be compared."""
-        place = _home.ledger(self._task.args, task_vars, self._templar)
+    def _marks(self, place: JsonMapping, task_vars: JsonObject) -> HostMarks | None:
+        """The marks in the ledger at this `place`; None without one, where nothing can be compared."""
         return open_marks(place["home"], place["ledger_url"]) if self.host_name(task_vars) else None
 
     def _handshake(self, marks: HostMarks, steps: c.Sequence[JsonMapping], task_vars: JsonObject) -> Handshake | None:
@@ -168,7 +187,7 @@ class TripAction(ActionBase):
             "diff": self._task.diff or self.diffs,
             "token": "" if self._task.check_mode else secrets.token_hex(16),
             "again": False,
-            "events": _events.is_heard(),
+            "events": _events.is_heard(self._home),
         }
         with self._followed(request, task_vars) as trip:
             try:
@@ -188,8 +207,8 @@ class TripAction(ActionBase):
         """Tell what becomes of the steps of `request`, where there is somebody who hears of it."""
         if not (request["events"] and request["token"] and request["steps"]):
             return contextlib.nullcontext()
-        python, host = _python(self._templar, task_vars), self.host_name(task_vars)
-        return followed(self, python, host, request["token"], request["steps"])
+        trip = Trip(self.host_name(task_vars), request["steps"], self._home)
+        return followed(self, _python(self._templar, task_vars), request["token"], trip)
 
     def _ask(self, request: JsonObject, task_vars: JsonObject) -> str | None:
         """Send a request, and the code where the host has it not; return the host's answer as _send()."""
@@ -237,11 +256,12 @@ class TripAction(ActionBase):
             if seen.refused is not None:
                 return seen, []
         results: list[Result] = []
+        host, uuids = self.host_name(task_vars), _events.uuids_in(steps)
         for step in steps:
-            host = self.host_name(task_vars)
-            _events.tell(_events.Event(host, step["name"], step["module"], "begin", time.monotonic()))
+            begun = _events.Event(host, step["name"], step["module"], "begin", time.monotonic(), uuids=uuids)
+            _events.tell(begun, self._home)
             results.append(self._module(step, task_vars))
-            _events.tell(_events.Event.of_result(host, step, results[-1]))
+            _events.tell(_events.Event.of_result(host, step, results[-1], uuids), self._home)
             result = results[-1]["result"]
             if result.get("missing") or (result.get("failed") and not step["may_fail"]):
                 break

@@ -12,6 +12,7 @@ import unicodedata
 # Control characters, halves of characters, separators of lines and paragraphs. str.isprintable() refuses the blanks of
 # other scripts, too (U+00A0, U+3000), and the joiners that emoji are made of.
 _REFUSED = ("Cc", "Cs", "Zl", "Zp")
+_LEFT_OUT = " ... "
 # XML 1.0 has no place for these two
 _NONCHARACTERS = "\ufffe\uffff"
 # Embeddings, overrides and isolates of UAX #9 make a text read as another one (CVE-2021-42574)
@@ -28,6 +29,13 @@ def without_controls(text: str, instead: str = "?") -> str:
     if text.isprintable():
         return text
     return "".join(char if _is_plain_character(char) else instead for char in text)
+
+
+def shortened(text: str, longest: int) -> str:
+    """`text` in at most so many characters. What is left out is in its middle: a message of a failure begins with what
+    was tried, and ends with the cause."""
+    half = (longest - len(_LEFT_OUT)) // 2
+    return text if len(text) <= longest else text[:half] + _LEFT_OUT + text[-half:]
 
 
 def natural(value: object) -> list[tuple[int, int, str]]:

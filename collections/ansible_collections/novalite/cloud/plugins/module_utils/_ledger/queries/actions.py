@@ -13,13 +13,12 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._model import whole_servers
-from ..._model.plain_text import without_controls
+from ..._model.plain_text import shortened, without_controls
 from ..db import clock
 from ..db.tables import instance_action, instance_action_event
 
 EVENTS = {"extend_volume": "compute_extend_volume"}  # which clients wait for by Nova's name
 MAX_MESSAGE = 255  # as Nova's fault messages
-_LEFT_OUT = " ... "
 
 # Messages come from failed commands. What looks like a secret there stays there (CVE-2014-7230, CVE-2019-14433).
 _URL_LOGIN = re.compile(r"(://)[^/\s@]+@")
@@ -27,11 +26,8 @@ _SECRET = re.compile(r"(?i)\b([a-z_-]*(?:passw(?:or)?d|secret|token|passphrase|a
 
 
 def one_line(message: str | None, longest: int = MAX_MESSAGE) -> str:
-    """`message` as one printable line of at most so many characters, without passwords and the like. What is left out
-    is in its middle: it begins with what was tried, and ends with the cause."""
-    line = without_secrets(" ".join(without_controls(message or "", " ").split()))
-    half = (longest - len(_LEFT_OUT)) // 2
-    return line if len(line) <= longest else line[:half] + _LEFT_OUT + line[-half:]
+    """`message` as one printable line of at most so many characters, without passwords and the like."""
+    return shortened(without_secrets(" ".join(without_controls(message or "", " ").split())), longest)
 
 
 def without_secrets(text: str) -> str:
