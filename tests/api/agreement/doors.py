@@ -66,7 +66,7 @@ class Cloud:
     def ask(self, caller: str, request: Request) -> Answer:
         project_and_role = CALLERS[caller]
         own = {**self.ids, "own_project": self.api.projects[project_and_role[0] if project_and_role else "demo"]}
-        own["spare"] = self.spares.get(caller, "nosuch")
+        own["spare_user"] = self.spares.get(caller, "nosuch")
         if isinstance(request, Ec2):
             try:
                 getattr(self.clients[caller], request.action)(**filled(dict(request.parameters), own))

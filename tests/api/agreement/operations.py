@@ -15,7 +15,7 @@ from tests.api.seeds import PUBLIC_KEY
 @dataclasses.dataclass(frozen=True)
 class Http:
     """A request of OpenStack's services or of /v1. In `path` and `body`, `{kind}` is the id of one of alt's,
-    `{spare}` that of a user of the caller's project whom nobody misses."""
+    `{spare_user}` that of a user of the caller's project whom nobody misses."""
 
     method: str
     path: str
@@ -49,6 +49,7 @@ def action(name: str, value: t.Any = None) -> Http:
 
 INSTANCE = {"InstanceId": "{ec2_server}"}
 INSTANCES = {"InstanceIds": ["{ec2_server}"]}
+NEW_CONSOLE = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
 NEW_SERVER = {"name": "new", "imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11", "flavorRef": "1", "networks": "auto"}
 GROUP = {"name": "new", "description": ""}
 
@@ -97,6 +98,10 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
             {"volumeAttachment": {"volumeId": "{volume}"}},
         ),
         Ec2("attach_volume", {"VolumeId": "{ec2_volume}", **INSTANCE, "Device": "/dev/vdc"}),
+    ),
+    "compute:server-consoles": (
+        Http("POST", "/compute/v2.1/servers/{server}/remote-consoles", NEW_CONSOLE),
+        Page("POST", "/instances/{server}/consoles/novnc"),
     ),
     "compute:servers:action": (action("os-stop"), Page("POST", "/instances/{server}/stop")),
     "compute:servers:confirm_resize": (action("confirmResize"), job("confirmResize")),
@@ -176,11 +181,11 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     ),
     "compute:zones:read": (Http("GET", "/compute/v2.1/os-availability-zone"), Ec2("describe_availability_zones")),
     "identity:assignments:create": (
-        Http("PUT", f"/identity/v3/projects/{{own_project}}/users/{{spare}}/roles/{role_id('member')}"),
+        Http("PUT", f"/identity/v3/projects/{{own_project}}/users/{{spare_user}}/roles/{role_id('member')}"),
         Page("POST", "/users/{user}/grant"),
     ),
     "identity:assignments:delete": (
-        Http("DELETE", f"/identity/v3/projects/{{own_project}}/users/{{spare}}/roles/{role_id('reader')}"),
+        Http("DELETE", f"/identity/v3/projects/{{own_project}}/users/{{spare_user}}/roles/{role_id('reader')}"),
         Page("POST", "/users/{user}/revoke"),
     ),
     "identity:projects:create": (
@@ -192,7 +197,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("POST", "/identity/v3/users", {"user": {"name": "new", "default_project_id": "nosuch"}}),
         Page("POST", "/users/new"),
     ),
-    "identity:users:delete": (Http("DELETE", "/identity/v3/users/{spare}"), Page("GET", "/users/{user}/delete")),
+    "identity:users:delete": (Http("DELETE", "/identity/v3/users/{spare_user}"), Page("GET", "/users/{user}/delete")),
     "identity:users:list": (Http("GET", "/identity/v3/users"), Page("GET", "/users")),
     "identity:users:update": (
         Http("PATCH", "/identity/v3/users/{user}", {"user": {"email": "x@example.org"}}),

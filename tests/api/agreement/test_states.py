@@ -311,7 +311,7 @@ def test_every_door_says_what_the_table_says(stateful: Cloud, name: str, monkeyp
 
 def test_every_operation_on_a_server_has_its_states() -> None:
     """Each operation of the policy that a member may do to a server is in the table, or has no server yet."""
-    reads = ("index", "detail", "show", "placement", "plan", "console_output", "action")
+    reads = ("index", "detail", "show", "placement", "plan", "console_output", "samples", "action")
     stateless = {
         *(f"compute:servers:{name}" for name in (*reads, "create", "create:forced_host", "create:host_attributes")),
         *(
