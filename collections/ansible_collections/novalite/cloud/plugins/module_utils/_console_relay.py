@@ -33,9 +33,9 @@ def main(console_type: str, uuid: str, uri: str) -> None:
             domain.openConsole(None, stream, libvirt.VIR_DOMAIN_CONSOLE_FORCE)
             relay(stream.recv, stream.send)
     except libvirt.libvirtError as error:
-        sys.exit(error.get_error_message())
+        raise SystemExit(error.get_error_message()) from None
     except OSError as error:  # the guest has ended
-        sys.exit(error.strerror)
+        raise SystemExit(error.strerror) from None
 
 
 def relay(read: Read, write: Write) -> None:

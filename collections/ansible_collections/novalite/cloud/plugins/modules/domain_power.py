@@ -99,7 +99,7 @@ domains:
   description: One entry for each of O(domains), in the same order.
   type: list
   elements: dict
-  returned: success; RV(invocation.domains) on failure
+  returned: success; C(invocation.domains) on failure
   contains:
     uuid:
       description: UUID of the domain.
