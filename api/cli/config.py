@@ -20,7 +20,7 @@ SETTINGS: t.Mapping[str, tuple[str, str]] = {
     "image": ("image", "image of new servers"),
     "key": ("key", "key pair of new servers"),
     "network": ("networks", "network of new servers"),
-    "waiting": ("", "0: no playbook waits for the next command, 1: also where no terminal is"),
+    "waiting": ("", "0: no playbook waits for the next command, 1: always one"),
     "wait_for": ("wait_for", "what is waited for of new guests: running, ssh, agent"),
 }
 OF_NEW = {"flavor", "image", "key", "networks"}  # which say something else of a server that is there

@@ -61,7 +61,7 @@ def test_a_local_image_is_measured(run: Run, disk: pathlib.Path, kernel: pathlib
     assert image["kernel"] == image["ramdisk"] == {"source": str(kernel), "checksum": sha256(kernel), "size": 6}
     # the operator's: hosts mount it to inject, as Nova's did
     assert image["properties"] == {"os_host_mount": "yes"} == made["diff"]["after"]["images"]["tiny"]["properties"]
-    again = {"changed": False, "images": [image], "files": made["files"]}
+    again = {"changed": False, "images": [image], "files": made["files"], "appliances": []}
     assert run("image", images=[item]) == again == run("image", images=[{"name": "tiny"}])
 
 

@@ -121,8 +121,8 @@ def test_a_role_reads_what_ini_means(tmp_path: pathlib.Path, option: str, place:
         assert typed(variables[option]) == value, text
 
 
-# Read by Python code, or handed to a module's argument of that type where it may be left out
-ELSEWHERE = {"novalite_extra_variables", "compute_node_enabled"}
+# Read by Python code, handed to a module's argument of that type where it may be left out, or another one's default
+ELSEWHERE = {"novalite_extra_variables", "compute_node_enabled", "novalite_vnc"}
 
 
 @pytest.mark.parametrize("option", sorted({*LISTS, *BOOLS} - ELSEWHERE))

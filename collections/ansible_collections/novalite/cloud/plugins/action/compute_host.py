@@ -47,7 +47,8 @@ class ActionModule(HostLedgerAction):
         result = self.run_on_host("compute_host", arguments, task_vars)
         if result.get("failed") or "compute_host" not in result:
             return self.in_short(result, task_vars)
-        if ahead := _host_expectations.clock_ahead(result.pop("clock"), began, time.time()):
+        clock = result.pop("clock", None)
+        if clock is not None and (ahead := _host_expectations.clock_ahead(clock, began, time.time())):
             facts["clock_ahead"] = ahead
         result["compute_host"].update(facts)
         result["policy"] = policy
