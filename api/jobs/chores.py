@@ -124,7 +124,8 @@ class Chores:
         with tempfile.TemporaryFile() as output:  # and no pipe, which others may keep open
             process = subprocess.Popen(
                 chore.command,
-                env={**chore.environment, supervisor.MARKER: mark},
+                # what is written comes in its order, so that the last line is the last one
+                env={**chore.environment, "PYTHONUNBUFFERED": "1", supervisor.MARKER: mark},
                 cwd=chore.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
