@@ -62,7 +62,7 @@ class Upgrade:
             connection.receive_data("\r\n".join(["GET / HTTP/1.1", *lines, "", ""]).encode("latin-1", "replace"))
             (asked,) = connection.events()
         except (ProtocolError, ValueError):
-            raise BadRequest("this is no request for a WebSocket") from None
+            raise BadRequest("this is not a request for a WebSocket") from None
         if not isinstance(asked, Request) or PROTOCOL not in asked.subprotocols:
             raise BadRequest(f"a console is a WebSocket of the protocol {PROTOCOL}")
         return cls(connection, tuple(word for word in asked.subprotocols if word != PROTOCOL))

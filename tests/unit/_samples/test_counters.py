@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host and its guests have counted: by the files of this kernel and of others, and by libvirt, imitated."""
+"""Counters of a host and its guests: by the files of this kernel and of others, and by libvirt, imitated."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def reading(clock: float, run: str = "boot", **values: float | None) -> Reading:
 
 
 def answer(clock: float, cpu: float, guests: t.Mapping[str, tuple[str, float]] | None = None) -> dict[str, t.Any]:
-    """What a host says that has counted so many seconds, and whose guests did, each by its UUID with its run."""
+    """Answer of a host that has counted so many seconds, and whose guests did, each by its UUID with its run."""
     of_guests = [
         {"uuid": uuid, "run": run, "clock": clock, "values": {"cpu": seconds, "memory": 1024.0}}
         for uuid, (run, seconds) in (guests or {}).items()

@@ -48,7 +48,7 @@ class Command:
         self.environment |= {"XDG_RUNTIME_DIR": str(self.runtime), "NOVALITE_WAITING": "1", "ANSIBLE_NOCOLOR": "1"}
 
     def words(self, *words: str) -> list[str]:
-        """What runs playbooks.run(), with PLAY for the playbook."""
+        """Code that runs playbooks.run(), with PLAY for the playbook."""
         program = (
             f"import sys, os; sys.path.insert(0, {str(ROOT)!r}); from novalite_api.cli import playbooks, waiting; "
         )

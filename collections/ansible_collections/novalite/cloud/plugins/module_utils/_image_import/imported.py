@@ -27,7 +27,7 @@ from .._host.confined import run_confined
 from .._host.files import make_private, opened, remove_file, sync, write_atomically
 from .._host.locks import locked_file
 from .._likeness import Content
-from .foreign_disks import DRIVERS, inspect_foreign
+from .foreign_disks import inspect_foreign
 from .ova import copy_member, read_archive
 from .ovf import Appliance
 from .ovf import Disk as ApplianceDisk
@@ -35,7 +35,6 @@ from .packed import MAX_SIZE, suffix_of, unpack
 
 DIRECTORY = "imported"  # in the ledger's home
 OVA = "ova"
-FORMATS = (*DISK_FORMATS, *DRIVERS, OVA)  # that can be declared for a file
 CONVERTED = "qcow2"
 TIMEOUT = 3600.0  # seconds, for a download, and for another run's conversion
 TABLES = 64 << 20  # bytes that a qcow2 file may have beyond a fiftieth more than its disk

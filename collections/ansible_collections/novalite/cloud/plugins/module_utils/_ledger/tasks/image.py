@@ -46,10 +46,12 @@ def prepare_image(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
     with engine.reading(ledger) as connection:
         owner = _owner(connection, params, lock=False)
         there = _images(connection, owner, [item["name"] for item in params["images"]])
-        asked = [request_of(item, there.get(item["name"])) for item in params["images"]]
-        converted = in_threads(lambda request: request.items(home, keep), asked, workers=4)
-        items = [item for entries in converted for item in entries]
-        there = _images(connection, owner, [item["name"] for item in items])
+    asked = [request_of(item, there.get(item["name"])) for item in params["images"]]
+    converted = in_threads(lambda request: request.items(home, keep), asked, workers=4)
+    items = [item for entries in converted for item in entries]
+    if len(items) > len(asked):  # further disks of an OVA, whose records nobody has named
+        with engine.reading(ledger) as connection:
+            there = _images(connection, owner, [item["name"] for item in items])
     files = in_threads(lambda item: _measured(item, there.get(item["name"])), items, workers=4)
     return {**params, "images": [{**item, "files": file} for item, file in zip(items, files)]}
 
