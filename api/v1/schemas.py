@@ -169,6 +169,14 @@ RESOURCE = answered(
         "others": {"type": "integer", "description": "what of it guests take that are not novalite's"},
     }
 )
+LOSS = answered(
+    {
+        "host": TEXT,
+        "instances": COUNT,
+        "takers": {"type": "object", "additionalProperties": COUNT},
+        "stranded": array(answered({"uuid": TEXT, "name": TEXT, "reason": TEXT})),
+    }
+)
 HOST = answered(
     {
         "name": TEXT,
@@ -280,6 +288,8 @@ SCHEMAS: dict[str, Schema] = {
     "HostRecord": HOST,
     "Host": answered({"host": reference("HostRecord")}),
     "Hosts": answered({"hosts": array(reference("HostRecord"))}),
+    "Loss": LOSS,
+    "Reserve": answered({"reserve": array(reference("Loss"))}),
     "Explanation": EXPLANATION,
     "PlacementRecord": PLACEMENT,
     "Placement": answered({"placement": reference("PlacementRecord")}),

@@ -108,6 +108,7 @@ ABOUT_ALL = {
     "image": "one record, and a file",
     "ledger": "the ledger itself",
     "ledger_rebuild": "what all hosts say",
+    "reserve_info": "all hosts, one after the other",
     "security_group_info": "all groups of a project",
     "samples": "what all hosts say",
     "server_adopt": "what is found on a host",

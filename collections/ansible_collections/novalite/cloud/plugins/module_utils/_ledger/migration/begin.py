@@ -127,12 +127,18 @@ def _check_host(connection: sa.Connection, action: str, row: InstanceRow, host: 
 
 def local_volume(connection: sa.Connection, uuid: str) -> str | None:
     """The name of a volume of the instance that no other host has."""
+    return local_volumes(connection, instance_uuid=uuid).get(uuid)
+
+
+def local_volumes(connection: sa.Connection, **equals: str) -> dict[str, str]:
+    """The name of a volume that its host has alone, by instance: of all, or of attachments that have these values."""
     query = (
-        sa.select(volume.c.name)
-        .join(volume_attachment, volume_attachment.c.volume_id == volume.c.id)
-        .where(volume_attachment.c.instance_uuid == uuid, volume.c.host.is_not(None))
+        sa.select(volume_attachment.c.instance_uuid, volume.c.name)
+        .join(volume, volume_attachment.c.volume_id == volume.c.id)
+        .where(volume.c.host.is_not(None), *(volume_attachment.c[name] == value for name, value in equals.items()))
+        .order_by(volume.c.id.desc())
     )
-    return connection.execute(query.limit(1)).scalar()
+    return {row.instance_uuid: row.name for row in connection.execute(query)}
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:
