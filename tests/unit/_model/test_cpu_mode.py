@@ -9,7 +9,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_mode import CpuMode, cpu_mode_of, fault_of, told
+from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_mode import CpuMode, cpu_mode_of, fault_of
 
 CUSTOM = {"cpu_mode": "custom", "cpu_models": ["Westmere", "Nehalem"], "cpu_model_extra_flags": ["PCID", "-vmx"]}
 
@@ -41,15 +41,12 @@ def test_the_cpu_of_a_host(facts: dict[str, t.Any], expected: CpuMode | None) ->
     ],
 )
 def test_options_that_contradict_each_other(options: dict[str, t.Any], fault: str | None) -> None:
-    found = fault_of(options)
-    assert found is None if fault is None else (found or "").startswith(fault)
+    said = fault_of(options)
+    assert said is None if fault is None else (said or "").startswith(fault)
 
 
 def test_cpus_that_differ_are_told_differently() -> None:
     passed = {"cpu_mode": "host-passthrough", "cpu_model": "AMD EPYC"}
-    assert [told(facts) for facts in (CUSTOM, passed, {"cpu_model": "AMD EPYC", "domain_type": "kvm"}, {})] == [
-        "custom Westmere +pcid -vmx",
-        "host-passthrough AMD EPYC",
-        "host-model",
-        "none",
-    ]
+    assert [
+        description_of(facts) for facts in (CUSTOM, passed, {"cpu_model": "AMD EPYC", "domain_type": "kvm"}, {})
+    ] == ["custom Westmere +pcid -vmx", "host-passthrough AMD EPYC", "host-model", "none"]

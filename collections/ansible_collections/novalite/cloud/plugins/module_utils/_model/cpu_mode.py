@@ -52,7 +52,7 @@ def cpu_mode_of(facts: JsonMapping) -> CpuMode | None:
     return CpuMode(mode, models[0] if models else None, tuple(sorted(features)))
 
 
-def told(facts: JsonMapping) -> str:
+def description_of(facts: JsonMapping) -> str:
     """Describe the CPU, so that guests whose CPUs are the same have the same description."""
     cpu = cpu_mode_of(facts)
     if cpu is None:

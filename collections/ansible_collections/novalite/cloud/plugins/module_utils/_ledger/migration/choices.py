@@ -99,7 +99,7 @@ def _live_destinations(
     """
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir, compute_host.c.facts)).all()
     known = {row.name: row.state_dir for row in rows}
-    cpus = {row.name: cpu_mode.told(row.facts) for row in rows}
+    cpus = {row.name: cpu_mode.description_of(row.facts) for row in rows}
     alike = {name for name, directory in known.items() if directory == known.get(host)}
     same_cpu = {name for name in alike if cpus[name] == cpus.get(host)}
     if same_cpu == known.keys():
