@@ -9,7 +9,12 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_mode import CpuMode, cpu_mode_of, fault_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_mode import (
+    CpuMode,
+    cpu_mode_of,
+    description_of,
+    fault_of,
+)
 
 CUSTOM = {"cpu_mode": "custom", "cpu_models": ["Westmere", "Nehalem"], "cpu_model_extra_flags": ["PCID", "-vmx"]}
 
