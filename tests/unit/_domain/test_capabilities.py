@@ -80,7 +80,9 @@ OFFER = """<domainCapabilities>
     <loader supported='yes'><enum name='secure'><value>{secure}</value><value>no</value></enum></loader></os>
   <devices><tpm supported='yes'><enum name='model'><value>tpm-tis</value><value>tpm-crb</value></enum>
     <enum name='backendModel'><value>{backend}</value></enum>
-    <enum name='backendVersion'>{versions}</enum></tpm></devices>
+    <enum name='backendVersion'>{versions}</enum></tpm>
+    <disk supported='yes'><enum name='bus'><value>virtio</value><value>scsi</value></enum></disk>
+    <video supported='yes'><enum name='modelType'><value>vga</value></enum></video></devices>
 </domainCapabilities>"""
 
 
@@ -103,3 +105,9 @@ def test_firmware_of_a_machine_type(firmware: str, secure: str, expected: list[s
 )
 def test_tpms_that_can_be_emulated(backend: str, versions: str, expected: list[str]) -> None:
     assert capabilities.tpm_of(OFFER.format(firmware="", secure="no", backend=backend, versions=versions)) == expected
+
+
+def test_devices_of_a_host() -> None:
+    facts = capabilities.devices_of(OFFER.format(firmware="", secure="no", backend="", versions=""))
+    assert facts == {"disk_buses": ["virtio", "scsi"], "video_models": ["vga"]}
+    assert capabilities.devices_of("<domainCapabilities/>") == {"disk_buses": [], "video_models": []}

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import Guest, Interface, render
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_mode import CpuMode
 from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_topology import Topology
+from ansible_collections.novalite.cloud.plugins.module_utils._model.devices import Devices
 from ansible_collections.novalite.cloud.plugins.module_utils._model.hardware import Tpm
 
 # All that XML can hold: everything but control characters and surrogates.
@@ -67,7 +69,46 @@ GUESTS = st.builds(
     boot_menu=st.booleans(),
     windows=st.booleans(),
     topology=st.none() | st.just(Topology(2, 4, 1)),
+    cpu=st.none() | st.just(CpuMode("custom", "Westmere", (("pcid", "require"),))) | st.just(CpuMode("maximum")),
+    devices=st.just(Devices())
+    | st.just(
+        Devices(
+            rng_rate=(64, 9),
+            input_bus="usb",
+            pointer_bus="usb",
+            video_ram_mb=16,
+            disk_bus="scsi",
+            scsi_model="virtio-scsi",
+            serial_ports=2,
+            pmu=False,
+            hpet=False,
+            hidden=True,
+            cputune=(("shares", 512),),
+            iotune=(("read_bytes_sec", 1024), ("total_iops_sec", 9)),
+            bandwidth=(("inbound", (("average", 9), ("peak", 10))),),
+        )
+    ),
+    queues=st.none() | st.just(4),
+    viommu=st.none() | st.just("intel"),
+    discard=st.booleans(),
+    video=st.just("vga"),
 )
+
+
+def devices_in(guest: Guest) -> dict[str, str]:
+    """Return what parse() must find of the guest's devices, CPU features and limits."""
+    fields = {} if guest.viommu is None else {"iommu": guest.viommu}
+    if guest.cpu is not None and guest.cpu.model is None:
+        fields["cpu_mode"] = "maximum"
+    elif guest.cpu is not None:
+        fields |= {"cpu_model": "Westmere", "cpu_feature pcid": "require"}
+    if guest.devices == Devices():
+        return {**fields, "input": "tablet usb" if guest.arch == "x86_64" else "keyboard virtio, tablet virtio"}
+    timer = {"hpet": "no"} if guest.arch == "x86_64" else {}
+    return {
+        **{**fields, **timer, "hidden": "on", "pmu": "off", "input": "keyboard usb, tablet usb", "cpu_shares": "512"},
+        **{"rng_rate": "bytes=64 period=9", "scsi_controller": "virtio-scsi", "video_ram": "16384"},
+    }
 
 
 def model_of(guest: Guest) -> compare.DomainModel:
@@ -95,13 +136,33 @@ def model_of(guest: Guest) -> compare.DomainModel:
         local_time=guest.windows,
         topology=None if guest.topology is None else "2:4:1",
         hyperv=guest.windows and guest.domain_type == "kvm",
-        disks=(compare.Disk("vda", guest.disk, guest.disk_format, "virtio", guest.disk_cache),),
+        disks=(
+            compare.Disk(
+                "vda",
+                guest.disk,
+                guest.disk_format,
+                guest.devices.disk_bus,
+                guest.disk_cache,
+                discard="unmap" if guest.discard else None,
+                iotune="read_bytes_sec=1024 total_iops_sec=9" if guest.devices.iotune else None,
+            ),
+        ),
         interfaces=tuple(
-            compare.Nic(i.mac, i.bridge, i.model, i.filter, tuple(sorted(i.parameters)), i.mtu)
+            compare.Nic(
+                i.mac,
+                i.bridge,
+                i.model,
+                i.filter,
+                tuple(sorted(i.parameters)),
+                i.mtu,
+                queues="4" if guest.queues else None,
+                bandwidth="inbound average=9 peak=10" if guest.devices.bandwidth else None,
+            )
             for i in guest.interfaces
         ),
-        serials=((0, "pty", guest.console_log),),
+        serials=((0, "pty", guest.console_log), (1, "pty", None))[: guest.devices.serial_ports],
         rng="/dev/urandom",
+        devices=tuple(sorted(devices_in(guest).items())),
         metadata=tuple(
             sorted(
                 {

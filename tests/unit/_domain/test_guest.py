@@ -12,8 +12,14 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
-from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import guest_of, render
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import (
+    Volume,
+    guest_of,
+    render,
+    render_volume,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._model.devices import devices_of
 
 UUID = "6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11"
 FACTS = {
@@ -308,3 +314,18 @@ def test_a_guest_with_secure_boot_gets_enrolled_keys_and_smm() -> None:
         True
     ] * 2
     assert compare.parse(render(guest_of(instance(), FACTS))).firmware is None
+
+
+def test_volumes_have_the_images_bus_and_own_disks_the_flavors_limits() -> None:
+    flavor = {**INSTANCE["flavor"], "ephemeral_gb": 1, "extra_specs": {"quota:disk_read_iops_sec": "9"}}
+    image = {**INSTANCE["image"], "properties": {"hw_disk_bus": "scsi"}}
+    root = xml_of(instance(flavor=flavor, image=image), disk_discard="unmap")
+    disks = root.findall("devices/disk")
+    assert [disk.findtext("iotune/read_iops_sec") for disk in disks] == ["9", "9"]
+    volume = Volume("/dev/vg/volume", "raw", "vdc", "block", serial="its-id")
+    alone = ElementTree.fromstring(render_volume(volume, {**FACTS, "disk_discard": "unmap"}, devices_of(flavor, image)))
+    assert alone.find("iotune") is None
+    for disk in (*disks, alone):
+        target, driver = disk.find("target"), disk.find("driver")
+        assert target is not None and target.get("bus") == "scsi"
+        assert driver is not None and driver.get("discard") == "unmap"

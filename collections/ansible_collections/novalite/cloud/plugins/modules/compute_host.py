@@ -78,6 +78,32 @@ options:
       - A guest that runs keeps what it was started with.
     type: bool
     default: true
+  cpu_mode:
+    description:
+      - The CPU of its guests, as Nova's option of the same name. V(host-model) is the host's own as far as libvirt
+        knows it, V(host-passthrough) the host's own as it is, V(maximum) all that QEMU can emulate, V(custom) the first
+        of O(cpu_models), and V(none) QEMU's. By default V(host-model) with KVM, and V(none) without.
+      - A running server moves only to hosts with the same O(cpu_mode), O(cpu_models) and O(cpu_model_extra_flags).
+      - A guest that runs keeps what it was started with.
+    type: str
+    choices: [host-model, host-passthrough, maximum, custom, none]
+  cpu_models:
+    description: With O(cpu_mode=custom), a name of libvirt's, such as V(Skylake-Server). The first one counts.
+    type: list
+    elements: str
+    default: []
+  cpu_model_extra_flags:
+    description: Features that its guests' CPU has beside those of the model, V(pcid) or V(+pcid), or lacks, V(-vmx).
+    type: list
+    elements: str
+    default: []
+  disk_discard:
+    description:
+      - What becomes of the blocks that a guest gives back. With V(unmap) the host's file system gets them, with
+        V(ignore) it does not, as in Nova (C(hw_disk_discard)). Left out, QEMU decides, which ignores them.
+      - A guest that runs keeps what it was started with.
+    type: str
+    choices: [ignore, unmap]
   shared_routes:
     description:
       - Destinations of routes of the host, such as C(10.0.0.0/8), of which networks may have a part. Otherwise no
@@ -248,7 +274,7 @@ compute_host:
       description: Name of its CPU.
       type: str
     traits:
-      description: What its CPU, its firmware and its TPMs can do, by the names of OpenStack's os-traits.
+      description: What its CPU, its firmware, its TPMs and its devices can do, by the names of OpenStack's os-traits.
       type: list
       elements: str
     domain_type:
@@ -278,6 +304,28 @@ compute_host:
       description: Versions and models of the TPMs that it can emulate.
       type: list
       elements: str
+    disk_buses:
+      description: Buses that it can have disks on, as libvirt says.
+      type: list
+      elements: str
+    video_models:
+      description: Models of displays that it has, as libvirt says.
+      type: list
+      elements: str
+    cpu_mode:
+      description: O(cpu_mode).
+      type: str
+    cpu_models:
+      description: O(cpu_models).
+      type: list
+      elements: str
+    cpu_model_extra_flags:
+      description: O(cpu_model_extra_flags).
+      type: list
+      elements: str
+    disk_discard:
+      description: O(disk_discard).
+      type: str
     security_driver:
       description: What libvirt confines guests with, V(apparmor), V(selinux), or V(none).
       type: str
@@ -339,6 +387,7 @@ from ..module_utils._drift.host_facts import gather
 from ..module_utils._host.files import STATE_DIR
 from ..module_utils._host.libvirt_connection import DEFAULT_URI
 from ..module_utils._host.module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._model import cpu_mode
 
 _SHARE = {
     "type": "dict",
@@ -365,6 +414,7 @@ FACT_ARGUMENTS = {
         },
     },
 }
+GUEST_ARGUMENTS = ("antispoof", "vnc", *cpu_mode.OPTIONS, "disk_discard")  # how the operator has its guests
 POLICY_ARGUMENTS = {
     "zone": {"type": "str"},
     "aggregates": {"type": "list", "elements": "str"},
@@ -387,6 +437,10 @@ ARGUMENT_SPEC = {
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     "shared_routes": {"type": "list", "elements": "str", "default": []},
     "vnc": {"type": "bool", "default": True},
+    "cpu_mode": {"type": "str", "choices": list(cpu_mode.MODES)},
+    "cpu_models": {"type": "list", "elements": "str", "default": []},
+    "cpu_model_extra_flags": {"type": "list", "elements": "str", "default": []},
+    "disk_discard": {"type": "str", "choices": ["ignore", "unmap"]},
     # As in the documentation fragment `ledger`, of which a hypervisor can make nothing.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
@@ -399,7 +453,7 @@ def run(call: HostCall) -> Result:
         raise HostModuleError("state=absent is the controller's work: use novalite.cloud.compute_host in a task")
     name = params["name"] or platform.node()
     facts = gather(name, params["state_dir"], params["uri"], params["domain_type"], call.check_mode)
-    facts = {**facts, "antispoof": params["antispoof"], "vnc": params["vnc"]}
+    facts = {**facts, **{option: params[option] for option in GUEST_ARGUMENTS}}
     if params["room"]:
         lacking = shortage(facts, Room.of(params["room"])) if facts["up"] else facts["down_reason"]
         if lacking:

@@ -36,7 +36,7 @@ def controllers_facts(params: JsonMapping, address: str) -> JsonObject:
     # for SimpleCIDRAffinityFilter's like; a name is left alone, for to look it up may take seconds
     known_address = address_or_none(address)
     tunnel_address = params["tunnel_address"] or known_address
-    own = {option: params[option] for option in ("antispoof", "shared_routes", "vnc")}
+    own = {option: params[option] for option in ("shared_routes", *compute_host.GUEST_ARGUMENTS)}
     return {"address": known_address, "tunnel_address": tunnel_address, **own}
 
 

@@ -104,6 +104,15 @@ def tpm_of(xml: str) -> list[str]:
     return [*versions, *_values(root, "devices/tpm/enum[@name='model']")]
 
 
+def devices_of(xml: str) -> dict[str, list[str]]:
+    """Buses of disks and models of video that the same answer names, as facts."""
+    root = ElementTree.fromstring(xml)
+    return {
+        "disk_buses": _values(root, "devices/disk/enum[@name='bus']"),
+        "video_models": _values(root, "devices/video/enum[@name='modelType']"),
+    }
+
+
 def _values(root: ElementTree.Element, path: str) -> list[str]:
     return [value.text or "" for value in root.iterfind(f"{path}/value")]
 

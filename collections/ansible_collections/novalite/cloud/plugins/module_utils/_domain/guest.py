@@ -20,7 +20,9 @@ from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount, video_model
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
+from .._model.cpu_mode import CpuMode, cpu_mode_of
 from .._model.cpu_topology import Topology
+from .._model.devices import Devices, devices_of
 from .._model.hardware import Tpm, hardware_of
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
@@ -33,6 +35,7 @@ RESCUE_FORMAT = "qcow2"  # of the disk that an instance is rescued with
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 ROOT = "vda"
 SECOND = "vdb"
+MOST_QUEUES = 256  # of a tap device, since Linux 4.0
 ROOT_PORTS = 14  # as virt-manager gives; libvirt itself leaves one free
 NAMES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)  # a guest has no more PCI slots than these need
 _BUILT_NEXT = ("building", "shelved_offloaded")  # vm_states of an instance that has no guest yet, or none any more
@@ -110,6 +113,11 @@ class Guest:
     boot_menu: bool = False
     windows: bool = False
     topology: Topology | None = None
+    cpu: CpuMode | None = None
+    devices: Devices = dataclasses.field(default_factory=Devices)
+    queues: int | None = None  # of each interface
+    viommu: str | None = None
+    discard: bool = False  # what the guest frees, its host's file system gets back
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
     video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
@@ -138,7 +146,7 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
     kernel = os.path.join(directory, "kernel" + suffix) if image.get("kernel") else None
     root = os.path.join(directory, "disk")
     attached = [volume_of(volume, state_dir) for volume in plugged(instance)]
-    hardware = hardware_of(flavor, image)
+    hardware, devices = hardware_of(flavor, image), devices_of(flavor, image)
     machine = hardware.machine_on(facts)
     own = list(_volumes(flavor, directory))
     if rescue:  # as Nova's, it has its old root disk then and nothing else
@@ -164,7 +172,7 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         cmdline=(image.get("cmdline") or None) if kernel else None,
         volumes=(*own, *(volume for volume in attached if volume.target != ROOT)),
         root_volume=next((volume for volume in attached if volume.target == ROOT), None),
-        interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
+        interfaces=_interfaces(instance, facts.get("antispoof") == "chains", devices.vif_model),
         config_drive=_config_drive(instance, machine, directory),
         agent=guest_agent(image),
         uefi=hardware.uefi,
@@ -175,6 +183,12 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         boot_menu=hardware.boot_menu,
         windows=hardware.windows,
         topology=hardware.topology,
+        cpu=cpu_mode_of(facts),
+        devices=devices,
+        # as in Nova: with KVM, one for each CPU
+        queues=min(flavor["vcpus"], MOST_QUEUES) if devices.multiqueue and facts["domain_type"] == "kvm" else None,
+        viommu=devices.viommu_on(facts, machine),
+        discard=facts.get("disk_discard") == "unmap",
         root_ports=ROOT_PORTS if "q35" in machine else 0,
         video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],
@@ -210,10 +224,13 @@ def volume_of(attachment: JsonMapping, state_dir: str = STATE_DIR) -> Volume:
     )
 
 
-def render_volume(volume: Volume, facts: JsonMapping) -> str:
-    """The XML of this disk alone, for a guest on the compute host that `facts` describe."""
+def render_volume(volume: Volume, facts: JsonMapping, devices: Devices) -> str:
+    """The XML of this disk alone, for a guest with these `devices` on the compute host that `facts` describe."""
     template = _template().environment.get_template("volume.xml.j2")
-    return template.render(volume=volume, guest={"disk_cache": facts["disk_cache"]})
+    discard = facts.get("disk_discard") == "unmap"
+    return template.render(
+        volume=volume, guest={"disk_cache": facts["disk_cache"], "discard": discard, "devices": devices}
+    )
 
 
 def disk_backend(flavor: JsonMapping) -> str:
@@ -270,7 +287,7 @@ def tap_device(vif_id: str) -> str:
     return f"tap{vif_id[:11]}"
 
 
-def _interfaces(instance: Instance, own_chains: bool) -> tuple[Interface, ...]:
+def _interfaces(instance: Instance, own_chains: bool, model: str) -> tuple[Interface, ...]:
     """`own_chains`: the host's firewall holds the guest to its addresses, so libvirt is to filter nothing."""
     # One filter serves all interfaces of an instance, so each needs every variable that the filter reads.
     with_ipv6 = any(nic.get("ipv6") for nic in instance["nics"] if is_secured(nic))
@@ -283,6 +300,7 @@ def _interfaces(instance: Instance, own_chains: bool) -> tuple[Interface, ...]:
             parameters=tuple(_filter_parameters(nic, with_ipv6)) if is_secured(nic) and not own_chains else (),
             device=tap_device(nic["id"]),  # the firewall judges by it
             mtu=nic["network"].get("mtu"),
+            model=model,
         )
         for nic in instance["nics"]
     )

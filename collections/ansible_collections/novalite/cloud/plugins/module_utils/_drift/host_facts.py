@@ -21,6 +21,7 @@ from .._domain.capabilities import (
     Capabilities,
     booted_at_of,
     cpu_model_of,
+    devices_of,
     firmware_of,
     memory_mb_of,
     parse_capabilities,
@@ -79,6 +80,8 @@ def gather(
         "machine": None,
         "machine_types": {},
         "tpm": [],
+        "disk_buses": [],
+        "video_models": [],
         "security_driver": "none",
         "disk_cache": disk_cache(state_dir),
         "domains": [],
@@ -105,10 +108,9 @@ def gather(
     key = f"{_read('/proc/sys/kernel/random/boot_id').strip()} {facts['hypervisor_version']} {_owner('/dev/kvm')}"
     known = os.path.join(state_dir, "facts")
     chosen, reason = choose_domain_type(domain_type, capabilities, key, known, remember=not check_mode)
-    guests: JsonObject = {
-        "machine_types": {machine: firmware_of(offer) for machine, offer in offers.items()},
-        "tpm": tpm_of(next(iter(offers.values()))) if offers else [],
-    }
+    guests: JsonObject = {"machine_types": {machine: firmware_of(offer) for machine, offer in offers.items()}}
+    for offer in list(offers.values())[:1]:
+        guests |= {"tpm": tpm_of(offer), **devices_of(offer)}
     return {
         **facts,
         **guests,

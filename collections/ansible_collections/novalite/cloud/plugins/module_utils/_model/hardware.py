@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
-from . import cpu_topology
+from . import cpu_topology, devices
 from .cpu_topology import Topology
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
@@ -50,8 +50,6 @@ _NOT_BUILT: t.Mapping[str, tuple[str, ...]] = {
     "hw:cpu_policy": ("shared",),
     "hw:mem_page_size": ("small", "any"),
     "hw:numa_nodes": (),
-    "hw:mem_encryption": ("false", "no", "0", "off"),
-    "hw:locked_memory": ("false", "no", "0", "off"),
     "pci_passthrough:alias": (),
 }
 
@@ -94,6 +92,7 @@ class Hardware:
 def check_property(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the property `name` of `what` cannot have."""
     cpu_topology.check_number(what, name, value)
+    devices.check_property(what, name, value)
     if name in PROPERTIES:
         _one_of(f"{what}: its property {name}", value, PROPERTIES[name])
 
@@ -101,6 +100,7 @@ def check_property(what: str, name: str, value: object) -> None:
 def check_extra_spec(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the extra spec `name` of `what` cannot have."""
     cpu_topology.check_number(what, name, value)
+    devices.check_extra_spec(what, name, value)
     if name in EXTRA_SPECS:
         _one_of(f"{what}: extra spec {name}", value, PROPERTIES[EXTRA_SPECS[name]])
 
@@ -120,6 +120,7 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
     for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
     cpu_topology.topology_of(flavor, image)
+    devices.check(flavor, image)
     return hardware_of(flavor, image)
 
 
@@ -173,14 +174,14 @@ def lacking(hardware: Hardware, facts: JsonMapping) -> str | None:
 
 
 def traits_of(facts: JsonMapping) -> list[str]:
-    """The traits of a host by os-traits' names, for what its `facts` say of firmware and TPMs."""
+    """The traits of a host by os-traits' names, for what its `facts` say of firmware, TPMs and devices."""
     firmware = {value for values in _machine_types(facts).values() for value in values}
     traits = ["COMPUTE_FIRMWARE_BIOS"] if "pc" in _machine_types(facts) or Q35 in _machine_types(facts) else []
     traits += ["COMPUTE_FIRMWARE_UEFI"] if EFI in firmware else []
     traits += ["COMPUTE_SECURITY_UEFI_SECURE_BOOT"] if SECURE in firmware else []
     for value in facts.get("tpm") or ():
         traits.append("COMPUTE_SECURITY_TPM_" + value.replace("tpm-", "").replace(".", "_").upper())
-    return traits
+    return [*traits, *devices.traits_of(facts)]
 
 
 def _tpm(request: _Wanted) -> Tpm | None:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
-from ..._model import hardware
+from ..._model import devices, hardware
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
@@ -188,6 +188,7 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
     if not image["source"]:
         raise NovaliteError(f"'{row.name}' has no image to be rescued with: name one")
     image_properties.check(image)
+    devices.check_rescue(image)
     _check_hardware(connection, row, image)
     return image
 
@@ -202,5 +203,8 @@ def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -
             f"image '{image['name']}' asks for a TPM, which an instance gets at its launch: use another"
         )
     facts = connection.execute(sa.select(compute_host.c.facts).where(compute_host.c.name == row.host)).scalar()
-    if facts is not None and (lack := hardware.lacking(asked, facts)) is not None:
+    if facts is None:
+        return
+    of_devices = devices.lacking(devices.devices_of(row.flavor, image), asked.machine_on(facts), facts)
+    if (lack := hardware.lacking(asked, facts) or of_devices) is not None:
         raise NovaliteError(f"image '{image['name']}' does not suit {row.host}, which {lack}")

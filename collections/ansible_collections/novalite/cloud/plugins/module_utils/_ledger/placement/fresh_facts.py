@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._model import cpu_mode
 from ..._scheduling.rows import AMOUNTS
 from ..db.tables import allocation, instance
 from ..db.tables import compute_host as table
@@ -17,7 +18,7 @@ from .compute_hosts import POLICY, record
 
 _RATIOS = {"vcpus": "cpu_ratio", "memory_mb": "ram_ratio", "disk_gb": "disk_ratio"}
 # facts that the inventory says, and not the host
-_CONTROLLERS = ("address", "tunnel_address", "antispoof", "shared_routes", "vnc")
+_CONTROLLERS = ("address", "tunnel_address", "antispoof", "shared_routes", "vnc", *cpu_mode.OPTIONS, "disk_discard")
 
 
 def fresh_hosts(
