@@ -78,6 +78,36 @@ options:
       - A guest that runs keeps what it was started with.
     type: bool
     default: true
+  cpu_shared_set:
+    description:
+      - The host's CPUs, such as C(0-3,^2), that guests share which have none of their own. Left out, these are all, or
+        none where there is a O(cpu_dedicated_set).
+    type: str
+    default: ''
+  cpu_dedicated_set:
+    description:
+      - The host's CPUs that guests get for themselves (C(hw:cpu_policy=dedicated)), none of them in O(cpu_shared_set).
+        Left out, there are none.
+    type: str
+    default: ''
+  reserved_huge_pages:
+    description: Huge pages that are not for guests, by NUMA node and size.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      node:
+        description: The NUMA node.
+        type: int
+        required: true
+      size:
+        description: Size of a page in KiB.
+        type: int
+        required: true
+      count:
+        description: How many pages.
+        type: int
+        required: true
   shared_routes:
     description:
       - Destinations of routes of the host, such as C(10.0.0.0/8), of which networks may have a part. Otherwise no
@@ -278,6 +308,22 @@ compute_host:
       description: Versions and models of the TPMs that it can emulate.
       type: list
       elements: str
+    numa:
+      description: >-
+        Its NUMA nodes, each with C(id), C(cpus), C(siblings), the hardware threads of its cores, C(memory_mb) and
+        C(pages), how many there are by their size in KiB.
+      type: list
+      elements: dict
+    cpu_shared_set:
+      description: O(cpu_shared_set).
+      type: str
+    cpu_dedicated_set:
+      description: O(cpu_dedicated_set).
+      type: str
+    reserved_huge_pages:
+      description: O(reserved_huge_pages).
+      type: list
+      elements: dict
     security_driver:
       description: What libvirt confines guests with, V(apparmor), V(selinux), or V(none).
       type: str
@@ -386,6 +432,14 @@ ARGUMENT_SPEC = {
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     "shared_routes": {"type": "list", "elements": "str", "default": []},
+    "cpu_shared_set": {"type": "str", "default": ""},
+    "cpu_dedicated_set": {"type": "str", "default": ""},
+    "reserved_huge_pages": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {key: {"type": "int", "required": True} for key in ("node", "size", "count")},
+    },
     "vnc": {"type": "bool", "default": True},
     # As in the documentation fragment `ledger`, of which a hypervisor can make nothing.
     "home": {"type": "path"},

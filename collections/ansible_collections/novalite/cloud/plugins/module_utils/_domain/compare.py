@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 from .._json import JsonObject
+from . import compare_numa
 
 METADATA_NAMESPACE = "urn:novalite:instance:1"
 OPEN_FILTER = "nova-open"  # network filter of an interface whose port security is off
@@ -105,11 +106,12 @@ class DomainModel:
     interfaces: tuple[Nic, ...] = ()
     serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, file that it is logged to)
     rng: str | None = None
+    placement: tuple[tuple[str, str], ...] = ()  # on the host's CPUs and NUMA nodes
     metadata: tuple[tuple[str, str], ...] = ()
 
 
 # what is compared as it is
-_PARTS = ("machine", "disks", "interfaces", "serials", "metadata")
+_PARTS = ("machine", "disks", "interfaces", "serials", "placement", "metadata")
 _WHOLE = tuple(field.name for field in dataclasses.fields(DomainModel) if field.name not in _PARTS)
 
 
@@ -152,6 +154,7 @@ def parse(xml: str) -> DomainModel:
         interfaces=tuple(_nic(interface) for interface in root.iterfind("devices/interface")),
         serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),
         rng=_text(root, "devices/rng/backend"),
+        placement=compare_numa.placement_of(root),
         metadata=_metadata(root),
     )
 
@@ -182,6 +185,7 @@ def as_dict(model: DomainModel) -> JsonObject:
         "disks": [_plain(disk) for disk in model.disks],
         "interfaces": [_plain(nic) for nic in model.interfaces],
         "serials": [{"port": port, "type": kind, "path": path} for port, kind, path in model.serials],
+        "placement": dict(model.placement),
         "metadata": dict(model.metadata),
     }
 
@@ -213,6 +217,7 @@ def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[_Unlike]:
             yield field, desired_part, actual_part
     for kind, devices in _devices(desired).items():
         yield from _compare_devices(kind, devices, _devices(actual)[kind])
+    yield from _compare_keys("placement", dict(desired.placement), dict(actual.placement))
     metadata, there = dict(desired.metadata), dict(actual.metadata)
     if LEDGER not in there:
         metadata.pop(LEDGER, None)  # defined before ledgers had an identity; it comes with the next definition

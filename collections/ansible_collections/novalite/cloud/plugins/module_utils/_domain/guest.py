@@ -23,7 +23,9 @@ from .._json import JsonMapping
 from .._model.cpu_topology import Topology
 from .._model.hardware import Tpm, hardware_of
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
+from .._model.numa import Claim
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
+from .guest_numa import Numa, cpuset_of, numa_of
 
 if t.TYPE_CHECKING:
     import jinja2
@@ -110,6 +112,8 @@ class Guest:
     boot_menu: bool = False
     windows: bool = False
     topology: Topology | None = None
+    numa: Numa | None = None
+    cpuset: str | None = None  # the host's CPUs that it runs on, where it has no NUMA nodes; None: any
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
     video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
@@ -121,9 +125,11 @@ class Guest:
     ledger: str = ""  # the identity of the ledger that knows it
 
 
-def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "") -> Guest:
+def guest_of(
+    instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "", claim: Claim | None = None
+) -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe, with its
-    `state_dir`.
+    `state_dir`, where it holds the NUMA nodes, CPUs and pages of `claim`.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
     second; the others stay away. Raises NovaliteError when a value cannot be written as XML, and for a host that was
@@ -175,6 +181,8 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         boot_menu=hardware.boot_menu,
         windows=hardware.windows,
         topology=hardware.topology,
+        numa=None if claim is None else numa_of(instance["domain_name"], claim, facts),
+        cpuset=cpuset_of(facts) if claim is None else None,
         root_ports=ROOT_PORTS if "q35" in machine else 0,
         video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],

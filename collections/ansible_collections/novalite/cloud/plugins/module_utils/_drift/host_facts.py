@@ -23,6 +23,7 @@ from .._domain.capabilities import (
     cpu_model_of,
     firmware_of,
     memory_mb_of,
+    numa_of,
     parse_capabilities,
     tpm_of,
     traits_of,
@@ -79,6 +80,7 @@ def gather(
         "machine": None,
         "machine_types": {},
         "tpm": [],
+        "numa": [],
         "security_driver": "none",
         "disk_cache": disk_cache(state_dir),
         "domains": [],
@@ -95,7 +97,8 @@ def gather(
             facts["hypervisor_version"] = connection.getVersion()
             facts["libvirt_version"] = connection.getLibVersion()
             facts["domains"] = lifecycle.list_domains(connection, existing(state_dir))
-            capabilities = parse_capabilities(connection.getCapabilities())
+            capabilities_xml = connection.getCapabilities()
+            capabilities = parse_capabilities(capabilities_xml)
             offers = {
                 machine: connection.getDomainCapabilities(capabilities.emulator, capabilities.arch, machine, None)
                 for machine in capabilities.machine_types
@@ -108,6 +111,7 @@ def gather(
     guests: JsonObject = {
         "machine_types": {machine: firmware_of(offer) for machine, offer in offers.items()},
         "tpm": tpm_of(next(iter(offers.values()))) if offers else [],
+        "numa": numa_of(capabilities_xml),
     }
     return {
         **facts,

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
-from ..._model import hardware
+from ..._model import hardware, numa
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
@@ -195,6 +195,11 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
 def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -> None:
     """Raise NovaliteError for an image that asks for what the instance's host has not: no other one is chosen."""
     asked = hardware.checked(row.flavor, image)
+    # as with Nova: what the host gave it was chosen for the former image
+    if numa.recorded_numa_of(row.flavor, image) != numa.recorded_numa_of(row.flavor, row.image):
+        raise NovaliteError(
+            f"image '{image['name']}' asks for other CPUs, NUMA nodes or pages than '{row.name}' has: use another image"
+        )
     if hardware.hardware_of(row.flavor, row.image).tpm is not None:
         return  # the action itself is refused
     if asked.tpm is not None:

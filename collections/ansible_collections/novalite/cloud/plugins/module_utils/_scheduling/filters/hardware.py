@@ -16,7 +16,11 @@ RUN_ONCE_PER_REQUEST = True
 
 
 def _asked(request: Request) -> Hardware:
-    flavor = {"name": request.flavor_name, "vcpus": request.vcpus, "extra_specs": request.extra_specs}
+    flavor = {
+        "name": request.flavor_name,
+        "vcpus": request.numa.vcpus if request.numa else request.vcpus,
+        "extra_specs": request.extra_specs,
+    }
     return hardware_of(flavor, {"name": request.image_id, "properties": request.image_properties})
 
 
