@@ -40,13 +40,13 @@ def xml(claim: Claim | None, **facts: t.Any) -> str:
 
 
 def differing(desired: str, actual: str) -> list[str]:
-    found = compare.differences(compare.parse(desired), compare.parse(actual), None)
-    return [difference["field"] for difference in found]
+    differences = compare.differences(compare.parse(desired), compare.parse(actual), None)
+    return [difference["field"] for difference in differences]
 
 
 def element(text: str, path: str) -> str:
-    found = ElementTree.fromstring(text).find(path)
-    return "" if found is None else re.sub(r"\s*\n\s*", "", ElementTree.tostring(found, encoding="unicode")).strip()
+    child = ElementTree.fromstring(text).find(path)
+    return "" if child is None else re.sub(r"\s*\n\s*", "", ElementTree.tostring(child, encoding="unicode")).strip()
 
 
 def test_pins_and_huge_pages_are_novas() -> None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import plan_hosts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.rebuilds import _check_hardware
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.rebuilds import _check_numa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import allocation, instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
@@ -184,7 +184,7 @@ def test_an_image_that_wants_another_place_is_no_rebuild(ledger: sa.Engine) -> N
     server = active(ledger, PAGES)
     with transaction(ledger) as connection:
         row = instance_row(connection, server["uuid"])
-        _check_hardware(connection, row, t.cast(t.Any, an_image("same")))
+        _check_numa(row, t.cast(t.Any, an_image("same")))
         other = t.cast(t.Any, an_image("other", properties={"hw_mem_page_size": "2048"}))
         with pytest.raises(NovaliteError, match="image 'other' asks for other CPUs, NUMA nodes or pages"):
-            _check_hardware(connection, row, other)
+            _check_numa(row, other)

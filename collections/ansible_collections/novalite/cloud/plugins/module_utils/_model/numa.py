@@ -198,13 +198,13 @@ def _cells(
     names: tuple[str, str], flavor: JsonMapping, specs: t.Mapping[str, str], properties: t.Mapping[str, str], nodes: int
 ) -> tuple[Cell, ...]:
     vcpus, memory_mb = int(flavor["vcpus"]), int(flavor["memory_mb"])
-    given = {}
+    by_kind = {}
     for kind in ("cpus", "mem"):
         lists = [_numbered(values, kind) for values in (specs, properties)]
         if all(lists):
             raise _overridden(names, f"numa_{kind}.0", lists[0][0], lists[1][0])
-        given[kind] = lists[0] or lists[1]
-    if not given["cpus"] and not given["mem"]:
+        by_kind[kind] = lists[0] or lists[1]
+    if not by_kind["cpus"] and not by_kind["mem"]:
         if vcpus % nodes or memory_mb % nodes:
             raise NovaliteError(
                 f"{names[0]} has {vcpus} vCPUs and {memory_mb} MiB, which {nodes} NUMA nodes cannot share evenly: "
@@ -212,17 +212,17 @@ def _cells(
             )
         each = vcpus // nodes
         return tuple(Cell(tuple(range(n * each, n * each + each)), memory_mb // nodes) for n in range(nodes))
-    if len(given["cpus"]) != nodes or len(given["mem"]) != nodes:
+    if len(by_kind["cpus"]) != nodes or len(by_kind["mem"]) != nodes:
         raise NovaliteError(
-            f"{names[0]} and {names[1]}: numa_cpus.N says {len(given['cpus'])} and numa_mem.N {len(given['mem'])} of "
+            f"{names[0]} and {names[1]}: numa_cpus.N says {len(by_kind['cpus'])}, numa_mem.N {len(by_kind['mem'])} of "
             f"{nodes} NUMA nodes: say both for each of numa_nodes"
         )
-    cpus = [sorted(cpu_sets.parse(f"numa_cpus.{node}", text)) for node, text in enumerate(given["cpus"])]
+    cpus = [sorted(cpu_sets.parse(f"numa_cpus.{node}", text)) for node, text in enumerate(by_kind["cpus"])]
     if sorted(cpu for of_node in cpus for cpu in of_node) != list(range(vcpus)):
         raise NovaliteError(
             f"{names[0]} has vCPUs 0 to {vcpus - 1}: give each of them to one of the NUMA nodes by numa_cpus.N"
         )
-    memory = [int(text) for text in given["mem"]]
+    memory = [int(text) for text in by_kind["mem"]]
     if sum(memory) != memory_mb:
         raise NovaliteError(f"{names[0]} has {memory_mb} MiB, and its NUMA nodes {sum(memory)}: change numa_mem.N")
     return tuple(Cell(tuple(of_node), of_memory) for of_node, of_memory in zip(cpus, memory))
@@ -230,10 +230,10 @@ def _cells(
 
 def _numbered(values: t.Mapping[str, str], kind: str) -> list[str]:
     """List the values of `numa_<kind>.0` and those that follow it without a gap."""
-    found: list[str] = []
-    while (value := values.get(f"numa_{kind}.{len(found)}")) is not None:
-        found.append(value)
-    return found
+    texts: list[str] = []
+    while (value := values.get(f"numa_{kind}.{len(texts)}")) is not None:
+        texts.append(value)
+    return texts
 
 
 def _page_size(where: str, text: str) -> int | str:

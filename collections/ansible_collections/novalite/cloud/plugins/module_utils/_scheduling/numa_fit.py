@@ -64,12 +64,12 @@ def fit(host: t.Sequence[HostCell], claims: t.Collection[Claim], asked: Topology
     nodes = [_Node(cell, claims) for cell in host]
     reserved = 1 if asked.emulator == ISOLATE else 0
     if asked.dedicated:
-        free, wanted = sum(len(node.free) for node in nodes), asked.vcpus + reserved
+        free, needed = sum(len(node.free) for node in nodes), asked.vcpus + reserved
         total = sum(len(node.cell.dedicated) for node in nodes)
         if not total:
             return "has no dedicated CPUs: set compute_node_cpu_dedicated_set"
-        if free < wanted:
-            return f"{free} of {total} dedicated CPUs are free, {wanted} are asked for"
+        if free < needed:
+            return f"{free} of {total} dedicated CPUs are free, {needed} are asked for"
     if len(nodes) > len(asked.cells):
         nodes.sort(key=lambda node: -node.memory_free)
         nodes.sort(key=lambda node: -len(node.free) if asked.dedicated else node.shared_used)
@@ -131,10 +131,10 @@ def _fit_cell(node: _Node, cell: Cell, asked: Topology, ratios: Ratios, reserved
         return f"{name} has too little free memory for {cell.memory_mb} MiB"
     claimed = ClaimedCell(cell.cpus, cell.memory_mb, node.cell.id, page_kib=size)
     if asked.dedicated:
-        wanted = len(cell.cpus) + reserved
-        if wanted > len(node.free):
+        needed = len(cell.cpus) + reserved
+        if needed > len(node.free):
             own = len(node.cell.dedicated)
-            return f"{name}: {len(node.free)} of {own} dedicated CPUs are free, {wanted} are asked for"
+            return f"{name}: {len(node.free)} of {own} dedicated CPUs are free, {needed} are asked for"
         packed = _pack(node, cell.cpus, asked.thread_policy, reserved)
         if isinstance(packed, str):
             return f"{name} {packed}"
@@ -148,11 +148,11 @@ def _fit_cell(node: _Node, cell: Cell, asked: Topology, ratios: Ratios, reserved
     return claimed
 
 
-def _sizes(node: _Node, wanted: int | str) -> list[int]:
+def _sizes(node: _Node, needed: int | str) -> list[int]:
     """List the sizes of pages that will do, the largest first."""
     there = sorted(node.cell.pages, reverse=True)
     by_word = {SMALL: there[-1:], LARGE: there[:-1], ANY: there}
-    return by_word[wanted] if isinstance(wanted, str) else [wanted]
+    return by_word[needed] if isinstance(needed, str) else [needed]
 
 
 _Packed = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]

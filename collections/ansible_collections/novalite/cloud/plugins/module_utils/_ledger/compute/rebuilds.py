@@ -50,6 +50,7 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
         _check_reimage(row, root, image)
     image_properties.check(image)
     _check_hardware(connection, row, image)
+    _check_numa(row, image)
     guest = guest_requests.checked(
         row.name, {field: request[field] for field in GUEST_FIELDS if request.get(field) is not None}
     )
@@ -192,14 +193,17 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
     return image
 
 
-def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -> None:
-    """Raise NovaliteError for an image that asks for what the instance's host has not: no other one is chosen."""
-    asked = hardware.checked(row.flavor, image)
-    # as with Nova: what the host gave it was chosen for the former image
+def _check_numa(row: InstanceRow, image: Image) -> None:
+    """Raise NovaliteError, as Nova does, for an image that the place on its host was not chosen for."""
     if numa.recorded_numa_of(row.flavor, image) != numa.recorded_numa_of(row.flavor, row.image):
         raise NovaliteError(
             f"image '{image['name']}' asks for other CPUs, NUMA nodes or pages than '{row.name}' has: use another image"
         )
+
+
+def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -> None:
+    """Raise NovaliteError for an image that asks for what the instance's host has not: no other one is chosen."""
+    asked = hardware.checked(row.flavor, image)
     if hardware.hardware_of(row.flavor, row.image).tpm is not None:
         return  # the action itself is refused
     if asked.tpm is not None:

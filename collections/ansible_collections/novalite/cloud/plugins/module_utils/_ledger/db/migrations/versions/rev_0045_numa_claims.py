@@ -16,7 +16,10 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("allocation", sa.Column("numa", sa.JSON))
+    held = sa.text("numa IS NOT NULL")
+    op.create_index("ix_allocation_numa", "allocation", ["compute_host_id"], sqlite_where=held, postgresql_where=held)
 
 
 def downgrade() -> None:
+    op.drop_index("ix_allocation_numa", "allocation")
     op.drop_column("allocation", "numa")
