@@ -111,3 +111,16 @@ def test_devices_of_a_host() -> None:
     facts = capabilities.devices_of(OFFER.format(firmware="", secure="no", backend="", versions=""))
     assert facts == {"disk_buses": ["virtio", "scsi"], "video_models": ["vga"]}
     assert capabilities.devices_of("<domainCapabilities/>") == {"disk_buses": [], "video_models": []}
+
+
+def test_numa_nodes_are_those_with_cpus() -> None:
+    cpus = "".join(f"<cpu id='{cpu}' siblings='{cpu % 2},{cpu % 2 + 2}'/>" for cpu in range(4))
+    pages = "<pages unit='KiB' size='4'>1000</pages><pages unit='KiB' size='2048'>16</pages>"
+    cells = (
+        f"<cell id='0'><memory unit='KiB'>1048576</memory>{pages}<cpus num='4'>{cpus}</cpus></cell>"
+        "<cell id='1'><memory unit='KiB'>1048576</memory><cpus num='0'/></cell>"
+    )
+    xml = f"<capabilities><host><topology><cells num='2'>{cells}</cells></topology></host></capabilities>"
+    node = {"id": 0, "cpus": "0-3", "siblings": ["0,2", "1,3"], "memory_mb": 1024, "pages": {"4": 1000, "2048": 16}}
+    assert capabilities.numa_of(xml) == [node]
+    assert capabilities.numa_of("<capabilities><host/></capabilities>") == []

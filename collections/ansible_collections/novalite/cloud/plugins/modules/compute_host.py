@@ -104,6 +104,36 @@ options:
       - A guest that runs keeps what it was started with.
     type: str
     choices: [ignore, unmap]
+  cpu_shared_set:
+    description:
+      - The host's CPUs, such as C(0-3,^2), that guests share which have none of their own. Left out, these are all, or
+        none where there is a O(cpu_dedicated_set).
+    type: str
+    default: ''
+  cpu_dedicated_set:
+    description:
+      - The host's CPUs that guests get for themselves (C(hw:cpu_policy=dedicated)), none of them in O(cpu_shared_set).
+        Left out, there are none.
+    type: str
+    default: ''
+  reserved_huge_pages:
+    description: Huge pages that are not for guests, by NUMA node and size.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      node:
+        description: The NUMA node.
+        type: int
+        required: true
+      size:
+        description: Size of a page in KiB.
+        type: int
+        required: true
+      count:
+        description: How many pages.
+        type: int
+        required: true
   shared_routes:
     description:
       - Destinations of routes of the host, such as C(10.0.0.0/8), of which networks may have a part. Otherwise no
@@ -326,6 +356,22 @@ compute_host:
     disk_discard:
       description: O(disk_discard).
       type: str
+    numa:
+      description: >-
+        Its NUMA nodes, each with C(id), C(cpus), C(siblings), the hardware threads of its cores, C(memory_mb) and
+        C(pages), how many there are by their size in KiB.
+      type: list
+      elements: dict
+    cpu_shared_set:
+      description: O(cpu_shared_set).
+      type: str
+    cpu_dedicated_set:
+      description: O(cpu_dedicated_set).
+      type: str
+    reserved_huge_pages:
+      description: O(reserved_huge_pages).
+      type: list
+      elements: dict
     security_driver:
       description: What libvirt confines guests with, V(apparmor), V(selinux), or V(none).
       type: str
@@ -436,6 +482,14 @@ ARGUMENT_SPEC = {
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     "shared_routes": {"type": "list", "elements": "str", "default": []},
+    "cpu_shared_set": {"type": "str", "default": ""},
+    "cpu_dedicated_set": {"type": "str", "default": ""},
+    "reserved_huge_pages": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {key: {"type": "int", "required": True} for key in ("node", "size", "count")},
+    },
     "vnc": {"type": "bool", "default": True},
     "cpu_mode": {"type": "str", "choices": list(cpu_mode.MODES)},
     "cpu_models": {"type": "list", "elements": "str", "default": []},

@@ -10,6 +10,8 @@ import re
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
+from .._json import JsonObject
+from .._model import cpu_sets
 from .._model.hardware import EFI, MACHINES, SECURE
 
 _DEFAULT_MACHINES = {
@@ -84,6 +86,26 @@ def parse_capabilities(xml: str) -> Capabilities:
         f"libvirt on this host cannot run {arch or 'any'} guests: it found no QEMU for them; install "
         "qemu-system-x86 (or the one of this architecture; on EL, qemu-kvm) and restart libvirt's daemon"
     )
+
+
+def numa_of(xml: str) -> list[JsonObject]:
+    """NUMA nodes that the same answer tells of, as facts: CPUs, those that share a core, MiB of memory, pages by KiB.
+    A node without CPUs is left out: no guest runs there."""
+    nodes = []
+    for cell in ElementTree.fromstring(xml).iterfind("host/topology/cells/cell"):
+        cpus = cell.findall("cpus/cpu")
+        siblings = {cpu.get("siblings") or cpu.get("id") or "" for cpu in cpus}
+        if cpus:
+            nodes.append(
+                {
+                    "id": int(cell.get("id", "0")),
+                    "cpus": cpu_sets.text_of(int(cpu.get("id", "0")) for cpu in cpus),
+                    "siblings": sorted(siblings, key=lambda text: min(cpu_sets.parse("siblings", text))),
+                    "memory_mb": int(cell.findtext("memory") or 0) // 1024,
+                    "pages": {pages.get("size", ""): int(pages.text or 0) for pages in cell.iterfind("pages")},
+                }
+            )
+    return nodes
 
 
 def firmware_of(xml: str) -> list[str]:

@@ -25,7 +25,9 @@ from .._model.cpu_topology import Topology
 from .._model.devices import Devices, devices_of
 from .._model.hardware import Tpm, hardware_of
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
+from .._model.numa import Claim
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
+from .guest_numa import Numa, cpuset_of, numa_of
 
 if t.TYPE_CHECKING:
     import jinja2
@@ -118,6 +120,8 @@ class Guest:
     queues: int | None = None  # of each interface
     viommu: str | None = None
     discard: bool = False  # what the guest frees, its host's file system gets back
+    numa: Numa | None = None
+    cpuset: str | None = None  # the host's CPUs that it runs on, where it has no NUMA nodes; None: any
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
     video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
@@ -129,9 +133,11 @@ class Guest:
     ledger: str = ""  # the identity of the ledger that knows it
 
 
-def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "") -> Guest:
+def guest_of(
+    instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "", claim: Claim | None = None
+) -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe, with its
-    `state_dir`.
+    `state_dir`, where it holds the NUMA nodes, CPUs and pages of `claim`.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
     second; the others stay away. Raises NovaliteError when a value cannot be written as XML, and for a host that was
@@ -189,6 +195,8 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         queues=min(flavor["vcpus"], MOST_QUEUES) if devices.multiqueue and facts["domain_type"] == "kvm" else None,
         viommu=devices.viommu_on(facts, machine),
         discard=facts.get("disk_discard") == "unmap",
+        numa=None if claim is None else numa_of(instance["domain_name"], claim, facts),
+        cpuset=cpuset_of(facts) if claim is None else None,
         root_ports=ROOT_PORTS if "q35" in machine else 0,
         video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],

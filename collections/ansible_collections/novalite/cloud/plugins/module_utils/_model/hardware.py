@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
-from . import cpu_topology, devices
+from . import cpu_topology, devices, numa
 from .cpu_topology import Topology
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
@@ -47,9 +47,8 @@ EXTRA_SPECS: t.Mapping[str, str] = {
 }
 # Extra specs that Nova acts on and novalite does not, with the values that ask for nothing
 _NOT_BUILT: t.Mapping[str, tuple[str, ...]] = {
-    "hw:cpu_policy": ("shared",),
-    "hw:mem_page_size": ("small", "any"),
-    "hw:numa_nodes": (),
+    "hw:cpu_realtime": ("false", "no", "0", "off"),
+    "hw:cpu_dedicated_mask": (),
     "pci_passthrough:alias": (),
 }
 
@@ -93,6 +92,7 @@ def check_property(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the property `name` of `what` cannot have."""
     cpu_topology.check_number(what, name, value)
     devices.check_property(what, name, value)
+    numa.check_value(what, name, value)
     if name in PROPERTIES:
         _one_of(f"{what}: its property {name}", value, PROPERTIES[name])
 
@@ -101,6 +101,7 @@ def check_extra_spec(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the extra spec `name` of `what` cannot have."""
     cpu_topology.check_number(what, name, value)
     devices.check_extra_spec(what, name, value)
+    numa.check_value(what, name, value)
     if name in EXTRA_SPECS:
         _one_of(f"{what}: extra spec {name}", value, PROPERTIES[EXTRA_SPECS[name]])
 
@@ -113,14 +114,15 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
     for key, idle in _NOT_BUILT.items():
         if key in specs and str(specs[key]).lower() not in idle:
             raise NovaliteError(
-                f"flavor '{flavor.get('name')}' has {key}={specs[key]}, which novalite does not do: CPUs are not "
-                "pinned, huge pages, NUMA nodes and PCI devices not handed out. Use another flavor, or take it out of "
-                "this one"
+                f"flavor '{flavor.get('name')}' has {key}={specs[key]}, which novalite does not do: no CPU is of "
+                "real time, no memory locked or encrypted, no PCI device handed out. Use another flavor, or take it "
+                "out of this one"
             )
     for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
     cpu_topology.topology_of(flavor, image)
     devices.check(flavor, image)
+    numa.numa_of(flavor, image)
     return hardware_of(flavor, image)
 
 

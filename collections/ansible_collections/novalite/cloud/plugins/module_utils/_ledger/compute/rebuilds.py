@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
-from ..._model import devices, hardware
+from ..._model import devices, hardware, numa
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
@@ -50,6 +50,7 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
         _check_reimage(row, root, image)
     image_properties.check(image)
     _check_hardware(connection, row, image)
+    _check_numa(row, image)
     guest = guest_requests.checked(
         row.name, {field: request[field] for field in GUEST_FIELDS if request.get(field) is not None}
     )
@@ -191,6 +192,14 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
     devices.check_rescue(image)
     _check_hardware(connection, row, image)
     return image
+
+
+def _check_numa(row: InstanceRow, image: Image) -> None:
+    """Raise NovaliteError, as Nova does, for an image that the place on its host was not chosen for."""
+    if numa.recorded_numa_of(row.flavor, image) != numa.recorded_numa_of(row.flavor, row.image):
+        raise NovaliteError(
+            f"image '{image['name']}' asks for other CPUs, NUMA nodes or pages than '{row.name}' has: use another image"
+        )
 
 
 def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -> None:

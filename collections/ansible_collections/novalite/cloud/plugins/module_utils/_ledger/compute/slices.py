@@ -60,7 +60,7 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
             "instance_uuid client_token launch_index disable_api_termination disable_api_stop http_tokens "
             "shutdown_behavior"
         ),
-        "allocation": "instance_uuid vcpus memory_mb disk_gb created_at host",
+        "allocation": "instance_uuid vcpus memory_mb disk_gb created_at numa host",
         "migration": (
             "id uuid instance_uuid type status source_host dest_host old_flavor new_flavor old_vm_state reason "
             "user_id project_id created_at updated_at"

@@ -75,6 +75,7 @@ def place(connection: sa.Connection, server: Instance, move: MoveRow, params: Js
             options=params.get("options"),
             down_time=params.get("service_down_time"),
             limit_to=limit_to,
+            live=move.type == "live-migration",
         )
     except NovaliteError as error:
         destination = migration_claims.Place(None, str(error), ())

@@ -28,7 +28,7 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if params["max_moves"] < 1 or params["min_gain"] < 0:
         raise NovaliteError("give max_moves of at least 1 and min_gain of at least 0")
     states, _versions = host_states(
-        connection, clock.seconds(connection), params["limit_to"], EVER, with_instances=True
+        connection, clock.seconds(connection), params["limit_to"], EVER, with_instances=True, with_claims=True
     )
     instances = {
         instance["uuid"]: instance

@@ -19,7 +19,11 @@ RUN_ONCE_PER_REQUEST = True
 
 
 def _asked(request: Request) -> tuple[Hardware, Devices]:
-    flavor = {"name": request.flavor_name, "vcpus": request.vcpus, "extra_specs": request.extra_specs}
+    flavor = {
+        "name": request.flavor_name,
+        "vcpus": request.numa.vcpus if request.numa else request.vcpus,
+        "extra_specs": request.extra_specs,
+    }
     image = {"name": request.image_id, "properties": request.image_properties}
     return hardware.hardware_of(flavor, image), devices.devices_of(flavor, image)
 
