@@ -207,6 +207,14 @@ _KINDS = (
         action="detach_interface",
     ),
     Kind(
+        "cdrom",
+        "compute:servers:cdrom",
+        "put CDs into instances, or take them out",
+        instances="required",
+        runs=3,
+        variables={"insert": NAME, "eject": BOOLEAN, "drive": {"type": "integer", "minimum": 0, "maximum": 2}},
+    ),
+    Kind(
         "console",
         "compute:servers:console_output",
         "read what instances wrote to their consoles",

@@ -125,6 +125,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:servers:lock": "member",
     "compute:servers:unlock": "member",
     "compute:servers:rescue": "member",
+    "compute:servers:cdrom": "member",
     "compute:servers:unrescue": "member",
     "compute:servers:rebuild": "member",
     "compute:servers:create_image": "member",

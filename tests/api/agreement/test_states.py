@@ -106,6 +106,7 @@ PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
             {"project": "alt", "state": "absent", "interfaces": [{"server": "alts", "network": "alts"}]},
         ),
     ),
+    "change_cdrom": (Playbook("server_cdrom", {"project": "alt", "servers": ["alts"]}),),
     "change_security_groups": (
         Playbook(
             "server_security_groups",
@@ -144,6 +145,7 @@ REQUESTS: dict[str, tuple[Request, ...]] = {
         Http("PUT", "/network/v2.0/floatingips/{floating_ip}", {"floatingip": {"port_id": "{port}"}}),
         Ec2("associate_address", {"AllocationId": "{ec2_floating_ip}", "InstanceId": "{ec2_server}"}),
     ),
+    "change_cdrom": (job("cdrom", eject=True),),
     "change_security_groups": (
         action("addSecurityGroup", {"name": "alts"}),
         Ec2("modify_instance_attribute", {"InstanceId": "{ec2_server}", "Groups": ["{ec2_security_group}"]}),

@@ -82,6 +82,27 @@ def test_without_a_kernel_it_boots_from_its_disk() -> None:
     assert boot is not None and boot.get("dev") == "hd"
 
 
+def test_cds_are_in_the_first_places_of_their_bus_and_started_from_where_the_image_is_one() -> None:
+    cd = {**INSTANCE["image"], "kernel": None, "disk_format": "iso", "checksum": "sha256:" + "3" * 64}
+    for image, machine, bus, first, boot in (
+        (cd, "pc", "ide", "hd", ["cdrom", "hd"]),
+        (cd, "pc-q35-7.2", "sata", "sd", ["cdrom", "hd"]),
+        (cd, "virt", "scsi", "sd", ["cdrom", "hd"]),
+        ({**cd, "disk_format": "qcow2"}, "pc", "ide", "hd", ["hd"]),
+    ):
+        root = xml_of(instance(image=image, cdroms=[cd, None], config_drive=True), machine=machine)
+        drives = root.findall("devices/disk[@device='cdrom']")[:2]
+        assert [drive.find("target").attrib for drive in drives] == [  # type: ignore[union-attr]  # each has one
+            {"dev": first + letter, "bus": bus} for letter in "ab"
+        ]
+        assert all(drive.find("readonly") is not None for drive in drives)
+        source, nothing = (compare.attribute(drive, "source", "file") for drive in drives)
+        assert source == f"/var/lib/novalite/instances/{UUID}/disk.cd0-{'3' * 16}" and nothing is None
+        assert [each.get("dev") for each in root.iterfind("os/boot")] == boot
+        assert (root.find("devices/controller[@type='scsi']") is not None) == (bus == "scsi")
+    assert xml_of(instance(cdroms=[cd], rescue=True)).find("devices/disk[@device='cdrom']") is None
+
+
 def test_filter_parameters_are_those_that_have_a_value() -> None:
     (interface,) = guest_of(INSTANCE, FACTS).interfaces
     assert interface.filter == "nova-instance-instance-00000007"

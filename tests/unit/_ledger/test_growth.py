@@ -112,6 +112,7 @@ ABOUT_ALL = {
     "security_group_info": "all groups of a project",
     "samples": "what all hosts say",
     "server_adopt": "what is found on a host",
+    "server_cdrom": "see server_plan",
     "server_interface": "see server_plan",
     "server_migration": "see server_plan and scheduler",
     "stack_plan": "a document for a whole cloud",

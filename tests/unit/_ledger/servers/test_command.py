@@ -297,6 +297,10 @@ def test_what_is_done_is_done_by_playbooks(
     interface = called("attach-interface", "web", "-n", "storage")["argv"]
     variables = {"server": "web", "project": "demo", "network": "storage"}
     assert interface[4:] == ["novalite.cloud.interface_attach", "-e", json.dumps(variables)]
+    cdrom = called("cdrom", "web", "--eject", "--drive", "1")["argv"]
+    assert cdrom[4] == "novalite.cloud.cdrom"
+    assert json.loads(cdrom[6]) == {"server": "web", "project": "demo", "eject": True, "drive": 1}
+    assert "say one of --insert" in novalite("cdrom", "web", code=2)
     restore = called("ledger", "restore", "site.yml", "--force")["argv"]
     assert restore[4] == "novalite.cloud.ledger_restore"
     assert json.loads(restore[6]) == {"ledger_file": str(tmp_path / "site.yml"), "force": True}

@@ -39,6 +39,7 @@ options:
       - disk_move
       - disk_snapshot
       - domain_adopt
+      - domain_cdroms
       - domain_interfaces
       - host_drift
       - host_files
@@ -85,6 +86,7 @@ from ..module_utils._steps import (
     disk_move,
     disk_snapshot,
     domain_adopt,
+    domain_cdroms,
     domain_interfaces,
     host_drift,
     host_files,
@@ -106,6 +108,7 @@ STEPS = {
         disk_move,
         disk_snapshot,
         domain_adopt,
+        domain_cdroms,
         domain_interfaces,
         host_drift,
         host_files,

@@ -102,6 +102,17 @@ PLAYBOOKS: dict[str, Playbook] = {
         hosts=False,
         changes=False,
     ),
+    "cdrom": Playbook(
+        {
+            **SERVERS,
+            "insert": Variable("name or id of the ISO image that is put in"),
+            "eject": Variable("take out what is in the drive", "bool"),
+            "drive": Variable("number of the CD drive, from 0", "int"),
+            "force": Variable("take a CD from a guest that holds on to it", "bool"),
+        },
+        (*WHOM, ("insert", "eject")),
+        instead={**EITHER, "insert": ("eject",)},
+    ),
     "compute_node_remove": Playbook(
         {
             "host": Variable("compute host that leaves"),

@@ -17,15 +17,17 @@ import netaddr
 from .._addressing.macs import LINK_LOCAL, eui64, router_link_local
 from .._disk.layout import NVRAM, RESCUE, volume_path
 from .._errors import ConflictError, NovaliteError
-from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount, video_model
+from .._guest.image_properties import LAST_DEVICES, guest_agent, video_model
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
 from .._model.cpu_mode import CpuMode, cpu_mode_of
 from .._model.cpu_topology import Topology
 from .._model.devices import Devices, devices_of
 from .._model.hardware import Tpm, hardware_of
-from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
+from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_iso, is_secured, serves_dhcp
+from .._model.instance import drives as instance_drives
 from .._model.numa import Claim
+from . import drives
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
 from .guest_numa import Numa, cpuset_of, numa_of
 
@@ -58,16 +60,6 @@ class Interface:
     mtu: int | None = None  # bytes; None leaves it to the bridge
     device: str | None = None  # the host's end of it; None leaves the name to libvirt
     model: str = "virtio"
-
-
-@dataclasses.dataclass(frozen=True)
-class ConfigDrive:
-    """The image with what the guest is told, and where the guest finds it."""
-
-    source: str
-    device: str  # cdrom or disk
-    dev: str
-    bus: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +97,9 @@ class Guest:
     volumes: tuple[Volume, ...] = ()
     root_volume: Volume | None = None  # instead of `disk`
     interfaces: tuple[Interface, ...] = ()
-    config_drive: ConfigDrive | None = None
+    cdroms: tuple[drives.Cdrom, ...] = ()
+    boot_cdrom: bool = False  # before its disk
+    config_drive: drives.ConfigDrive | None = None
     agent: bool = False  # a channel for QEMU's guest agent
     uefi: bool = False
     secure_boot: bool = False
@@ -179,7 +173,9 @@ def guest_of(
         volumes=(*own, *(volume for volume in attached if volume.target != ROOT)),
         root_volume=next((volume for volume in attached if volume.target == ROOT), None),
         interfaces=_interfaces(instance, facts.get("antispoof") == "chains", devices.vif_model),
-        config_drive=_config_drive(instance, machine, directory),
+        cdroms=tuple(drives.cdroms(instance, machine, directory)),
+        boot_cdrom=is_iso(image) and bool(instance_drives(instance)),
+        config_drive=drives.config_drive(instance, machine, directory),
         agent=guest_agent(image),
         uefi=hardware.uefi,
         secure_boot=hardware.secure_on(facts),
@@ -275,19 +271,6 @@ def _volumes(flavor: Flavor, directory: str) -> t.Iterator[Volume]:
     files = [file for size, file in (("ephemeral_gb", "disk.eph0"), ("swap_mb", "disk.swap")) if flavor.get(size)]
     for file, target in zip(files, ("vdb", "vdc")):
         yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
-
-
-def _config_drive(instance: Instance, machine: str, directory: str) -> ConfigDrive | None:
-    """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name. hw_cdrom_bus of
-    the image chooses the bus: on virtio, all that some kernels know, it is a disk that cannot be written to."""
-    if not instance.get("config_drive"):
-        return None
-    usual = "sata" if "q35" in machine else "ide" if machine.startswith("pc") else "virtio"
-    bus = cdrom_bus(instance["image"], usual)
-    device = "disk" if bus == "virtio" else "cdrom"
-    own = not instance.get("rescue") or host_mount(instance["image"])
-    name = "disk.config" if own else "disk.config" + RESCUE
-    return ConfigDrive(os.path.join(directory, name), device, LAST_DEVICES[bus], bus)
 
 
 def tap_device(vif_id: str) -> str:

@@ -141,7 +141,7 @@ _BOOT_FILE: Schema = {"anyOf": [{"type": "string"}, closed(_FILE, site=True)]}
 IMAGE = (
     KEY,
     Option("source"),
-    Option("disk_format", choices=("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ova")),
+    Option("disk_format", choices=("raw", "qcow2", "iso", "vmdk", "vhd", "vhdx", "vdi", "ova")),
     Option("checksum", json_schema={"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}),
     Option("any_content", "bool", default=False, change="ignored"),
     Option("kernel", "raw", json_schema=_BOOT_FILE),
@@ -161,6 +161,7 @@ disk_format:
   - What the file is. Required for a new image.
   - V(vmdk), V(vhd), V(vhdx), V(vdi), and the disks of an V(ova), are converted to qcow2 on the controller, as are
     files compressed with xz, gzip, bzip2 or zstd (by their suffix) unpacked there. The record has the converted file.
+  - An V(iso) is a CD. A server that is launched from one starts from it, with an empty root disk to install on.
   - Of an V(ova) the disk that it boots from gets the name, further ones C(NAME-disk2) and so on.
 checksum: C(sha256:) and 64 hexadecimal digits. Required for a URL, computed for a local file.
 any_content:

@@ -26,7 +26,7 @@ from ..queries.instance_rows import instance_row
 from ..queries.views import image_of
 from ..queries.volume_views import Volume, root_volume
 from ..volumes import volumes
-from . import server_changes
+from . import cdroms, server_changes
 
 RUNNING, SHUTDOWN = 1, 4  # Nova's power states
 GUEST_FIELDS = ("user_data", "user_data_encoding", "files")
@@ -46,6 +46,7 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
     root = root_volume(connection, uuid)
     if root is None:
         server_requests.check_fits(row.name, row.flavor, image)
+        cdroms.check_root(row.name, row.flavor["root_gb"], image)
     elif request.get("reimage"):
         _check_reimage(row, root, image)
     image_properties.check(image)
@@ -102,12 +103,13 @@ def volumes_anew(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str,
 
 def begun_rebuild(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """The instance stands on its new image from now on: whatever becomes of the run, that is what it was asked for."""
-    details["disk_before"] = row.disk_image
-    if details.get("image") is None:
-        return {"disk_image": None}
-    record = lookups.image_by_id(connection, details["image"], row.project_id)
-    details["before"] = row.image
-    return {"image": image_of(record), "disk_image": None}
+    details |= {"disk_before": row.disk_image, "cdroms_before": row.cdroms}
+    image = row.image
+    if details.get("image") is not None:
+        details["before"] = row.image
+        image = image_of(lookups.image_by_id(connection, details["image"], row.project_id))
+    inside = cdroms.at_start(connection, row.project_id, image)  # what was put in later stays, where the image has none
+    return {"image": image, "disk_image": None, "cdroms": row.cdroms if inside is None else inside}
 
 
 def ended_rebuild(
@@ -128,7 +130,12 @@ def ended_rebuild(
         }
     if host_result.get("untouched"):
         former = {"image": details["before"]} if details.get("before") else {}
-        return {"vm_state": row.vm_state, "disk_image": details.get("disk_before"), **former}
+        return {
+            "vm_state": row.vm_state,
+            "disk_image": details.get("disk_before"),
+            "cdroms": details.get("cdroms_before"),
+            **former,
+        }
     return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": now}}
 
 

@@ -52,7 +52,7 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
             "id uuid project_id name display_name description hostname flavor image key_name public_key "
             "availability_zone metadata host vm_state task_state power_state fault attempts launched_at terminated_at "
             "config_drive password_optional user_id reservation_id locked locked_reason tags access_ip_v4 "
-            "access_ip_v6 disk_config rescue_image disk_image adopted deleted created_at updated_at"
+            "access_ip_v6 disk_config rescue_image disk_image cdroms adopted deleted created_at updated_at"
         ),
         "instance_action": "id instance_uuid action request_id started_at finished_at user_id project_id details",
         "instance_security_group": "instance_id group_id",
@@ -118,7 +118,7 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
     }.items()
 }
 # (table, column) of what tells of an image, or of a file of one, which may be anywhere on the controller
-IMAGES = {("instance", name) for name in ("image", "rescue_image", "disk_image")} | {("volume", "image")}
+IMAGES = {("instance", name) for name in ("image", "rescue_image", "disk_image", "cdroms")} | {("volume", "image")}
 FILES = {("image", "kernel"), ("image", "ramdisk")}
 
 Row = JsonObject
@@ -364,6 +364,8 @@ def _public(name: str, row: Row) -> Row:
 def without_paths(table: str, column: str, value: Json) -> Json:
     """The value of a column without what only the controller may know or decide: where an image's files are, and
     whether hosts may mount it."""
+    if isinstance(value, list) and (table, column) in IMAGES:
+        return [without_paths(table, column, item) if isinstance(item, dict) else None for item in value]
     if value is None or (table, column) not in IMAGES | FILES:
         return _properties(value) if (table, column) == ("image", "properties") else value
     files = {kind: {**value[kind], "source": ""} for kind in ("kernel", "ramdisk") if value.get(kind)}

@@ -290,6 +290,7 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("disk_config", sa.String(8), nullable=False, server_default="MANUAL"),  # or AUTO
     sa.Column("rescue_image", sa.JSON(none_as_null=True)),  # as `image`, while it is rescued
     sa.Column("disk_image", sa.JSON(none_as_null=True)),  # as `image`: what its disk stands on since it was shelved
+    sa.Column("cdroms", sa.JSON(none_as_null=True)),  # [image as above, or null: an empty drive]; null: no drive
     sa.Column("adopted", sa.JSON(none_as_null=True)),  # of a guest that others made: see adoption.Adopted; null: ours
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),

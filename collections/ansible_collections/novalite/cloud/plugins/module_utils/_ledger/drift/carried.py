@@ -246,6 +246,10 @@ def _fits(column: sa.Column[t.Any], value: Json) -> bool:
         return bool(column.nullable or column.server_default is not None)
     kind = column.type
     if isinstance(kind, sa.JSON):
+        if column.name == "cdroms":
+            return isinstance(value, list) and all(
+                item is None or (isinstance(item, dict) and set(Image.__annotations__) <= set(item)) for item in value
+            )
         needed = _NEEDED.get(column.name)
         return needed is None or (isinstance(value, dict) and set(needed.__annotations__) - {"flavorid"} <= set(value))
     if isinstance(kind, sa.Boolean):

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ..._domain.guest import disk_backend
 from ..._errors import ConflictError, NovaliteError
 from ..._model import hardware
-from ..._model.instance import Flavor, Instance
+from ..._model.instance import Flavor, Instance, is_iso
 from ..._model.rows import InstanceRow, MoveRow
 from ..._rules import server_requests
 from ..compute import migrations, server_actions
@@ -109,7 +109,7 @@ def _check_flavor(row: InstanceRow, flavor: Flavor | None, own_root: bool) -> No
             f"become {disk_backend(flavor)}"
         )
     hardware.checked(flavor, row.image)
-    size = row.image.get("virtual_size") or 0
+    size = 0 if is_iso(row.image) else row.image.get("virtual_size") or 0
     if own_root and 0 < flavor["root_gb"] << 30 < size:
         raise NovaliteError(f"Flavor's disk is too small for requested image: {flavor['root_gb']} GiB, {size} bytes")
     if flavor["memory_mb"] < (row.image.get("min_ram_mb") or 0):

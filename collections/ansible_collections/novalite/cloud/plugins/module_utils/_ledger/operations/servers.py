@@ -145,6 +145,12 @@ def set_lock(call: Call, uuid: str, locked: bool, reason: str | None = None) -> 
     return server_actions.set_lock(call.connection, uuid, locked, reason, **call.signature)
 
 
+def check_cdrom(call: Call, row: InstanceRow) -> None:
+    """Raise StateError unless a CD can be put into the server, or taken out of it, now; and ForbiddenError."""
+    call.check(RULES["change_cdrom"].policy)
+    state_rules.check(call.connection, RULES["change_cdrom"], [row], by_admin=call.permits(OVERRIDE_LOCK))
+
+
 def change_group(call: Call, row: InstanceRow, name: str, *, joins: bool) -> None:
     """Let the server join a security group of its project, by name or UUID, or leave it."""
     call.check(RULES["change_security_groups"].policy)

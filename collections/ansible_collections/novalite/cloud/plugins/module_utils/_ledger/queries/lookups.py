@@ -23,7 +23,7 @@ PROJECT_NAMES = sa.select(tables.project.c.id, tables.project.c.name)
 _FLAVOR = sa.select(tables.flavor).where(
     sa.func.coalesce(tables.flavor.c.flavorid, sa.cast(tables.flavor.c.id, sa.String)) == sa.bindparam("flavorid")
 )
-LAUNCHABLE = ("raw", "qcow2")
+LAUNCHABLE = ("raw", "qcow2", "iso")
 CMDLINE = "root=/dev/vda console=tty0 console=ttyS0"  # of a kernel that comes without one, as in Nova
 
 

@@ -82,6 +82,7 @@ _ROWS = (
     _rule("detach_interface", "compute:interfaces:write", "active", "paused", "stopped"),
     _rule("attach_volume", "compute:server-volumes:write", *_WITH_DISKS, "resized", OFFLOADED),
     _rule("detach_volume", "compute:server-volumes:write", *_WITH_DISKS, "resized", OFFLOADED),
+    _rule("change_cdrom", "compute:servers:cdrom", "active", "paused", "stopped"),
     # Neutron knows no lock of servers; Nova's addFixedIp does
     _rule("update_port", "network:ports:write", "active", "paused", "stopped", lock=False),
     StateRule("change_fixed_ips", "network:ports:write"),
