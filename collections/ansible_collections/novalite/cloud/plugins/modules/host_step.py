@@ -40,6 +40,7 @@ options:
       - disk_snapshot
       - domain_adopt
       - domain_interfaces
+      - domain_size
       - host_drift
       - host_files
       - host_record
@@ -86,6 +87,7 @@ from ..module_utils._steps import (
     disk_snapshot,
     domain_adopt,
     domain_interfaces,
+    domain_size,
     host_drift,
     host_files,
     host_record,
@@ -107,6 +109,7 @@ STEPS = {
         disk_snapshot,
         domain_adopt,
         domain_interfaces,
+        domain_size,
         host_drift,
         host_files,
         host_record,

@@ -20,6 +20,7 @@ from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount, video_model
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
+from .._model import maxima
 from .._model.cpu_topology import Topology
 from .._model.hardware import Tpm, hardware_of
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
@@ -110,6 +111,8 @@ class Guest:
     boot_menu: bool = False
     windows: bool = False
     topology: Topology | None = None
+    max_vcpus: int | None = None  # that it can have without a restart; None: those that it starts with
+    max_memory_mb: int | None = None
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
     video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
@@ -175,6 +178,8 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         boot_menu=hardware.boot_menu,
         windows=hardware.windows,
         topology=hardware.topology,
+        max_vcpus=maxima.max_vcpus(flavor),
+        max_memory_mb=maxima.max_memory_mb(flavor),
         root_ports=ROOT_PORTS if "q35" in machine else 0,
         video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],

@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
-from . import cpu_topology
+from . import cpu_topology, maxima
 from .cpu_topology import Topology
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
@@ -101,6 +101,7 @@ def check_property(what: str, name: str, value: object) -> None:
 def check_extra_spec(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the extra spec `name` of `what` cannot have."""
     cpu_topology.check_number(what, name, value)
+    maxima.check_number(what, name, value)
     if name in EXTRA_SPECS:
         _one_of(f"{what}: extra spec {name}", value, PROPERTIES[EXTRA_SPECS[name]])
 
@@ -119,6 +120,7 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
             )
     for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
+    maxima.check(flavor)
     cpu_topology.topology_of(flavor, image)
     return hardware_of(flavor, image)
 

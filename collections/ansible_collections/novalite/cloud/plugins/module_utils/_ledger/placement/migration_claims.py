@@ -48,12 +48,14 @@ def place(
     options: JsonMapping | None = None,
     down_time: int | None = None,
     limit_to: t.Collection[str] | None = None,
+    keeps_disks: bool = False,
 ) -> Place:
     """Choose a host for the instance in the size `flavor`, and claim it there.
 
     `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
-    `same_host`: whether its own host may be chosen (allowed: when no other can). `limit_to`: the hosts there are (None:
-    all that the ledger knows). Raises ConflictError when other runs changed the hosts under ten choices in a row.
+    `same_host`: whether its own host may be chosen (allowed: when no other can), where it `keeps_disks`, or gets others
+    beside them. `limit_to`: the hosts there are (None: all that the ledger knows). Raises ConflictError when other runs
+    changed the hosts under ten choices in a row.
     """
     lock_groups(connection, [server])
     source, now, chosen = server["host"], clock.seconds(connection), Options.of(options)
@@ -65,7 +67,7 @@ def place(
             with connection.begin_nested():
                 states, versions = host_states(connection, now, limit_to, down_time, attempt > 0, asks_instances)
                 request = _request(connection, {**server, "flavor": flavor})
-                grown = _growth(request, server["flavor"])
+                grown = _growth(request, server["flavor"], keeps_disks)
                 at_home = [state for state in states if state.name == source]
                 if here:
                     decision = _select(at_home, grown, chosen)
@@ -115,10 +117,13 @@ def _claim(
         departures.arrive(connection, [request.uuid], decision.host)
 
 
-def _growth(request: Request, old: Flavor) -> Request:
+def _growth(request: Request, old: Flavor, keeps_disks: bool) -> Request:
     """Return the request reduced to what its own host has to give beside the claim there."""
     return dataclasses.replace(
-        request, vcpus=max(0, request.vcpus - old["vcpus"]), memory_mb=max(0, request.memory_mb - old["memory_mb"])
+        request,
+        vcpus=max(0, request.vcpus - old["vcpus"]),
+        memory_mb=max(0, request.memory_mb - old["memory_mb"]),
+        disk_gb=0 if keeps_disks else request.disk_gb,
     )
 
 
