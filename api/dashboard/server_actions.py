@@ -26,7 +26,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._model import maxima
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
@@ -198,11 +197,6 @@ def _resize(call: Call, row: InstanceRow, value: str) -> None:
     servers.move(call, "resize", [row.uuid], flavor=flavor_of(flavor))
 
 
-def _resize_live(call: Call, row: InstanceRow, value: str) -> None:
-    flavor = lookups.flavor_by_id(call.connection, value, call.permits("compute:flavors:private"), row.project_id)
-    servers.resize_live(call, [row.uuid], flavor_of(flavor))
-
-
 def _attach_volume(call: Call, row: InstanceRow, value: str) -> None:
     attachments.attach_volume(call, value, row.uuid, project_id=row.project_id)
 
@@ -234,17 +228,6 @@ def _flavors(sight: Sight) -> list[Choice]:
     seen = flavors_seen(call.connection, call.permits("compute:flavors:private"), sight.row.project_id)
     own = sight.record["flavor"]["name"]
     return [(flavor["flavorid"], flavor["name"]) for flavor in seen if flavor["name"] != own]
-
-
-def _resizable(sight: Sight) -> list[Choice]:
-    """The flavors that the server can get while it runs; what only its host stands against is told when it is asked."""
-    call, row = sight.call, sight.row
-    seen = flavors_seen(call.connection, call.permits("compute:flavors:private"), row.project_id)
-    return [
-        (flavor["flavorid"], flavor["name"])
-        for flavor in seen
-        if flavor["name"] != row.flavor["name"] and not maxima.restart_reasons(row.flavor, flavor, None)
-    ]
 
 
 def _images(sight: Sight) -> list[Choice]:
@@ -314,7 +297,6 @@ ACTIONS: dict[str, ServerAction] = {
     "unlock": ServerAction("Unlock", RULES["unlock"], _lock(False), fits=lambda row: bool(row.locked)),
     "snapshot": ServerAction("Take a snapshot", RULES["createImage"], _create_image, "Name of the image", any_text),
     "resize": ServerAction("Resize", RULES["resize"], _resize, "Flavor", _flavors),
-    "live-resize": ServerAction("Resize while it runs", RULES["live-resize"], _resize_live, "Flavor", _resizable),
     "rescue": ServerAction("Rescue", RULES["rescue"], _rescue, "Image", _images, "Its own"),
     "rebuild": ServerAction("Rebuild", RULES["rebuild"], _rebuild, "Image of its new disk", _images),
     "migrate": ServerAction("Migrate, switched off", RULES["migrate"], _move("migrate"), "To", _hosts, "Any host"),
