@@ -71,10 +71,10 @@ def _carry_out(
         raise NovaliteError(f"domain {spec['name']} does not run on this host: start it, and try again")
     live = compare.parse(domain.XMLDesc(0))
     persistent = compare.parse(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)) if domain.isPersistent() else None
-    most, wanted = Size(live.vcpus, live.memory_kib), Size(desired.vcpus, desired.memory_kib)
-    if most != wanted:
+    most, target = Size(live.vcpus, live.memory_kib), Size(desired.vcpus, desired.memory_kib)
+    if most != target:
         raise NovaliteError(
-            f"domain {spec['name']} was started with {most} at most, not with {wanted}: reboot it with its power cut "
+            f"domain {spec['name']} was started with {most} at most, not with {target}: reboot it with its power cut "
             "off (reboot.yml -e reboot_type=hard), and try again"
         )
     done.before, done.after = (Size(m.current_vcpus, m.current_memory_kib) for m in (live, desired))

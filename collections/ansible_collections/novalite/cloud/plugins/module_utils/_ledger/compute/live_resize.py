@@ -82,7 +82,7 @@ def shown(server: Instance) -> JsonObject:
     return {"flavor": f"{flavor['name']} ({flavor['vcpus']} vCPUs, {flavor['memory_mb']} MiB)"}
 
 
-def told(connection: sa.Connection, server: Instance, flavor: Flavor) -> str:
+def restart_advice(connection: sa.Connection, server: Instance, flavor: Flavor) -> str:
     """Return a line for a resize that restarts the server: whether it could be done while that runs, or why not."""
     reasons = maxima.restart_reasons(server["flavor"], flavor, _domain_type(connection, server["host"]))
     if reasons:

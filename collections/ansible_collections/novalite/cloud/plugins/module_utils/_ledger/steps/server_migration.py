@@ -264,6 +264,6 @@ def _placed(
         return False
     lines = [*destination.lines]
     if move.type == "resize" and server["vm_state"] == "active":
-        lines.append(live_resize.told(connection, server, move.new_flavor))
+        lines.append(live_resize.restart_advice(connection, server, move.new_flavor))
     result.setdefault("explanations", {})[server["uuid"]] = lines
     return True
