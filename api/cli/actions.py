@@ -23,6 +23,7 @@ class Action:
 
 _HOST = click.option("--host", help="Compute host to go to. [default: the scheduler chooses]")
 _SHUTDOWN = click.option("--shutdown-timeout", type=float, help="Seconds that guests get to shut down.")
+_FLAVOR = click.option("-f", "--flavor", required=True, help="Flavor.")
 _IMAGE = click.option("-I", "--image", help="Image.")
 
 ACTIONS: t.Mapping[str, Action] = {
@@ -42,15 +43,12 @@ ACTIONS: t.Mapping[str, Action] = {
     "rebuild": Action("Give servers a new disk from an image; what was on the old one is lost.", (_IMAGE, _SHUTDOWN)),
     "resize": Action(
         "Give servers another flavor.",
-        (
-            click.option("-f", "--flavor", required=True, help="Flavor."),
-            click.option("--confirm", is_flag=True, help="Confirm the resizes at once."),
-            _HOST,
-        ),
+        (_FLAVOR, click.option("--confirm", is_flag=True, help="Confirm the resizes at once."), _HOST),
     ),
     "confirm-resize": Action("Confirm resizes: what was kept to go back is removed."),
     "revert-resize": Action("Take resizes back."),
     "migrate": Action("Move servers to other hosts; they are shut down for it.", (_HOST,)),
+    "live-resize": Action("Give servers another flavor while they run.", (_FLAVOR,)),
     "live-migrate": Action("Move servers to other hosts while they run.", (_HOST,)),
     "evacuate": Action("Build servers of a dead host anew on others; what was on their own disks is lost.", (_HOST,)),
     "snapshot": Action("Keep servers' disks as images.", (click.option("--image-name", help="Name of the image."),)),

@@ -174,6 +174,13 @@ _KINDS = (
         timeout=3600,
         variables={"confirm": BOOLEAN, "flavor": NAME},
     ),
+    _action(
+        "live-resize",
+        "give instances another size while they run",
+        "resize",
+        book="live_resize.yml",
+        variables={"flavor": NAME},
+    ),
     _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
     _action("confirmResize", "confirm resizes and migrations", "confirm_resize", book="confirm_resize.yml"),
     _action("revertResize", "revert resizes and migrations", "revert_resize", 3600, book="revert_resize.yml"),

@@ -88,6 +88,7 @@ PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
     **{name: (Playbook("server_action", {"action": name, **NAMED}),) for name in ACTIONS},
     "reboot HARD": (Playbook("server_action", {"action": "reboot", "hard": True, **NAMED}),),
     "createImage": (Playbook("server_action", {"action": "createImage", "request": {"image_name": "new"}, **NAMED}),),
+    "live-resize": (Playbook("server_action", {"action": "live-resize", "request": {"flavor": "m1.small"}, **NAMED}),),
     **{name: (Playbook("server_migration", {"action": name, "flavor": "m1.small", **NAMED}),) for name in MOVES},
     "delete": (
         Playbook("server", {"project": "alt", "state": "absent", "servers": [{"name": "alts"}]}),
@@ -150,6 +151,8 @@ REQUESTS: dict[str, tuple[Request, ...]] = {
         action("addSecurityGroup", {"name": "alts"}),
         Ec2("modify_instance_attribute", {"InstanceId": "{ec2_server}", "Groups": ["{ec2_security_group}"]}),
     ),
+    "resize": (action("resize", {"flavorRef": "2"}), job("resize", flavor="m1.small")),
+    "live-resize": (job("live-resize", flavor="m1.small"),),
     "change_tags": (Http("PUT", f"{SERVER}/tags/blue"),),
     "lock": (action("lock"),),
     "unlock": (action("unlock"),),

@@ -41,6 +41,7 @@ options:
       - domain_adopt
       - domain_cdroms
       - domain_interfaces
+      - domain_size
       - host_drift
       - host_files
       - host_record
@@ -88,6 +89,7 @@ from ..module_utils._steps import (
     domain_adopt,
     domain_cdroms,
     domain_interfaces,
+    domain_size,
     host_drift,
     host_files,
     host_record,
@@ -110,6 +112,7 @@ STEPS = {
         domain_adopt,
         domain_cdroms,
         domain_interfaces,
+        domain_size,
         host_drift,
         host_files,
         host_record,

@@ -213,6 +213,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "ledger_restore": RESTORE,
     "live_migrate": Playbook(MOVE, WHOM, instead=EITHER),
+    "live_resize": _of_servers(_options("flavor")),
     "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False, instead=EITHER),
     "reachability": Playbook(
         {

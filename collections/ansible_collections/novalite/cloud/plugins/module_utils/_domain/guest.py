@@ -20,6 +20,7 @@ from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, guest_agent, video_model
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
+from .._model import maxima
 from .._model.cpu_mode import CpuMode, cpu_mode_of
 from .._model.cpu_topology import Topology
 from .._model.devices import Devices, devices_of
@@ -116,6 +117,8 @@ class Guest:
     discard: bool = False  # what the guest frees, its host's file system gets back
     numa: Numa | None = None
     cpuset: str | None = None  # the host's CPUs that it runs on, where it has no NUMA nodes; None: any
+    max_vcpus: int | None = None  # that it can have without a restart; None: those that it starts with
+    max_memory_mb: int | None = None
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
     video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
@@ -193,6 +196,8 @@ def guest_of(
         discard=facts.get("disk_discard") == "unmap",
         numa=None if claim is None else numa_of(instance["domain_name"], claim, facts),
         cpuset=cpuset_of(facts) if claim is None else None,
+        max_vcpus=maxima.max_vcpus(flavor),
+        max_memory_mb=maxima.max_memory_mb(flavor),
         root_ports=ROOT_PORTS if "q35" in machine else 0,
         video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],

@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
-from . import cpu_topology, devices, numa
+from . import cpu_topology, devices, maxima, numa
 from .cpu_topology import Topology
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
@@ -102,6 +102,7 @@ def check_extra_spec(what: str, name: str, value: object) -> None:
     cpu_topology.check_number(what, name, value)
     devices.check_extra_spec(what, name, value)
     numa.check_value(what, name, value)
+    maxima.check_number(what, name, value)
     if name in EXTRA_SPECS:
         _one_of(f"{what}: extra spec {name}", value, PROPERTIES[EXTRA_SPECS[name]])
 
@@ -120,9 +121,11 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
             )
     for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
+    maxima.check(flavor)
     cpu_topology.topology_of(flavor, image)
     devices.check(flavor, image)
-    numa.numa_of(flavor, image)
+    if numa.numa_of(flavor, image) is not None:
+        maxima.check_fixed(flavor)
     return hardware_of(flavor, image)
 
 

@@ -29,7 +29,7 @@ from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
 from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
 from ..queries.views import instances_by
 from ..volumes import volume_attachments
-from . import migrations, rebuilds, shelving
+from . import live_resize, migrations, rebuilds, shelving
 from .shelving import OFFLOAD, SHELVE
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
@@ -71,6 +71,7 @@ OTHERS = _actions(
     ("rebuild", "rebuilding", None, None),
     ("createImage", "image_snapshot", None, None),
     ("resize", "resize_prep", "resized", None),
+    ("live-resize", "resizing_live", None, None),
     ("migrate", "resize_migrating", "resized", None),
     ("confirmResize", "resize_confirming", None, None),
     ("revertResize", "resize_reverting", None, None),
@@ -106,6 +107,7 @@ _BEGUN: dict[str, _Begun] = {
     "createImage": image_snapshots.begun,
     "rebuild": rebuilds.begun_rebuild,
     "rescue": rebuilds.begun_rescue,
+    live_resize.NAME: live_resize.begun,
     SHELVE: shelving.begun_shelve,
     UNSHELVE.action: shelving.begun_unshelve,
 }
@@ -113,6 +115,7 @@ _ENDED: dict[str, _Ended] = {
     "createImage": image_snapshots.ended,
     "rebuild": rebuilds.ended_rebuild,
     "rescue": rebuilds.ended_rescue,
+    live_resize.NAME: live_resize.ended,
     SHELVE: shelving.ended_shelve,
     OFFLOAD: shelving.ended_offload,
 }

@@ -14,16 +14,14 @@ from ..._errors import ConflictError, NovaliteError
 from ..._model import hardware
 from ..._model.instance import Flavor, Instance, is_iso
 from ..._model.rows import InstanceRow, MoveRow
-from ..._rules import server_requests
 from ..compute import migrations, server_actions
+from ..compute.live_resize import check_quotas
 from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume, volume_attachment
-from ..identity import quotas
 from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
 from ..queries.instance_rows import instance_rows
-from ..queries.usage import usage
 from ..volumes import volume_attachments
 
 _SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
@@ -77,7 +75,7 @@ def begin_move(
         _check_host(connection, action, row, host)
         migrations.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
     if action == "resize" and flavor is not None:
-        _check_quotas(connection, list(rows.values()), flavor)
+        check_quotas(connection, list(rows.values()), flavor)
     return begun
 
 
@@ -147,17 +145,3 @@ def _answered(connection: sa.Connection, host: str) -> bool:
     columns = (compute_host.c.up, compute_host.c.last_seen_at)
     row = connection.execute(sa.select(*columns).where(compute_host.c.name == host)).first()
     return row is not None and row.up and row.last_seen_at > clock.before(connection, SERVICE_DOWN_TIME)
-
-
-def _check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavor: Flavor) -> None:
-    """Check the projects' quotas for what the instances will take more than now. Raises QuotaError."""
-    for project_id in sorted({row.project_id for row in rows}):
-        lookups.lock_project(connection, project_id)
-        theirs = [row.flavor for row in rows if row.project_id == project_id]
-        more = {
-            "cores": sum(max(0, flavor["vcpus"] - record["vcpus"]) for record in theirs),
-            "ram": sum(max(0, flavor["memory_mb"] - record["memory_mb"]) for record in theirs),
-        }
-        limits = quotas.quota_limits(connection, project_id)
-        used = usage(connection, project_id, server_requests.limited(more, limits))
-        server_requests.check_quota(more, used, limits)

@@ -10,7 +10,7 @@ import typing as t
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
 from ..catalog import image_snapshots
-from ..compute import migrations, reimage, server_actions
+from ..compute import live_resize, migrations, reimage, server_actions
 from ..queries import lookups
 from ..queries.instance_rows import instance_row
 from ..queries.views import flavor_of
@@ -30,6 +30,8 @@ def begin(
         uuids = [instance["uuid"] for instance in instances]
         if name in migrations.ACTIONS:
             return servers.move(call, name, uuids, flavor=_flavor(call, request)).instances
+        if name == live_resize.NAME:
+            return servers.resize_live(call, uuids, _flavor(call, request)).instances
         return servers.begin(call, name, uuids, details).instances
     names = reimage.image_names(request, instances) if name == reimage.SNAPSHOT else {}
     begun: list[Instance] = []

@@ -19,7 +19,16 @@ from ..._model.rows import InstanceRow
 from ..._rules import hints
 from ..._scheduling.attributes import FOR_TENANTS
 from ..catalog.image_snapshots import Details
-from ..compute import api_created, new_servers, rebuilds, server_actions, server_changes, server_choices, volume_images
+from ..compute import (
+    api_created,
+    live_resize,
+    new_servers,
+    rebuilds,
+    server_actions,
+    server_changes,
+    server_choices,
+    volume_images,
+)
 from ..migration.begin import begin_move
 from ..queries import actions, state_rules
 from ..queries.open_jobs import open_job
@@ -99,6 +108,11 @@ def _have_done(call: Call, name: str, begun: t.Sequence[Instance], variables: Js
 def rebuild(call: Call, row: InstanceRow, request: JsonMapping) -> Begun:
     """Begin to make the server's disks anew, as `request` (rebuilds.ask_rebuild) says."""
     return begin(call, "rebuild", [row.uuid], rebuilds.ask_rebuild(call.connection, row.uuid, request))
+
+
+def resize_live(call: Call, uuids: t.Sequence[str], flavor: Flavor | None) -> Begun:
+    """Begin to give the servers another flavor while they run. Raises as live_resize.begun()."""
+    return begin(call, live_resize.NAME, uuids, live_resize.details_of(flavor))
 
 
 def rescue(call: Call, row: InstanceRow, image_id: str | None, password_hash: str | None) -> Begun:

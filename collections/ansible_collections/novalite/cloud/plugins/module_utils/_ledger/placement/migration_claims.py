@@ -50,13 +50,15 @@ def place(
     down_time: int | None = None,
     limit_to: t.Collection[str] | None = None,
     live: bool = False,
+    keeps_disks: bool = False,
 ) -> Place:
     """Choose a host for the instance in the size `flavor`, and claim it there.
 
     `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
-    `same_host`: whether its own host may be chosen (allowed: when no other can). `limit_to`: the hosts there are (None:
-    all that the ledger knows). `live`: the guest runs meanwhile, and keeps the size of its memory's
-    pages. Raises ConflictError when other runs changed the hosts under ten choices in a row.
+    `same_host`: whether its own host may be chosen (allowed: when no other can), where it `keeps_disks`, or gets others
+    beside them. `limit_to`: the hosts there are (None: all that the ledger knows). `live`: the guest runs meanwhile, and
+    keeps the size of its memory's pages. Raises ConflictError when other runs changed the hosts under ten choices in a
+    row.
     """
     lock_groups(connection, [server])
     source, now, chosen = server["host"], clock.seconds(connection), Options.of(options)
@@ -79,7 +81,7 @@ def place(
                 request = _request(connection, {**server, "flavor": flavor})
                 if live and request.numa is not None:
                     request = dataclasses.replace(request, numa=_same_pages(connection, server, request.numa))
-                grown = _growth(request, server["flavor"])
+                grown = _growth(request, server["flavor"], keeps_disks)
                 at_home = [state for state in states if state.name == source]
                 if here:
                     decision = _select(at_home, grown, chosen)
@@ -137,10 +139,13 @@ def _same_pages(connection: sa.Connection, server: Instance, asked: Topology) ->
     return asked if held is None else dataclasses.replace(asked, page_size=held.cells[0].page_kib)
 
 
-def _growth(request: Request, old: Flavor) -> Request:
+def _growth(request: Request, old: Flavor, keeps_disks: bool) -> Request:
     """Return the request reduced to what its own host has to give beside the claim there."""
     return dataclasses.replace(
-        request, vcpus=max(0, request.vcpus - old["vcpus"]), memory_mb=max(0, request.memory_mb - old["memory_mb"])
+        request,
+        vcpus=max(0, request.vcpus - old["vcpus"]),
+        memory_mb=max(0, request.memory_mb - old["memory_mb"]),
+        disk_gb=0 if keeps_disks else request.disk_gb,
     )
 
 

@@ -69,6 +69,7 @@ _ROWS = (
     _action("rebuild", *_REMAKES),
     _action("createImage", *_WITH_DISKS, policy="create_image"),
     _action("resize", "active", "stopped"),
+    _action("live-resize", "active", policy="resize"),
     _action("migrate", "active", "stopped"),
     _action("confirmResize", "resized", policy="confirm_resize"),
     _action("revertResize", "resized", policy="revert_resize"),
