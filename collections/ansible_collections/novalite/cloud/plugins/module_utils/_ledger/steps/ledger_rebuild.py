@@ -149,8 +149,8 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
 
 
 def _table(result: JsonMapping) -> list[str]:
-    told = {word: lines for word, lines in _WORDS.items() if word != "lost" or result["changed"]}
-    rows = [[word, line] for field, word in told.items() for line in result[field]]
+    words = {word: lines for word, lines in _WORDS.items() if word != "lost" or result["changed"]}
+    rows = [[word, line] for field, word in words.items() for line in result[field]]
     return text_table.lined_up(rows or [["nothing to record: the ledger has all that the hosts keep"]])
 
 
