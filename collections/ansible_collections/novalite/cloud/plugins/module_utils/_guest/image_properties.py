@@ -37,7 +37,19 @@ LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")  # useradd(8)'s, with the capitals of Windows
 
+PRIVATE = "novalite:"  # properties that begin so are bookkeeping, and shown to nobody
+
 Image = JsonMapping
+
+
+def shown_name(row: JsonMapping) -> str:
+    """Return an image's name in the APIs; empty when it has none."""
+    return str(row["name"] if row["display_name"] is None else row["display_name"])
+
+
+def public_properties(properties: JsonMapping) -> JsonObject:
+    """Return those of an image's properties that are shown, and that go with it."""
+    return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
 
 
 def check(image: Image) -> None:

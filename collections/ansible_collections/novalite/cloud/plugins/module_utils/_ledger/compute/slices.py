@@ -25,7 +25,7 @@ import typing as t
 import netaddr
 import sqlalchemy as sa
 
-from ..._guest.image_properties import without_host_mount
+from ..._guest.image_properties import public_properties, without_host_mount
 from ..._json import Json, JsonObject
 from ..._rules import pools
 from ..._rules.noun_options import NETWORK_COLUMNS
@@ -38,7 +38,6 @@ from ..db.tables_ec2 import ec2_instance
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_networking import port, router, router_interface, subnet
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
-from ..queries.lookups import public_properties
 
 VERSION = 1
 WITHHELD = ("user_data", "files", "password_hash")  # columns of an instance that may hold secrets

@@ -11,7 +11,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ImageNotFoundError, NovaliteError
-from ..._guest.image_properties import HOST_MOUNT
+from ..._guest.image_properties import HOST_MOUNT, PRIVATE, public_properties
 from ..._host.waiting import in_threads
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import ISO
@@ -27,7 +27,7 @@ from ..catalog.image_records import checked_properties, delete_images
 from ..catalog.kept_images import give_files
 from ..db import clock, engine, tables
 from ..identity.quotas import check_quota
-from ..queries.lookups import PRIVATE, project_by_name, public_properties
+from ..queries.lookups import project_by_name
 
 COLUMNS = tuple(field for field in KeptImage.__annotations__ if field not in ("id", "name"))
 NEW = {name: value for name, value in new_values(IMAGE).items() if name in COLUMNS}
