@@ -43,10 +43,10 @@ def test_a_page_is_parsed_into_what_is_typed_and_what_is_seen() -> None:
 
 
 def test_printed_output_is_found_whatever_differs_each_time() -> None:
-    wanted = pattern("READY instance=<uuid> host=<host> ip=<fixed ip> ssh='<command>'\n")
+    ready = pattern("READY instance=<uuid> host=<host> ip=<fixed ip> ssh='<command>'\n")
     came = "READY instance=11111111-2222-3333-4444-555555555555 host=hv1 ip=10.20.0.3 ssh='ssh -F x web'\n"
-    assert wanted.search(f"before\n{came}after\n")
-    assert not wanted.search(came.replace("ip=10.20.0.3 ", ""))
+    assert ready.search(f"before\n{came}after\n")
+    assert not ready.search(came.replace("ip=10.20.0.3 ", ""))
     table = pattern("+ server  web\n...\nPlan: 2 to add.\n")
     assert table.search("  +  server    web\n  +  server  db\nPlan: 2 to add.\n")
     assert not table.search("  +  server    web\nPlan: 3 to add.\n")

@@ -100,14 +100,16 @@ def write_files(directory: pathlib.Path, files: t.Mapping[str, str]) -> None:
 
 def differences(shell: Shell, step: t.Mapping[str, t.Any], status: int, output: str) -> list[str]:
     """What did not come as the `step` says."""
-    found = [] if status == step.get("status", 0) else [f"it ended with {status}"]
-    found += [f"it did not print {text!r}" for text in step.get("says", ()) if text not in output]
-    for look, wanted in step.get("shows", {}).items():
+    problems = [] if status == step.get("status", 0) else [f"it ended with {status}"]
+    problems += [f"it did not print {text!r}" for text in step.get("says", ()) if text not in output]
+    for look, expected_column in step.get("shows", {}).items():
         noun, column = look.split()
         is_ = shell.named(noun, column)
-        alike = is_.keys() == wanted.keys() and all(re.fullmatch(str(wanted[name]), is_[name]) for name in is_)
-        found += [] if alike else [f"`novalite {noun}` shows the {column} {is_}, not {wanted}"]
-    return found
+        alike = is_.keys() == expected_column.keys() and all(
+            re.fullmatch(str(expected_column[name]), is_[name]) for name in is_
+        )
+        problems += [] if alike else [f"`novalite {noun}` shows the {column} {is_}, not {expected_column}"]
+    return problems
 
 
 def run(shell: Shell, name: str, page: Chapter, steps: list[dict[str, t.Any]]) -> list[str]:
@@ -118,20 +120,20 @@ def run(shell: Shell, name: str, page: Chapter, steps: list[dict[str, t.Any]]) -
         before = shell.named("list", "host") if "moves" in step else {}
         began = time.monotonic()
         status, output = shell(command, step.get("stdin", ""), ROOT if step.get("in") == "checkout" else None)
-        found = differences(shell, step, status, output)
+        problems = differences(shell, step, status, output)
         # a login: an emulated guest may be too busy to answer in time
         for _again in range(4 if "stdin" in step else 0):
-            if found:
+            if problems:
                 status, output = shell(command, step["stdin"])
-                found = differences(shell, step, status, output)
+                problems = differences(shell, step, status, output)
         if "moves" in step:
             after = shell.named("list", "host")
             moved = sorted(server for server, host in after.items() if host != before.get(server))
-            found += [] if moved == step["moves"] else [f"other servers moved: {moved}"]
+            problems += [] if moved == step["moves"] else [f"other servers moved: {moved}"]
         print(f"{name}: {time.monotonic() - began:4.0f} s  {command}", flush=True)
-        wrong += [f"{name}: `{command}`: {one}" for one in found]
-        if found:
-            print("\n".join([*found, output]), flush=True)
+        wrong += [f"{name}: `{command}`: {problem}" for problem in problems]
+        if problems:
+            print("\n".join([*problems, output]), flush=True)
         shell.printed += f"{command}\n{output}\n"
     for output in page.outputs:
         if not pattern(output).search(shell.printed):

@@ -77,7 +77,7 @@ def pattern(output: str) -> re.Pattern[str]:
             lines.append(r"(?:.*\n)*?")
             continue
         escaped = r"\s+".join(re.escape(word) for word in line.split())
-        for placeholder, one in PLACEHOLDERS.items():
-            escaped = escaped.replace(r"\s+".join(re.escape(word) for word in placeholder.split()), one)
+        for placeholder, meaning in PLACEHOLDERS.items():
+            escaped = escaped.replace(r"\s+".join(re.escape(word) for word in placeholder.split()), meaning)
         lines.append(rf"[ \t]*{escaped}[ \t]*\n")
     return re.compile("".join(lines))
