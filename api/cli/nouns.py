@@ -124,6 +124,15 @@ def _servers_of(volume: Record) -> str:
     return ", ".join(f"{place['device']} of {place['instance_uuid']}" for place in volume["attachments"])
 
 
+def _snapshots(connection: Connection, project_id: str | None) -> list[Record]:
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_snapshot_rows
+
+    return [
+        {**dataclasses.asdict(snapshot), "server": server}
+        for snapshot, server in server_snapshot_rows.snapshots_by(connection, project_id)
+    ]
+
+
 NOUNS: t.Mapping[str, Noun] = {
     "networks": Noun(
         "networks, and the public ones",
@@ -154,6 +163,21 @@ NOUNS: t.Mapping[str, Noun] = {
             _age(),
             _field("project", wide=True),
             Column("servers", _servers_of, wide=True),
+            _field("id", "uuid", wide=True),
+        ),
+    ),
+    "snapshots": Noun(
+        "snapshots of servers",
+        _snapshots,
+        (
+            _field("server"),
+            _field("name"),
+            _field("status"),
+            _field("consistency"),
+            Column("size_mib", lambda snapshot: None if snapshot["size"] is None else -(-snapshot["size"] // 2**20)),
+            _field("host"),
+            _age(),
+            _field("description", wide=True),
             _field("id", "uuid", wide=True),
         ),
     ),

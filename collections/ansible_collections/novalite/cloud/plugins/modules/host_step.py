@@ -46,6 +46,7 @@ options:
       - live_migration
       - nfs_mount
       - orphans
+      - server_snapshot
       - stale_devices
       - state_labels
       - volume_attach
@@ -92,6 +93,7 @@ from ..module_utils._steps import (
     live_migration,
     nfs_mount,
     orphans,
+    server_snapshot,
     stale_devices,
     state_labels,
     volume_attach,
@@ -113,6 +115,7 @@ STEPS = {
         live_migration,
         nfs_mount,
         orphans,
+        server_snapshot,
         stale_devices,
         state_labels,
         volume_attach,

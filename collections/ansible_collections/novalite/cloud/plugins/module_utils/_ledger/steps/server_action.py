@@ -27,7 +27,7 @@ from ..._rules import server_requests
 from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
-from ..compute import power_states, reimage, server_actions, shelving
+from ..compute import power_states, reimage, server_actions, server_snapshots, shelving
 from ..compute.named_servers import (
     OUTCOMES,
     results_by_server,
@@ -56,6 +56,7 @@ ARGUMENT_SPEC = {
         "choices": [
             *("stop", "start", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "rebuild"),
             *("createImage", "shelve", "shelveOffload", "unshelve", "lock", "unlock", "console"),
+            *("createSnapshot", "revertSnapshot", "deleteSnapshot"),
         ],
         "required": True,
     },
@@ -89,6 +90,11 @@ ARGUMENT_SPEC = {
             "image_name": {"type": "str"},
             # Properties of that image, beside those that it has from the server's own.
             "properties": {"type": "dict"},
+            # Name or id of the snapshot that is taken, rolled back to or deleted. A server that has one of this name is
+            # left alone by `createSnapshot`, one that has none by `deleteSnapshot`.
+            "snapshot": {"type": "str"},
+            # What the snapshot is for.
+            "snapshot_description": {"type": "str"},
             # Zone that `unshelve` launches the server in. By default the one that it was asked for in.
             "availability_zone": {"type": "str"},
             # Compute host that `unshelve` launches the server on.
@@ -252,6 +258,8 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
         reimage.add_snapshots(connection, hosts)
     elif params["action"] == server_actions.SHELVE:
         shelving.add_snapshots(connection, hosts)
+    elif params["action"] in server_snapshots.ACTIONS:
+        server_snapshots.add_plans(connection, params["action"], hosts)
     return hosts
 
 
