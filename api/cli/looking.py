@@ -279,6 +279,14 @@ def records(
         return [_with_name(record, names) for record in matching]
 
 
+def losses() -> list[Record]:
+    """What would become of each host's servers if it died, as the module reserve_info returns its `hosts`."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
+
+    with _ledger() as connection:
+        return reserve.losses(connection)
+
+
 def _with_name(record: Record, names: t.Mapping[str, str]) -> Record:
     return {**record, "project": names.get(record["project"])} if "project" in record else record
 

@@ -89,6 +89,21 @@ NOUNS: t.Mapping[str, Noun] = {
             _field("id", "uuid", wide=True),
         ),
     ),
+    "snapshots": Noun(
+        "snapshots of servers",
+        listed_nouns.snapshots,
+        (
+            _field("server"),
+            _field("name"),
+            _field("status"),
+            _field("consistency"),
+            Column("size_mib", lambda snapshot: None if snapshot["size"] is None else -(-snapshot["size"] // 2**20)),
+            _field("host"),
+            _age(),
+            _field("description", wide=True),
+            _field("id", "uuid", wide=True),
+        ),
+    ),
     "images": Noun(
         "images that may be used",
         listed_nouns.images,

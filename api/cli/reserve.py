@@ -5,15 +5,10 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import click
 
 from . import looking, options
-from .tables import Column, Form, Record, show
-
-if t.TYPE_CHECKING:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from .tables import Column, Form, show
 
 _COLUMNS = (
     Column("host", lambda record: record["host"]),
@@ -29,10 +24,4 @@ _COLUMNS = (
 @options.form
 def command(form: Form) -> None:
     """Show for each host whether the others have room for its servers if it dies, and which would find none."""
-    show(looking.records(_losses, None, True), _COLUMNS, form)
-
-
-def _losses(connection: Connection, _project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
-
-    return reserve.losses(connection)
+    show(looking.losses(), _COLUMNS, form)

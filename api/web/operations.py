@@ -151,6 +151,8 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:server-metadata:write": "member",
     "compute:server-parts:read": "reader",
     "compute:server-parts:write": "member",
+    "compute:server-snapshots:read": "reader",
+    "compute:server-snapshots:write": "member",
     "compute:server-tags:read": "reader",
     "compute:server-tags:write": "member",
     "compute:server-volumes:read": "reader",

@@ -21,7 +21,12 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, StateError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_actions import action_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs, tables_volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import (
+    tables,
+    tables_images,
+    tables_jobs,
+    tables_volumes,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_ec2 import ec2_instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import state_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
@@ -82,6 +87,7 @@ ACTIONS = (
     *("stop", "start", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "rebuild"),
     *("shelve", "shelveOffload", "unshelve", "lock", "unlock"),
 )
+SNAPSHOTS = {"createSnapshot": "new", "revertSnapshot": "former", "deleteSnapshot": "former"}
 MOVES = ("resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate")
 ATTACHING = {"attachments": [{"volume": "spare", "server": "alts"}], "project": "alt"}
 PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
@@ -89,6 +95,10 @@ PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
     "reboot HARD": (Playbook("server_action", {"action": "reboot", "hard": True, **NAMED}),),
     "createImage": (Playbook("server_action", {"action": "createImage", "request": {"image_name": "new"}, **NAMED}),),
     "live-resize": (Playbook("server_action", {"action": "live-resize", "request": {"flavor": "m1.small"}, **NAMED}),),
+    **{
+        name: (Playbook("server_action", {"action": name, "request": {"snapshot": snapshot}, **NAMED}),)
+        for name, snapshot in SNAPSHOTS.items()
+    },
     **{name: (Playbook("server_migration", {"action": name, "flavor": "m1.small", **NAMED}),) for name in MOVES},
     "delete": (
         Playbook("server", {"project": "alt", "state": "absent", "servers": [{"name": "alts"}]}),
@@ -158,6 +168,7 @@ REQUESTS: dict[str, tuple[Request, ...]] = {
     "unlock": (action("unlock"),),
     "reset_state": (action("os-resetState", {"state": "active"}),),
     "reset_network": (action("resetNetwork"),),
+    **{name: (job(name, snapshot=snapshot),) for name, snapshot in SNAPSHOTS.items()},
     "changePassword": (action("changePassword", {"adminPass": "secret-1"}),),
 }
 
@@ -195,11 +206,14 @@ def door_of(request: Door) -> str:
 
 @pytest.fixture(scope="module")
 def stateful(cloud: Cloud) -> Cloud:
-    """The cloud with a volume that is free."""
+    """The cloud with a volume that is free, and a snapshot of the server."""
     spare, project = str(uuid.uuid4()), cloud.api.projects["alt"]
     own = {"id": spare, "project_id": project, "name": "spare", "size_gb": 1, "metadata": {}, "format": "qcow2"}
     made = {"type_id": volume_types.DEFAULT_ID, "status": "available", "created_at": 1, "updated_at": 1, "made_at": 1}
     cloud.api.insert(tables_volumes.volume, **own, **made)
+    of_server = {"id": str(uuid.uuid4()), "instance_uuid": cloud.ids["server"], "name": "former", "host": "hv1"}
+    kept = {"status": "available", "volumes": [], "created_at": 1, "updated_at": 1}
+    cloud.api.insert(tables_images.server_snapshot, **of_server, **kept)
     return dataclasses.replace(cloud, ids={**cloud.ids, "spare": spare, "ec2_spare": ids.of("vol", spare)})
 
 

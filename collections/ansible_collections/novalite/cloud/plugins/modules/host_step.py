@@ -48,6 +48,7 @@ options:
       - live_migration
       - nfs_mount
       - orphans
+      - server_snapshot
       - stale_devices
       - state_labels
       - volume_attach
@@ -96,6 +97,7 @@ from ..module_utils._steps import (
     live_migration,
     nfs_mount,
     orphans,
+    server_snapshot,
     stale_devices,
     state_labels,
     volume_attach,
@@ -119,6 +121,7 @@ STEPS = {
         live_migration,
         nfs_mount,
         orphans,
+        server_snapshot,
         stale_devices,
         state_labels,
         volume_attach,

@@ -287,6 +287,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "resume": _of_servers(),
     "revert_resize": _of_servers(),
+    "rollback": _of_servers(SHUTDOWN, WAIT, {"snapshot": Variable("name of the snapshot")}),
     "samples": Playbook({}, changes=False),
     "security_groups": Playbook(
         {
@@ -310,6 +311,10 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("stack",),),
         hosts=False,  # asked for when there is something to do on one
     ),
+    "server_snapshot": _of_servers(
+        {"snapshot": Variable("name of the snapshot"), "snapshot_description": Variable("what it is for")}
+    ),
+    "server_snapshot_delete": _of_servers({"snapshot": Variable("name of the snapshot")}),
     "shelve": _of_servers(SHUTDOWN),
     "shelve_offload": _of_servers(),
     "snapshot": _of_servers(

@@ -137,7 +137,7 @@ def _take(
                 argv = ["qemu-img", "convert", "-f", disk_format, "-O", snapshot.disk_format, disk, taken.path]
                 run_bounded(argv, limits=Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE), timeout=timeout)
             else:
-                _convert(disk, disk_format, state_dir, taken.path, timeout)
+                convert(disk, disk_format, state_dir, taken.path, timeout)
         # From here on it is an image like any other, and is judged like one.
         taken.virtual_size = inspect_image(taken.path, snapshot.disk_format, name="the copy").virtual_size
         os.chmod(taken.path, 0o400)
@@ -149,10 +149,10 @@ def _take(
         raise
 
 
-def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: float) -> None:
-    """Convert the disk to an image at `path`, over the base in its record, whatever its header names; `timeout` in
-    seconds. QEMU's lock refuses a disk that a guest has open after all."""
-    base = read_records(os.path.dirname(disk))[layout.DISK].base
+def convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: float) -> None:
+    """Convert an instance's disk to an image at `path`, over the base in its record, whatever its header names;
+    `timeout` in seconds. QEMU's lock refuses a disk that a guest has open after all."""
+    base = read_records(os.path.dirname(disk))[os.path.basename(disk)].base
     make_private(path)
     user, limits = new_user(), Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE)
     with contextlib.ExitStack() as stack:

@@ -91,6 +91,7 @@ _MORE: dict[str, t.Callable[[JsonMapping], float]] = {
     "live_migration": _each(_MOVED, "moves"),
     "nbd_inject": _each(600.0, "instances"),  # to connect, look for the partition, mount, disconnect
     "nfs_mount": _each(60.0, "shares"),
+    "server_snapshot": _each(_COPY, "snapshots"),
     "volume_disk": _each(_COPY, "volumes"),
 }
 

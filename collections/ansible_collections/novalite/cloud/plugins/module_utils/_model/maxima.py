@@ -50,8 +50,8 @@ def check_fixed(flavor: JsonMapping) -> None:
     """Raise NovaliteError for a flavor with maxima beside an image that asks for a place on the host's NUMA nodes."""
     if any(name in _specs(flavor) for name in _SIZES):
         raise NovaliteError(
-            f"flavor '{flavor.get('name')}' has maxima of CPUs or memory, which do not go together with CPUs, pages or NUMA "
-            "nodes of its own, which the image asks for: use another flavor or image"
+            f"flavor '{flavor.get('name')}' has maxima of CPUs or memory, and the image asks for CPUs, pages or NUMA "
+            "nodes of its own, which do not go together: use another flavor or image"
         )
 
 

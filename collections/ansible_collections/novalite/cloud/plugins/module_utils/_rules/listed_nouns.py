@@ -124,6 +124,11 @@ def keys(read: Read, project_id: str | None) -> Records:
     return [{**row, "project": row["project_id"]} for row in read("shared_keypairs", {"project_id": project_id})]
 
 
+def snapshots(read: Read, project_id: str | None) -> Records:
+    """The snapshots of servers, by their servers, each with the name of its `server`, the oldest first."""
+    return [dict(row) for row in read("server_snapshots", {"project_id": project_id})]
+
+
 def flavors(read: Read, _project_id: str | None) -> Records:
     """List all flavors, by number."""
     return [shown_flavor(row) for row in read("all_flavors", {})]

@@ -248,14 +248,16 @@ name: Name of the project, of at most 64 characters.
 quotas:
   - Limits by resource. V(-1) is unlimited. What is not named stays as it is.
   - The word V(unlimited) stands for V(-1) of everything that a project has some of, for a cloud that is its
-    operator's alone. What one request may bring (metadata, injected files) and V(jobs) stay bounded.
+    operator's alone. What one request may bring (metadata, injected files), V(jobs) and V(server_snapshots) stay
+    bounded.
   - A new project C(demo), in which playbooks act where none is named, is the operator's own, and V(unlimited) unless
     quotas are named.
   - The resources, and what another project has that never said otherwise, are V(instances) 10, V(cores) 20,
     V(ram) 51200 MiB, V(fixed_ips) -1, V(floating_ips) 10, V(key_pairs) 100, V(security_groups) 10,
     V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
     V(image_size_total) 102400 MiB of images that it uploads, V(server_groups) 10,
-    V(server_group_members) 10 for each group, V(metadata_items) 128 and V(injected_files) 5 for each instance,
+    V(server_group_members) 10 for each group, V(metadata_items) 128, V(injected_files) 5 and
+    V(server_snapshots) 5 for each instance,
     V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
     V(jobs) 500 that wait or run.
 """

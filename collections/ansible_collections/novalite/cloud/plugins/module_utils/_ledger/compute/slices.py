@@ -35,6 +35,7 @@ from ..db.ledger_identity import ledger_id
 from ..db.tables import server_group, server_group_member
 from ..db.tables_addresses import HELD, host_owner
 from ..db.tables_ec2 import ec2_instance
+from ..db.tables_images import server_snapshot
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_networking import port, router, router_interface, subnet
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
@@ -105,6 +106,10 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
             "id volume_id project_id user_id name display_name description size_gb status metadata fault created_at "
             "updated_at"
         ),
+        "server_snapshot": (
+            "id instance_uuid name description status host consistency size image_id volumes fault user_id created_at "
+            "updated_at"
+        ),
         "volume_type": "id name description backend options extra_specs is_public created_at",
         "project": "id name created_at description enabled domain_id display_name parent_id extra",
         "quota": "project_id resource hard_limit",
@@ -118,6 +123,7 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
 }
 # (table, column) of what tells of an image, or of a file of one, which may be anywhere on the controller
 IMAGES = {("instance", name) for name in ("image", "rescue_image", "disk_image", "cdroms")} | {("volume", "image")}
+_OWN = (volume_attachment, server_snapshot)
 FILES = {("image", "kernel"), ("image", "ramdisk")}
 
 Row = JsonObject
@@ -168,7 +174,7 @@ class Slicer:
         by_id = {row["id"]: uuid for uuid, row in mine.items()}
         rows_by_uuid: dict[str, Rows] = {uuid: {"instance": [row]} for uuid, row in mine.items()}
         only = {migration: migration.c.status.in_(OPEN), action: action.c.action == "create"}
-        for table in (tables.vif, tables.allocation, server_group_member, ec2_instance, volume_attachment, *only):
+        for table in (tables.vif, tables.allocation, server_group_member, ec2_instance, *_OWN, *only):
             of_these = table.c.instance_uuid.in_(sorted(mine))
             for row in self._rows(table, sa.and_(of_these, only.get(table, sa.true()))):
                 if table is tables.allocation:

@@ -31,6 +31,7 @@ _OWN = {
     "server_group_member": "instance_uuid",
     "ec2_instance": "instance_uuid",
     "volume_attachment": "instance_uuid",
+    "server_snapshot": "instance_uuid",
     "migration": "instance_uuid",
     "instance_action": "instance_uuid",
     "instance": "uuid",

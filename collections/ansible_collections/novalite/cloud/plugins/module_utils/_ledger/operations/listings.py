@@ -15,6 +15,7 @@ from ..._rules.listed_nouns import Read
 from ..catalog import flavors, image_records
 from ..queries import keypair_records, network_records, projects, usage, volume_views
 from ..security import group_rules
+from ..volumes import server_snapshot_rows
 
 LOAD: dict[str, sa.Select[t.Any]] = {
     **network_records.LOAD,
@@ -25,6 +26,7 @@ LOAD: dict[str, sa.Select[t.Any]] = {
     **flavors.LOAD,
     **projects.LOAD,
     **usage.LOAD,
+    **server_snapshot_rows.LOAD,
 }
 
 

@@ -56,9 +56,9 @@ def place(
 
     `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
     `same_host`: whether its own host may be chosen (allowed: when no other can), where it `keeps_disks`, or gets others
-    beside them. `limit_to`: the hosts there are (None: all that the ledger knows). `live`: the guest runs meanwhile, and
-    keeps the size of its memory's pages. Raises ConflictError when other runs changed the hosts under ten choices in a
-    row.
+    beside them. `limit_to`: the hosts there are (None: all that the ledger knows). `live`: the guest runs meanwhile,
+    and keeps the size of its memory's pages. Raises ConflictError when other runs changed the hosts under ten choices
+    in a row.
     """
     lock_groups(connection, [server])
     source, now, chosen = server["host"], clock.seconds(connection), Options.of(options)

@@ -27,7 +27,7 @@ from ..._rules import server_requests
 from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
-from ..compute import live_resize, power_states, reimage, server_actions, shelving
+from ..compute import live_resize, power_states, reimage, server_actions, server_snapshots, shelving
 from ..compute.named_servers import (
     OUTCOMES,
     results_by_server,
@@ -56,6 +56,7 @@ ARGUMENT_SPEC = {
         "choices": [
             *("stop", "start", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "rebuild"),
             *("createImage", "live-resize", "shelve", "shelveOffload", "unshelve", "lock", "unlock", "console"),
+            *("createSnapshot", "revertSnapshot", "deleteSnapshot"),
         ],
         "required": True,
     },
@@ -91,6 +92,11 @@ ARGUMENT_SPEC = {
             "properties": {"type": "dict"},
             # Name of the flavor that `live-resize` gives the servers while they run.
             "flavor": {"type": "str"},
+            # Name or id of the snapshot that is taken, rolled back to or deleted. A server that has one of this name is
+            # left alone by `createSnapshot`, one that has none by `deleteSnapshot`.
+            "snapshot": {"type": "str"},
+            # What the snapshot is for.
+            "snapshot_description": {"type": "str"},
             # Zone that `unshelve` launches the server in. By default the one that it was asked for in.
             "availability_zone": {"type": "str"},
             # Compute host that `unshelve` launches the server on.
@@ -266,6 +272,8 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
         for host, plans in plan_hosts(connection, params["state_dir"], existing=instances).rendered().items():
             if host in hosts:
                 hosts[host]["sizes"] = [dict(domain) for domain in plans["keep"]["domains"]]
+    elif params["action"] in server_snapshots.ACTIONS:
+        server_snapshots.add_plans(connection, params["action"], hosts)
     return hosts
 
 
