@@ -103,6 +103,26 @@ def test_cds_are_in_the_first_places_of_their_bus_and_started_from_where_the_ima
     assert xml_of(instance(cdroms=[cd], rescue=True)).find("devices/disk[@device='cdrom']") is None
 
 
+@pytest.mark.parametrize("machine", ["pc", "pc-q35-7.2", "virt"])
+@pytest.mark.parametrize("cdrom_bus", [None, "ide", "sata", "virtio"])
+@pytest.mark.parametrize("disk_bus", ["virtio", "ide", "sata", "scsi"])
+def test_no_two_disks_have_one_place_of_a_bus(machine: str, cdrom_bus: str | None, disk_bus: str) -> None:
+    properties = {"hw_disk_bus": disk_bus, **({"hw_cdrom_bus": cdrom_bus} if cdrom_bus else {})}
+    cd = {
+        **INSTANCE["image"],
+        "kernel": None,
+        "disk_format": "iso",
+        "checksum": "sha256:" + "3" * 64,
+        "properties": properties,
+    }
+    root = xml_of(instance(image=cd, cdroms=[cd, None], config_drive=True), machine=machine)
+    # libvirt counts the places of IDE, SATA and SCSI by the last letter, whatever comes before
+    targets = [disk.find("target") for disk in root.iterfind("devices/disk")]
+    places = [(target.get("bus"), str(target.get("dev"))[-1]) for target in targets if target is not None]
+    assert len(places) >= 4 and len(set(places)) == len(places), places
+    assert len(root.findall("devices/controller[@type='scsi']")) <= 1
+
+
 def test_filter_parameters_are_those_that_have_a_value() -> None:
     (interface,) = guest_of(INSTANCE, FACTS).interfaces
     assert interface.filter == "nova-instance-instance-00000007"

@@ -12,6 +12,7 @@ import typing as t
 
 from .._disk.layout import RESCUE, cdrom_name
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, host_mount
+from .._model.devices import devices_of
 from .._model.instance import Instance, drives
 
 
@@ -47,10 +48,15 @@ def config_drive(instance: Instance, machine: str, directory: str) -> ConfigDriv
 
 
 def cdroms(instance: Instance, machine: str, directory: str) -> t.Iterator[Cdrom]:
-    """The first places of their bus. Where CDs are on virtio, which has no drives, they are on a SCSI controller."""
+    """The first places of their bus; where the disks are on that, too, and have those, the last ones before the config
+    drive's. Where CDs are on virtio, which has no drives, they are on a SCSI controller."""
     bus = _bus(instance, machine)
     bus, first = ("ide", "hd") if bus == "ide" else ("scsi" if bus == "virtio" else bus, "sd")
-    for number, (cdrom, letter) in enumerate(zip(drives(instance), string.ascii_lowercase)):
+    letters = string.ascii_lowercase
+    if devices_of(instance["flavor"], instance["image"]).disk_bus == bus:
+        # QEMU counts vda of such a disk as the bus's first place
+        letters = letters[: letters.index(LAST_DEVICES.get(bus, "sdz")[-1])][::-1]
+    for number, (cdrom, letter) in enumerate(zip(drives(instance), letters)):
         source = cdrom and os.path.join(directory, cdrom_name(number, cdrom["checksum"]))
         yield Cdrom(source, first + letter, bus)
 
