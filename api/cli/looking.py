@@ -280,7 +280,7 @@ def records(
 
 
 def losses() -> list[Record]:
-    """What would become of each host's servers if it died, as the module reserve_info returns its `hosts`."""
+    """Return the loss of each host with servers if it died, as the module reserve_info has it in `hosts`."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
 
     with _ledger() as connection:

@@ -111,15 +111,14 @@ def run(state: pathlib.Path, steps: list[t.Any]) -> list[dict[str, t.Any]]:
 
 
 def test_cds_go_in_and_out_of_a_guest_and_its_definition(state: pathlib.Path) -> None:
-    one, two = (str(state / "instances" / UUID / f"disk.cd0-{digit * 16}") for digit in "12")
-    gone, out, swapped, refused, added, there = run(
-        state,
-        [["on", [one]], ["on", [None]], ["on", [two]], ["on", [two, two]], ["off", [two, two]], ["on", [None, two]]],
-    )
-    assert gone == {"changed": [False] * 3, "error": None, "drives": [[one]] * 2}
+    first, second = (str(state / "instances" / UUID / f"disk.cd0-{digit * 16}") for digit in "12")
+    on = [[first], [None], [second], [second, second]]
+    steps = [*(["on", files] for files in on), ["off", [second, second]], ["on", [None, second]]]
+    gone, out, swapped, refused, added, there = run(state, steps)
+    assert gone == {"changed": [False] * 3, "error": None, "drives": [[first]] * 2}
     assert out == {"changed": [True, True, False], "error": None, "drives": [[None]] * 2}
-    assert swapped == {"changed": [True, True, False], "error": None, "drives": [[two]] * 2}
-    assert "stop it, insert the CD" in refused["error"] and refused["drives"] == [[two]] * 2
-    assert added == {"changed": [True, True, False], "error": None, "drives": [[two, two]]}
-    assert there == {"changed": [True, True, False], "error": None, "drives": [[None, two]] * 2}
+    assert swapped == {"changed": [True, True, False], "error": None, "drives": [[second]] * 2}
+    assert "stop it, insert the CD" in refused["error"] and refused["drives"] == [[second]] * 2
+    assert added == {"changed": [True, True, False], "error": None, "drives": [[second, second]]}
+    assert there == {"changed": [True, True, False], "error": None, "drives": [[None, second]] * 2}
     assert sorted(path.name for path in (state / "instances" / UUID).glob("disk.cd*")) == ["disk.cd0-" + "2" * 16]

@@ -168,9 +168,9 @@ def test_the_file_of_a_cd_is_kept_as_long_as_it_is_in_a_drive(small: t.Any) -> N
 def test_hosts_are_told_of_cds_without_their_paths_and_get_them_back_with_the_image(small: t.Any) -> None:
     launched(small)
     (row,) = small.rows(sa.select(tables.instance.c.cdroms))
-    told = without_paths("instance", "cdroms", [*row.cdroms, None, "a path"])
-    assert told == [{**row.cdroms[0], "source": ""}, None, None]
-    small.write(sa.update(tables.instance).values(cdroms=told))
+    without = without_paths("instance", "cdroms", [*row.cdroms, None, "a path"])
+    assert without == [{**row.cdroms[0], "source": ""}, None, None]
+    small.write(sa.update(tables.instance).values(cdroms=without))
     with transaction(small.engine) as connection:
         give_files(connection, row.cdroms[0]["id"])
     assert small.rows(sa.select(tables.instance.c.cdroms))[0].cdroms[0]["source"] == "/images/installer"

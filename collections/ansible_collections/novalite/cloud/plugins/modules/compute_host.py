@@ -21,6 +21,8 @@ extends_documentation_fragment:
   - novalite.cloud.ledger.host
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
+  - novalite.cloud.guests_of_host
+  - novalite.cloud.host_policy
 notes:
   - On x86_64, whether KVM works is found out with a guest that counts to ten million, because some hosts have a
     C(/dev/kvm) that takes every call but interprets its guests a thousand times too slowly. The answer is kept in the
@@ -52,95 +54,11 @@ options:
         installed anew. It is recorded then. Otherwise another machine is refused.
     type: bool
     default: false
-  domain_type:
-    description:
-      - What accelerates the guests. V(auto) is V(kvm) where it works and V(qemu), which is slow, otherwise.
-    type: str
-    choices: [auto, kvm, qemu]
-    default: auto
   tunnel_address:
     description:
       - The host's address that VXLAN tunnels between compute hosts end at. Defaults to its address in the inventory, if
         that is an address.
     type: str
-  antispoof:
-    description:
-      - What keeps guests from sending under addresses that are not theirs. V(nwfilter) is libvirt's network filters,
-        V(chains) is C(ebtables) in one transaction by M(novalite.cloud.firewall), which makes a start quicker.
-      - A guest that runs keeps what it was started with.
-    type: str
-    choices: [nwfilter, chains]
-    default: nwfilter
-  vnc:
-    description:
-      - Whether guests get a display, which the console in a browser shows. It is on a Unix socket of libvirt's, and on
-        no port. The image property C(hw_video_model) says which; with V(none) there its guests have no display.
-      - A guest that runs keeps what it was started with.
-    type: bool
-    default: true
-  cpu_mode:
-    description:
-      - The CPU of its guests, as Nova's option of the same name. V(host-model) is the host's own as far as libvirt
-        knows it, V(host-passthrough) the host's own as it is, V(maximum) all that QEMU can emulate, V(custom) the first
-        of O(cpu_models), and V(none) QEMU's. By default V(host-model) with KVM, and V(none) without.
-      - A running server moves only to hosts with the same O(cpu_mode), O(cpu_models) and O(cpu_model_extra_flags).
-      - A guest that runs keeps what it was started with.
-    type: str
-    choices: [host-model, host-passthrough, maximum, custom, none]
-  cpu_models:
-    description: With O(cpu_mode=custom), a name of libvirt's, such as V(Skylake-Server). The first one counts.
-    type: list
-    elements: str
-    default: []
-  cpu_model_extra_flags:
-    description: Features that its guests' CPU has beside those of the model, V(pcid) or V(+pcid), or lacks, V(-vmx).
-    type: list
-    elements: str
-    default: []
-  disk_discard:
-    description:
-      - What becomes of the blocks that a guest gives back. With V(unmap) the host's file system gets them, with
-        V(ignore) it does not, as in Nova (C(hw_disk_discard)). Left out, QEMU decides, which ignores them.
-      - A guest that runs keeps what it was started with.
-    type: str
-    choices: [ignore, unmap]
-  cpu_shared_set:
-    description:
-      - The host's CPUs, such as C(0-3,^2), that guests share which have none of their own. Left out, these are all, or
-        none where there is a O(cpu_dedicated_set).
-    type: str
-    default: ''
-  cpu_dedicated_set:
-    description:
-      - The host's CPUs that guests get for themselves (C(hw:cpu_policy=dedicated)), none of them in O(cpu_shared_set).
-        Left out, there are none.
-    type: str
-    default: ''
-  reserved_huge_pages:
-    description: Huge pages that are not for guests, by NUMA node and size.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      node:
-        description: The NUMA node.
-        type: int
-        required: true
-      size:
-        description: Size of a page in KiB.
-        type: int
-        required: true
-      count:
-        description: How many pages.
-        type: int
-        required: true
-  shared_routes:
-    description:
-      - Destinations of routes of the host, such as C(10.0.0.0/8), of which networks may have a part. Otherwise no
-        network gets a range in which the host lives, be it by an address, a gateway or a route.
-    type: list
-    elements: str
-    default: []
   room:
     description:
       - What the ledger counts on, as the step V(launch_plan) gives it. The task fails where the host's libvirt
@@ -181,52 +99,6 @@ options:
         description: The host's disk in GiB. Left out, it is not checked.
         type: dict
         suboptions: *share
-  zone:
-    description:
-      - Availability zone. Left as it is by default, V(nova) for a new host.
-      - An aggregate with a zone that the host is in (M(novalite.cloud.aggregate)) goes before V(nova). It is an error
-        if it is another zone than one that is given here.
-    type: str
-  aggregates:
-    description: Names of the host aggregates that it belongs to. Left as they are by default, none for a new host.
-    type: list
-    elements: str
-  enabled:
-    description:
-      - Whether the scheduler may choose it. Left as it is by default, V(true) for a new host.
-      - What M(novalite.cloud.compute_service) decided stays when this is left out, and is overruled when it is given.
-    type: bool
-  disabled_reason:
-    description: Why it is not enabled.
-    type: str
-  reserved_vcpus:
-    description: CPUs that are kept for the host itself. Left as they are by default, V(0) for a new host.
-    type: int
-  reserved_memory_mb:
-    description: MiB of memory that are kept for the host itself. Left as they are by default, V(512) for a new host.
-    type: int
-  reserved_disk_gb:
-    description: GiB of disk that are kept for the host itself. Left as they are by default, V(0) for a new host.
-    type: int
-  count_foreign:
-    description:
-      - Which guests count as using the host that are not in the ledger, because somebody else made them. Left as it is
-        by default, V(running) for a new host.
-      - With V(running), those that run count with their vCPUs, memory and disks, and those that are off with their
-        disks alone. V(all) counts those that are off as if they ran. V(none) counts nobody.
-      - What was kept for them with O(reserved_vcpus), O(reserved_memory_mb) and O(reserved_disk_gb) is kept beside
-        that. Take it back, or use V(none), lest they are counted twice.
-    type: str
-    choices: [running, all, none]
-  cpu_ratio:
-    description: Virtual CPUs that are handed out for each CPU. Left as it is by default, V(4.0) for a new host.
-    type: float
-  ram_ratio:
-    description: Memory that is handed out for each MiB. Left as it is by default, V(1.0) for a new host.
-    type: float
-  disk_ratio:
-    description: Disk that is handed out for each GiB. Left as it is by default, V(1.0) for a new host.
-    type: float
 """
 
 EXAMPLES = r"""

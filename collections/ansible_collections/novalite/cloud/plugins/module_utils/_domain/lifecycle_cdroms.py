@@ -94,12 +94,12 @@ def _change(connection: libvirt.virConnect, spec: DomainSpec, outcome: Changed, 
 
 def _drives(xml: str) -> dict[str, str]:
     """Device -> the XML of each CD drive of a domain, without that of the config drive."""
-    found = {}
+    drives = {}
     for disk in ElementTree.fromstring(xml).iterfind("devices/disk[@device='cdrom']"):
         if os.path.basename(attribute(disk, "source", "file") or "").startswith(layout.CONFIG_DRIVE):
             continue
-        found[str(attribute(disk, "target", "dev"))] = ElementTree.tostring(disk, encoding="unicode")
-    return found
+        drives[str(attribute(disk, "target", "dev"))] = ElementTree.tostring(disk, encoding="unicode")
+    return drives
 
 
 def _file_in(drive: str) -> str | None:

@@ -57,7 +57,7 @@ def losses(
     for instance in placed:
         of_host[instance.host].append(instance.request)
     filters = [filter_ for filter_ in plugins.filters_for(options) if filter_.name not in PASSING]
-    found = []
+    lost = []
     for host in sorted({*of_host, *bound}, key=natural):
         requests = sorted((_without(request, host) for request in of_host.get(host, ())), key=_size, reverse=True)
         others = [state for state in states if state.name != host]
@@ -72,10 +72,10 @@ def losses(
             ),
         ]
         count = len(requests) + len(bound.get(host, ()))
-        found.append(
+        lost.append(
             Loss(host, count, dict(sorted(takers.items(), key=lambda taker: natural(taker[0]))), tuple(stranded))
         )
-    return found
+    return lost
 
 
 def _without(request: Request, host: str) -> Request:

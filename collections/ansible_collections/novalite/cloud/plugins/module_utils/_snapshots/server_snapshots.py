@@ -20,7 +20,6 @@ import typing as t
 from .._disk import layout, lvm, records
 from .._disk.inspect import inspect_image, qcow2_size
 from .._disk.overlay import GIB
-from .._disk.snapshot import convert
 from .._disk.sparse import copy_file, resize, wipe_files
 from .._errors import NotFoundError, NovaliteError
 from .._host import events
@@ -29,6 +28,7 @@ from .._host.files import instance_dir, is_uuid, remove_file, sync, write_atomic
 from .._host.locks import locked
 from .._host.waiting import in_threads
 from .._json import JsonMapping
+from .image_snapshots import convert
 
 DIRECTORY = "snapshots"  # in an instance's directory
 MANIFEST = "snapshot.json"

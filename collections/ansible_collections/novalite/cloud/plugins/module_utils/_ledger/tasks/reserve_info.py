@@ -17,14 +17,14 @@ NAMED = 3  # instances that the message names
 
 def reserve_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Tell of each host with instances whether the others would take them if it died, and which find no room."""
-    found = reserve.losses(connection, params["host"], params["options"], params["limit_to"])
-    return {"changed": False, "hosts": found, "msg": _message(found)}
+    losses = reserve.losses(connection, params["host"], params["options"], params["limit_to"])
+    return {"changed": False, "hosts": losses, "msg": _message(losses)}
 
 
-def _message(found: t.Sequence[JsonObject]) -> str:
+def _message(losses: t.Sequence[JsonObject]) -> str:
     """Return the result in one line: the host whose death would leave most instances without a host, and how many."""
-    short = [loss for loss in found if loss["stranded"]]
-    if not found:
+    short = [loss for loss in losses if loss["stranded"]]
+    if not losses:
         return "no compute host has instances"
     if not short:
         return "one host may fail: the others have room for its instances, whichever it is"

@@ -12,6 +12,9 @@ import json
 import os
 import typing as t
 
+from .._disk import layout
+from .._disk.inspect import inspect_image
+from .._disk.records import read_records, recorded_format
 from .._errors import NovaliteError
 from .._host import events
 from .._host.command import run
@@ -20,9 +23,6 @@ from .._host.files import instance_dir, make_private, remove_file, remove_stale
 from .._host.locks import locked
 from .._host.waiting import in_threads
 from .._json import JsonMapping, JsonObject
-from . import layout
-from .inspect import inspect_image
-from .records import read_records, recorded_format
 
 WORKERS = 2  # each of them reads and writes a whole disk
 STALE = 86400.0  # seconds; whoever was to fetch it is dead
