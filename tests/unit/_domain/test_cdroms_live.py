@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import textwrap
 import typing as t
 
@@ -88,12 +89,14 @@ pytestmark = pytest.mark.skipif(not usable, reason="needs python3-libvirt and QE
 
 
 @pytest.fixture
-def state(tmp_path: pathlib.Path) -> pathlib.Path:
-    etc = tmp_path / "libvirt" / "etc"
-    etc.mkdir(parents=True)
-    (etc / "qemu.conf").write_text(CONFIGURATION)
-    (tmp_path / "instances" / UUID).mkdir(parents=True)
-    return tmp_path
+def state() -> t.Iterator[pathlib.Path]:
+    """A directory with a short name: a socket's path has 107 characters at most."""
+    with tempfile.TemporaryDirectory(prefix="cd-") as place:
+        path = pathlib.Path(place)
+        (path / "libvirt/etc").mkdir(parents=True)
+        (path / "libvirt/etc/qemu.conf").write_text(CONFIGURATION)
+        (path / "instances" / UUID).mkdir(parents=True)
+        yield path
 
 
 def run(state: pathlib.Path, steps: list[t.Any]) -> list[dict[str, t.Any]]:

@@ -20,6 +20,7 @@ from tools.looks import statements
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ssh_config import ssh_config
 from api import cli
@@ -186,6 +187,8 @@ def test_quick_lists_reasons_and_findings_are_those_of_the_ledgers_own_queries(
     cloud.write(sa.insert(tables.instance_action).values(created))
     cloud.network("shop", "10.30.0.0/24", owner="e" * 32)
     cloud.run("volume", volumes=[{"name": "data", "size": 1}])
+    snapshot = {"id": "5" * 36, "instance_uuid": web, "name": "before", "volumes": [], "created_at": 1, "updated_at": 1}
+    cloud.insert(server_snapshot, **snapshot, status="available", host="hv1")
     cloud.run("security_group", project="other", security_groups=[{"name": "door", "rules": [{"protocol": "icmp"}]}])
     (tmp_path / "hosts.ini").write_text("[compute]\nhv1\nhv2\n")
     monkeypatch.chdir(tmp_path)

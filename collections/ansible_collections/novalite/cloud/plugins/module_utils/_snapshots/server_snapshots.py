@@ -228,7 +228,7 @@ def _copy(disk: _Disk, target: str, state_dir: str, timeout: float) -> None:
     if disk.volume is None:
         convert(disk.path, disk.format, state_dir, target, timeout)
     else:  # a guest writes what is in a volume, and never its header
-        _qemu_img("convert", "-f", disk.format, "-O", "qcow2", disk.path, target, timeout=timeout)
+        _run(["qemu-img", "convert", "-q", "-f", disk.format, "-O", "qcow2", disk.path, target], timeout)
 
 
 # --- and gone back to -------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def _revert(
         for disk in todo:
             if disk.is_block:  # in its place: whoever is cut off here does it again
                 source = os.path.join(directory, disk.name)
-                _qemu_img("convert", "-n", "-f", "qcow2", "-O", disk.format, source, disk.path, timeout=timeout)
+                _run(["qemu-img", "convert", "-q", "-n", "-f", "qcow2", "-O", disk.format, source, disk.path], timeout)
         for name in (records.FRESH, records.FRESH_RESCUE):  # a guest has written to what comes
             remove_file(os.path.join(own, name))
         _keep_nvram(os.path.join(directory, layout.NVRAM), os.path.join(own, layout.NVRAM + PART))
@@ -282,10 +282,10 @@ def _bring_back(disk: _Disk, source: str, size: int, timeout: float) -> None:
     if disk.base is not None:
         os.utime(disk.base)  # its last use, for the eviction
         larger = str(max(now, size))
-        _qemu_img("create", "-f", disk.format, "-F", "qcow2", "-b", source, part, larger, timeout=timeout)
-        _qemu_img("rebase", "-f", disk.format, "-F", "raw", "-b", disk.base, part, timeout=timeout)
+        _run(["qemu-img", "create", "-q", "-f", disk.format, "-F", "qcow2", "-b", source, part, larger], timeout)
+        _run(["qemu-img", "rebase", "-q", "-f", disk.format, "-F", "raw", "-b", disk.base, part], timeout)
     else:
-        _qemu_img("convert", "-f", "qcow2", "-O", disk.format, source, part, timeout=timeout)
+        _run(["qemu-img", "convert", "-q", "-f", "qcow2", "-O", disk.format, source, part], timeout)
         if now > size:
             resize(part, disk.format, now)
     os.chown(part, 0, 0)
@@ -309,9 +309,8 @@ def _remove(spec: Spec, directory: str, done: Done, guests: Guests, check_mode: 
         _drop(path)
 
 
-def _qemu_img(*argv: str, timeout: float) -> None:
-    limits = Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE)
-    run_bounded(["qemu-img", argv[0], "-q", *argv[1:]], limits=limits, timeout=timeout)
+def _run(argv: list[str], timeout: float) -> None:
+    run_bounded(argv, limits=Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE), timeout=timeout)
 
 
 def _manifest(directory: str) -> JsonMapping:
