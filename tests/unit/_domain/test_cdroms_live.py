@@ -56,7 +56,8 @@ try:
             if not os.path.exists(file):  # by the module disk
                 subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", file, "1M"], check=True)
         if power == "on" and not domain.isActive():
-            domain.create()
+            # its firmware would close the tray when it resets the drive, of which QEMU says nothing to libvirt
+            domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED)
         if power == "off" and domain.isActive():
             domain.destroy()
         spec = {{"uuid": "{UUID}", "name": "cd", "xml": xml(files)}}

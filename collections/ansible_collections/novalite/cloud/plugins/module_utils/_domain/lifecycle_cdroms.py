@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import time
 import typing as t
 from xml.etree import ElementTree
 
@@ -29,8 +28,6 @@ from .outcome import DomainSpec
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
-
-TRIES, PAUSE = 4, 1.0  # seconds between two tries to change a medium
 
 Files = dict[str, t.Optional[str]]
 
@@ -92,20 +89,7 @@ def _change(connection: libvirt.virConnect, spec: DomainSpec, outcome: Changed, 
             if dev not in there:
                 domain.attachDeviceFlags(xml, scope)
             else:
-                _update(domain, xml, scope | (libvirt.VIR_DOMAIN_DEVICE_MODIFY_FORCE if force else 0))
-
-
-def _update(domain: libvirt.virDomain, xml: str, flags: int) -> None:
-    """Change the medium; again after a moment where that fails: the firmware of a guest that starts closes the tray
-    between libvirt's opening it and its taking out what is in it."""
-    for left in reversed(range(TRIES)):
-        try:
-            domain.updateDeviceFlags(xml, flags)
-            return
-        except libvirt.libvirtError:
-            if not left:
-                raise
-            time.sleep(PAUSE)
+                domain.updateDeviceFlags(xml, scope | (libvirt.VIR_DOMAIN_DEVICE_MODIFY_FORCE if force else 0))
 
 
 def _drives(xml: str) -> dict[str, str]:
