@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.reb
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import allocation, instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import migration_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_row
@@ -103,6 +104,18 @@ def test_cpus_are_claimed_rendered_and_given_back(ledger: sa.Engine) -> None:
     (another,) = launch(ledger, 1)
     schedule(ledger, [another])
     assert held(ledger)[another, "hv1"].cells == (cell,)
+
+
+def test_the_reserve_counts_the_cpus_that_others_hold(ledger: sa.Engine) -> None:
+    record(ledger, facts("hv1"), facts("hv2"))
+    schedule(ledger, launch(ledger, 2 * CORES))  # every dedicated CPU of both hosts
+    with transaction(ledger) as connection:
+        losses = reserve.losses(connection)
+    assert [(loss["host"], len(loss["stranded"]), loss["takers"]) for loss in losses] == [
+        ("hv1", CORES, {}),
+        ("hv2", CORES, {}),
+    ]
+    assert "0 of 16 dedicated CPUs are free" in losses[0]["stranded"][0]["reason"]
 
 
 def test_no_cpu_goes_to_two_whoever_asks_at_once(ledger: sa.Engine) -> None:

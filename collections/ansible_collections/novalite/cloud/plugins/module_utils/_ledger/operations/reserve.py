@@ -35,7 +35,9 @@ def losses(
     Raises NotFoundError for a `host` that the ledger does not know, NovaliteError for an unknown option.
     """
     chosen = Options.of(options)
-    states, _versions = host_states(connection, clock.seconds(connection), limit_to, EVER, with_instances=True)
+    states, _versions = host_states(
+        connection, clock.seconds(connection), limit_to, EVER, with_instances=True, with_claims=True
+    )
     asked = [state.name for state in states if host in (None, state.name)]
     if host is not None and not asked:
         raise NotFoundError(f"compute host {host} could not be found")
