@@ -99,7 +99,7 @@ def write_files(directory: pathlib.Path, files: t.Mapping[str, str]) -> None:
 
 
 def differences(shell: Shell, step: t.Mapping[str, t.Any], status: int, output: str) -> list[str]:
-    """What did not come as the `step` says."""
+    """Return what did not come as the `step` says."""
     problems = [] if status == step.get("status", 0) else [f"it ended with {status}"]
     problems += [f"it did not print {text!r}" for text in step.get("says", ()) if text not in output]
     for look, expected_column in step.get("shows", {}).items():

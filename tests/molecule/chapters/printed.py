@@ -28,7 +28,7 @@ PLACEHOLDERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Chapter:
-    """What a page prints: `commands` without their comments, `files` by name, `outputs` of commands, and for each block
+    """Print of a page: `commands` without their comments, `files` by name, `outputs` of commands, and for each block
     that is not run the `reasons`."""
 
     commands: tuple[str, ...]

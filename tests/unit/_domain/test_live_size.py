@@ -33,7 +33,7 @@ import libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle_size
 uri, domains, check, timeout = json.load(sys.stdin)
 done = lifecycle_size.ensure(libvirt.open(uri), domains, check, timeout)
-print(json.dumps([[str(one.before), str(one.after), one.changed, one.error] for one in done]))
+print(json.dumps([[str(size.before), str(size.after), size.changed, size.error] for size in done]))
 """
 
 

@@ -38,7 +38,7 @@ def flavor(vcpus: int = 1, memory_mb: int = 64, **specs: object) -> dict[str, t.
 
 
 def fixed(of: dict[str, t.Any]) -> tuple[t.Any, ...]:
-    """What a guest of this flavor has from its start to its end."""
+    """Return what a guest of this flavor has from its start to its end."""
     own = {key: value for key, value in of["extra_specs"].items() if not key.startswith("aggregate")}
     vcpus = None if MAX_VCPUS in own else of["vcpus"]
     memory = None if MAX_RAM in own else of["memory_mb"]

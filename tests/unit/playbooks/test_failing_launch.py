@@ -75,7 +75,7 @@ def test_the_last_line_is_the_fault_and_begins_with_the_cause(seeded: pathlib.Pa
 
 
 def shown(hosts: Hosts, *words: str) -> t.Any:
-    """What the command `novalite` says, as JSON."""
+    """Return what the command `novalite` says, as JSON."""
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from api.cli import main; main()"
     command = [sys.executable, "-c", program, *words, "-o", "json"]
     return json.loads(subprocess.check_output(command, env=hosts.environment, text=True, timeout=GENEROUS))

@@ -37,7 +37,7 @@ def messages(value: object) -> t.Iterator[object]:
 
 
 def is_text(node: nodes.Node) -> bool:
-    """Whether an expression comes to a text or to lines."""
+    """Tell whether an expression comes to a text or to lines."""
     if isinstance(node, nodes.Filter):
         if node.name == "default":
             return all(map(is_text, [t.cast("nodes.Node", node.node), *node.args]))

@@ -57,7 +57,7 @@ def end(cloud: t.Any, begun: dict[str, t.Any], error: str | None = None) -> dict
 
 
 def held(cloud: t.Any, uuid: str) -> tuple[int, int, int]:
-    """What the server claims; the host's sums are those of its claims."""
+    """Return what the server claims; the host's sums are those of its claims."""
     with transaction(cloud.engine, check_mode=True) as connection:
         corrections = ledger_heal(connection, {"build_timeout": 10**9})["corrections"]
     assert [row for row in corrections if row["kind"] in ("allocation", "compute_host")] == []
