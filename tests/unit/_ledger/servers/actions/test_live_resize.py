@@ -90,7 +90,7 @@ def test_the_claim_grows_first_and_the_host_is_told_the_new_size(cloud: t.Any, w
     assert (held(cloud, web), flavor_of(cloud)) == ((3, 256, 1), "web.large")
     (domain,) = begun["hosts"]["hv1"]["sizes"]
     assert domain == {"uuid": web, "name": "instance-00000001", "xml": "<domain>web.large</domain>"}
-    with pytest.raises(ConflictError, match="is resizing_live since 0 s"):
+    with pytest.raises(ConflictError, match=r"is resizing_live since \d+ s"):
         ask(cloud, "web.small")
     assert end(cloud, begun)["errors"] == []
     assert (held(cloud, web), flavor_of(cloud)) == ((3, 256, 1), "web.large")

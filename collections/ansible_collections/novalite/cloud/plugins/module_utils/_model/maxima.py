@@ -75,13 +75,13 @@ def restart_reasons(old: JsonMapping, new: JsonMapping, domain_type: str | None)
             reasons.append(f"{name} changes from {_shown(before)} to {_shown(after)}")
         elif before is None and old[size] != new[size]:
             reasons.append(f"its {unit} are fixed, as its flavor has no {name}")
-    if not reasons and new["vcpus"] < old["vcpus"] and domain_type == _EMULATED:
-        reasons.append("its host emulates CPUs, and QEMU cannot take those from a guest that runs")
     reasons += [f"its {size} changes from {old[size]} to {new[size]}" for size in _DISKS if old[size] != new[size]]
     specs, more = _specs(old), _specs(new)
     for key in sorted({*specs, *more} - {*_SIZES}):
         if key.startswith(_OF_THE_GUEST) and specs.get(key) != more.get(key):
             reasons.append(f"{key} changes from {_shown(specs.get(key))} to {_shown(more.get(key))}")
+    if not reasons and new["vcpus"] < old["vcpus"] and domain_type == _EMULATED:
+        reasons.append("its host emulates CPUs, and QEMU cannot take those from a guest that runs")
     return reasons
 
 
