@@ -16,7 +16,7 @@ import typing as t
 
 import click
 
-from . import actions, config, ledger, looking, nouns, options, playbooks, reserve, tables, top
+from . import actions, balance, config, ledger, looking, nouns, options, playbooks, reserve, tables, top
 from . import output as shown
 from .doctor import findings
 
@@ -338,6 +338,7 @@ actions.add_to(main)
 main.add_command(config.command)
 main.add_command(ledger.group)
 main.add_command(top.command)
+main.add_command(balance.command)
 main.add_command(reserve.command)
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 import typing as t
 
 import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.modules import balance_plan, capacity_info, reserve_info
@@ -37,24 +38,47 @@ def test_how_many_more_fit(cloud: t.Any) -> None:
 
 
 def test_moves_are_proposed_as_commands(cloud: t.Any) -> None:
-    built = cloud.server(
-        {"name": "web", "count": 3, "flavor": "m1.large", "image": "ami-tiny", "key": "test", "metadata": {"a": "b"}}
-    )["to_build"]
-    cloud.change_host("hv1", ram_ratio=2.0, disk_ratio=3.0)
-    for instance in built:
-        cloud.place(instance["uuid"], "hv1")
-        cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
-    cloud.change_host("hv1", ram_ratio=1.0, disk_ratio=1.0)  # less than there is on it
+    built = _on_hv1(cloud, 3)
     result = ask(cloud, balance_plan)
     assert result["score_after"] < result["score_before"] and len(result["moves"]) == 2
     move = result["moves"][0]
     assert (move["from"], move["to"], move["project"]) == ("hv1", "hv2", "demo")
+    assert move["moved_mib"] == 512 + 1024 and "hv1 is fuller than hv2" in move["why"]
+    assert result["msg"].endswith("and send at most 3.0 GiB")
     assert [shlex.split(command)[:3] for command in move["commands"]] == [
         ["ansible-playbook", "novalite.cloud.live_migrate", "-e"]
     ]
     asked = json.loads(shlex.split(move["commands"][0])[3])
     assert asked == {"project": "demo", "server": move["name"], "host": "hv2"}
     assert len(ask(cloud, balance_plan, max_moves=1)["moves"]) == 1
+    assert len(ask(cloud, balance_plan, max_gib=2)["moves"]) == 1
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == built[0]["uuid"]).values(locked=True))
+    assert built[0]["uuid"] not in {move["uuid"] for move in ask(cloud, balance_plan)["moves"]}
+
+
+@pytest.mark.usefixtures("no_domains")
+def test_a_server_rests_after_a_move(cloud: t.Any) -> None:
+    cloud.write(sa.update(tables.compute_host).values(last_seen_at=int(time.time())))
+    uuids = [instance["uuid"] for instance in _on_hv1(cloud, 3)]
+    rounds = [(uuids[0], "hv1", "hv3"), (uuids[0], "hv3", "hv1")]
+    for uuid, source, target in rounds:
+        begun = cloud.task("server_migration", action="live-migration", destinations={uuid: target})
+        assert [(move["from_host"], move["to_host"]) for move in begun["moves"]] == [(source, target)]
+        outcomes = [{"host": source, "done": [uuid]}, {"host": target, "done": [uuid]}]
+        cloud.task("server_migration", action="live-migration", state="end", moves=begun["moves"], outcomes=outcomes)
+    result = ask(cloud, balance_plan)
+    assert len(result["moves"]) == 2 and uuids[0] not in {move["uuid"] for move in result["moves"]}
+    assert "1 servers rest after a move" in result["msg"]
+    assert "rest" not in ask(cloud, balance_plan, cooldown=0)["msg"]
+
+
+def _on_hv1(cloud: t.Any, count: int) -> t.Any:
+    asked = {"name": "web", "count": count, "flavor": "m1.tiny", "image": "ami-tiny", "key": "test"}
+    built = cloud.server({**asked, "metadata": {"a": "b"}})["to_build"]
+    for instance in built:
+        cloud.place(instance["uuid"], "hv1")
+        cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
+    return built
 
 
 def test_the_reserve_for_the_death_of_a_host(cloud: t.Any) -> None:

@@ -37,7 +37,7 @@ from ._playbook_words import (
     WAIT,
     WHOM,
 )
-from ._settings import Variable
+from ._settings import BALANCE_MODES, Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +95,15 @@ PLAYBOOKS: dict[str, Playbook] = {
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT},
         hosts=False,
         changes=False,
+    ),
+    "balance": Playbook(
+        {
+            "balance_mode": Variable("whether servers are moved", choices=BALANCE_MODES),
+            "max_moves": Variable("moves at most", "int"),
+            "max_gib": Variable("GiB that all moves send at most", "int"),
+            "cooldown": Variable("seconds in which a server is not moved twice", "int"),
+            **SCHEDULING,
+        }
     ),
     "call_diagram": Playbook(
         {"server": Variable("name of the server"), "picture": Variable("file to draw into: .svg"), **PROJECT},

@@ -34,6 +34,7 @@ def _of_role(role: str, **kinds: Kind) -> dict[str, Variable]:
     }
 
 
+BALANCE_MODES = ("off", "suggest", "act")
 INVENTORY: dict[str, Variable] = {
     "novalite_home": Variable("directory on the controller that holds the ledger"),
     "novalite_ledger_url": Variable("SQLAlchemy URL of a ledger in PostgreSQL", secret=True),
@@ -48,6 +49,7 @@ INVENTORY: dict[str, Variable] = {
         "what keeps guests from sending under foreign addresses", choices=("nwfilter", "chains")
     ),
     "novalite_vnc": Variable("whether guests have a display, which the console in a browser shows", "bool"),
+    "novalite_balance_mode": Variable("what balance.yml does where it is not said there", choices=BALANCE_MODES),
     "novalite_extra_variables": Variable("names of your own variables; * stands for anything", "list", commas=True),
     "novalite_cloud": Variable("what seed.yml records", "dict"),
     "novalite_projects": Variable("projects that users.yml records", "list"),

@@ -15,7 +15,7 @@ import typing as t
 
 from .._model.plain_text import natural
 from . import plugins
-from .balance import Placed
+from .balance_placed import Placed
 from .options import Options
 from .rows import HostState, Request
 from .select import select

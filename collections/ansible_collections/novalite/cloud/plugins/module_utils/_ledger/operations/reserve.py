@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._errors import NotFoundError
 from ..._json import JsonMapping, JsonObject
 from ..._scheduling import reserve
-from ..._scheduling.balance import Placed
+from ..._scheduling.balance_placed import Placed
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of, unpinned
 from ..db import clock

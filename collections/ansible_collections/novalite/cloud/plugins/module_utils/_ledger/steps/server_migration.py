@@ -58,6 +58,8 @@ ARGUMENT_SPEC = {
     "returning_to": {"type": "str"},
     # Instances of any project, whose move begins here.
     "begin_uuids": {"type": "list", "elements": "str"},
+    # The same, each UUID with the compute host to move it to.
+    "destinations": {"type": "dict"},
     # With `from_host` and `returning_to`, the states of the instances that this is about.
     "vm_states": {"type": "list", "elements": "str"},
     # Name of the flavor to resize to.
@@ -111,7 +113,7 @@ ARGUMENT_SPEC = {
         },
     },
 }
-SPEC_RULES = {"mutually_exclusive": [("servers", "uuids", "from_host", "returning_to", "begin_uuids")]}
+SPEC_RULES = {"mutually_exclusive": [("servers", "uuids", "from_host", "returning_to", "begin_uuids", "destinations")]}
 
 
 def server_migration(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -209,6 +211,7 @@ def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObje
         wish = entry_by_name.get(server["name"], {})
         flavor = wish.get("flavor") or params.get("flavor")
         host = wish.get("host") or params.get("host") or params.get("returning_to")
+        host = host or (params.get("destinations") or {}).get(server["uuid"])
         if is_settled(connection, action, server, flavor, host):
             result["settled"].append(server)
             continue
@@ -225,13 +228,16 @@ def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObje
 
 def _named(params: JsonMapping) -> bool:
     """Tell whether a person names the servers. Errors are then raised at once, and nothing is begun."""
-    return all(params.get(option) is None for option in ("uuids", "from_host", "returning_to", "begin_uuids"))
+    return all(
+        params.get(option) is None for option in ("uuids", "from_host", "returning_to", "begin_uuids", "destinations")
+    )
 
 
 def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
     """List the servers of any project that meet the call's conditions, and with which the action can begin at all."""
-    if params.get("begin_uuids") is not None:
-        return instances_by(connection, uuids=params["begin_uuids"])
+    chosen = params.get("destinations") if params.get("begin_uuids") is None else params["begin_uuids"]
+    if chosen is not None:
+        return instances_by(connection, uuids=list(chosen))
     if params.get("from_host") is not None:
         servers = instances_by(connection, hosts=[params["from_host"]])
     else:

@@ -13,55 +13,58 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
-from ..._scheduling import balance
+from ..._samples.rings import Samples
+from ..._scheduling.balance import Rules
 from ..._scheduling.options import Options
-from ..._scheduling.rows import request_of
-from ..db import clock
-from ..placement.compute_hosts import EVER, host_states
-from ..queries.groups import groups_of
-from ..queries.views import instances_by
+from ..db.engine import place_of
+from ..operations import balance
 
 
 def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Propose moves that would even out the load of the hosts, as commands. Moves nothing."""
-    options = Options.of(params["options"])
-    if params["max_moves"] < 1 or params["min_gain"] < 0:
-        raise NovaliteError("give max_moves of at least 1 and min_gain of at least 0")
-    states, _versions = host_states(
-        connection, clock.seconds(connection), params["limit_to"], EVER, with_instances=True, with_claims=True
+    if params["max_moves"] < 1 or params["min_gain"] < 0 or params["cooldown"] < 0:
+        raise NovaliteError("give max_moves of at least 1, and min_gain and cooldown of at least 0")
+    limit = params["max_gib"]
+    rules = Rules(
+        max_moves=params["max_moves"],
+        min_gain=params["min_gain"],
+        max_mib=None if limit is None else limit * 1024,
+        max_pressure=params["max_pressure"],
     )
-    instances = {
-        instance["uuid"]: instance
-        for instance in instances_by(connection, hosts=[state.name for state in states])
-        if instance["vm_state"] == "active" and instance["task_state"] is None and instance["adopted"] is None
-    }
-    groups = groups_of(connection, list(instances.values()))
-    placed = [
-        balance.Placed(request_of({**instance, "attempts": []}, groups.get(uuid)), instance["host"] or "")
-        for uuid, instance in instances.items()
-    ]
-    moves = balance.moves(states, placed, options, params["max_moves"], params["min_gain"])
-    before = balance.score(state for state in states if state.up and state.enabled)
-    after = moves[-1].after if moves else before
+    samples = Samples(place_of(params.get("home"), params.get("ledger_url")).home)
+    plan = balance.plan(
+        connection, samples, Options.of(params["options"]), rules, params["cooldown"], params["limit_to"]
+    )
+    sent = sum(move.moved_mib for move in plan.moves)
     return {
         "changed": False,
-        "score_before": round(before, 4),
-        "score_after": round(after, 4),
+        "score_before": round(plan.before, 4),
+        "score_after": round(plan.after, 4),
         "moves": [
             {
                 "uuid": move.uuid,
                 "name": move.name,
-                "project": instances[move.uuid]["project"]["name"],
+                "project": plan.instances[move.uuid]["project"]["name"],
                 "from": move.source,
                 "to": move.target,
                 "score_before": round(move.before, 4),
                 "score_after": round(move.after, 4),
-                "commands": _commands(instances[move.uuid], move.target),
+                "moved_mib": move.moved_mib,
+                "why": move.why,
+                "commands": _commands(plan.instances[move.uuid], move.target),
             }
-            for move in moves
+            for move in plan.moves
         ],
-        "msg": f"{len(moves)} moves would bring the score from {before:.4f} to {after:.4f}",
+        "msg": _message(plan, sent),
     }
+
+
+def _message(plan: balance.Plan, sent: int) -> str:
+    rest = f"; {plan.resting} servers rest after a move" if plan.resting else ""
+    if not plan.moves:
+        return f"no move is worth it: the score is {plan.before:.4f}{rest}"
+    scores = f"from {plan.before:.4f} to {plan.after:.4f}"
+    return f"{len(plan.moves)} moves would bring the score {scores}, and send at most {sent / 1024:.1f} GiB{rest}"
 
 
 def _commands(server: Instance, target: str) -> list[str]:
