@@ -30,6 +30,7 @@ options:
       - ledger_rebuild
       - port_plan
       - power_sync
+      - rolling
       - samples
       - server_action
       - server_adopt

@@ -177,6 +177,14 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         instead={"floating_ips": ("floating_ip", "pool", "server", "fixed_ip")},
     ),
+    "host_look": Playbook({"host": HOST["host"]}, (("host",),)),
+    "rolling": Playbook(
+        {
+            "task": Variable("playbook that works on each host, which it is limited to"),
+            "only_hosts": Variable("the only compute hosts to maintain", "list", commas=True),
+            "rolling_anew": Variable("forget a maintenance that was not finished", "bool"),
+        }
+    ),
     "host_evacuate": Playbook({**HOST, "reason": Variable("why the host is closed")}, (("host",),)),
     "host_restore": Playbook({**HOST, "bring_back": Variable("bring back what was there", "bool")}, (("host",),)),
     "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),), instead=EITHER_INTERFACE),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The ledger's table of moves: resizes, migrations and evacuations; part of tables.py's metadata.
-Beside it, the hosts that instances have left."""
+Beside it, the hosts that instances have left, and those of a rolling maintenance."""
 
 from __future__ import annotations
 
@@ -45,4 +45,11 @@ departure = table(
     sa.Column("host", sa.String(255), primary_key=True),
     sa.Column("reason", sa.String(32), nullable=False),  # deleted evacuated moved reverted retried shelved
     sa.Column("left_at", sa.BigInteger, nullable=False),
+)
+
+rolling_host = table(  # from the beginning of a rolling maintenance to its end
+    "rolling_host",
+    sa.Column("host", sa.String(255), primary_key=True),
+    sa.Column("task", sa.String(255), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # waiting | under way | done
 )

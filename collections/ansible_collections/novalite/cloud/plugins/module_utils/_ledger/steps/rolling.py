@@ -1,0 +1,40 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Step `rolling`: which hosts of a rolling maintenance have their turn, and how far it came with each."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ..._json import JsonMapping, JsonObject
+from ..placement import rolling as hosts_in_turn
+
+ARGUMENT_SPEC = {
+    # `begin` begins `task`, or takes it up again; `under way` and `done` note it of `host`; `end` ends it.
+    "state": {"type": "str", "choices": ["begin", "under way", "done", "end"], "required": True},
+    # What the maintenance is: the name of a playbook.
+    "task": {"type": "str"},
+    "hosts": {"type": "list", "elements": "str", "default": []},
+    "host": {"type": "str"},
+    # Forget one that was not finished.
+    "anew": {"type": "bool", "default": False},
+}
+SPEC_RULES = {
+    "required_if": [("state", "begin", ["task"]), ("state", "under way", ["host"]), ("state", "done", ["host"])]
+}
+
+
+def rolling(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """Return `changed`; with `begin`, `waiting`: the hosts whose turn is to come, `done`, and `left_out`: the reason
+    by host; with `end`, `done`."""
+    state = params["state"]
+    if state == "begin":
+        begun = hosts_in_turn.begin(connection, params["task"], params["hosts"], bool(params["anew"]))
+        left_out = dict(sorted(begun.left_out.items()))
+        return {"changed": True, "waiting": list(begun.waiting), "done": list(begun.done), "left_out": left_out}
+    if state == "end":
+        done = hosts_in_turn.end(connection)
+        return {"changed": bool(done), "done": done}
+    hosts_in_turn.note(connection, params["host"], state)
+    return {"changed": True}
