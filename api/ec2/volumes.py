@@ -31,13 +31,13 @@ LARGEST = 65536  # GiB
 LIMITS: t.Mapping[type[Exception], str] = {VolumeQuotaError: "VolumeLimitExceeded"}
 # What EC2 has no word for, in words that its clients know
 _STATES = {
-    **dict.fromkeys(("creating", "downloading"), "creating"),
+    **dict.fromkeys(("creating", "downloading", "reverting"), "creating"),
     **dict.fromkeys(("available", "reserved"), "available"),
     **dict.fromkeys(("attaching", "in-use", "detaching", "error_attaching", "error_detaching"), "in-use"),
     "deleting": "deleting",
 }
 _HELD = {"attaching": "attaching", "detaching": "detaching", "error_attaching": "busy", "error_detaching": "busy"}
-_SNAPSHOT_STATES = {"creating": "pending", "available": "completed", "deleting": "pending"}
+_SNAPSHOT_STATES = {"creating": "pending", "available": "completed", "restoring": "completed", "deleting": "pending"}
 
 
 def volume_id(row: Volume) -> str:

@@ -334,6 +334,7 @@ _KINDS = (
     _volume("volume_create", "volumes", "make volumes", book="volumes.yml"),
     _volume("volume_delete", "volumes", "delete volumes", book="volumes.yml"),
     _volume("volume_extend", "volumes", "make volumes larger"),
+    _volume("volume_revert", "volumes", "give volumes back the data of a snapshot"),
     _volume("volume_upload", "volumes", "make images of volumes"),
     _volume("volume_attach", "attachments", "give volumes to instances", instances="required"),
     _volume("volume_detach", "attachments", "take volumes from instances", instances="required"),

@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import WINDOWS
 
@@ -63,6 +64,8 @@ _INSTANCES: Schema = {
     "description": "UUIDs of those that it is done to",
 }
 _TIMEOUT: Schema = {"type": "integer", "minimum": 1, "maximum": queue.MAX_TIMEOUT}
+
+NEW_CONSOLE = taken({"type": {"enum": list(consoles.TYPES)}}, ["type"])
 
 # What every request for a job is
 JOB_REQUEST = taken(
@@ -314,6 +317,7 @@ SCHEMAS: dict[str, Schema] = {
     "Placement": answered({"placement": reference("PlacementRecord")}),
     "PlanRecord": PLAN,
     "Plan": answered({"plan": reference("PlanRecord")}),
+    "Console": answered({"console": answered({"type": NEW_CONSOLE["properties"]["type"], "url": TEXT})}),
     "SamplesRecord": SAMPLES,
     "Samples": answered({"samples": reference("SamplesRecord")}),
     "SnapshotRecord": SNAPSHOT,

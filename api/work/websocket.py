@@ -136,7 +136,9 @@ class Relay:
 
     def run(self) -> None:
         """Carry bytes until one side ends, or a time is over."""
-        while self._closing is None or (self._to_client and time.monotonic() < self._closing):
+        late = False  # judged before the last turn: a thread that waited long for a processor has yet said nothing
+        while self._closing is None or (self._to_client and not late):
+            late = self._closing is not None and time.monotonic() > self._closing
             try:
                 self._turn()
             except OSError:  # the browser has gone

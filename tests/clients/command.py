@@ -84,6 +84,11 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
     check("server list", server)
     check(f"server show {server}", "ACTIVE")
     check(f"console log show {server}")
+    check(f"console url show {server}", "/console/novnc#")
+    check(f"console url show --serial {server}", "/console/serial#")
+    with report.step(part, f"console url show --spice {server}: there is none"):
+        refused = shell.attempt("console", "url", "show", "--spice", server)
+        assert refused.returncode != 0 and "Unavailable console type spice-html5" in refused.stderr, refused
     check(f"server add security group {server} {group}")
     check(f"server remove security group {server} {group}")
     check(f"server event list {server}", "create")

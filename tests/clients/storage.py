@@ -133,6 +133,9 @@ def volumes(report: Report, cloud: Cloud) -> None:
     with report.step(part, f"volume snapshot create --volume {name}-i {name}-s"):
         shell("volume", "snapshot", "create", "--volume", f"{name}-i", f"{name}-s")
         assert _at_rest(shell, f"{name}-s", "snapshot")["status"] == "available"
+    with report.step(part, f"volume revert {name}-s"):
+        shell("--os-volume-api-version", "3.40", "volume", "revert", f"{name}-s")
+        assert _at_rest(shell, f"{name}-i")["status"] == "available"
     with report.step(part, f"image create --volume {name}-i {name}-g"):
         shell("image", "create", "--volume", f"{name}-i", f"{name}-g")
         assert _at_rest(shell, f"{name}-i")["status"] == "available"
@@ -156,7 +159,7 @@ def _at_rest(shell: Shell, name: str, *kind: str) -> t.Any:
     deadline = time.monotonic() + TIMEOUT
     while True:
         shown = shell.json("volume", *kind, "show", name)
-        if shown["status"] not in ("creating", "downloading", "uploading") or time.monotonic() > deadline:
+        if shown["status"] not in ("creating", "downloading", "uploading", "reverting") or time.monotonic() > deadline:
             return shown
         time.sleep(1)
 

@@ -68,4 +68,4 @@ GUESTS: t.Mapping[str, t.Sequence[tuple[str, str]]] = {
     ),
 }
 # What Nova builds and we refuse, with the reason beside each in docs/images.md
-REFUSED = ("locked memory", "sound", "packed virtqueues", "usb controller", "address width")
+REFUSED = ("locked memory", "sound", "packed virtqueues", "usb controller", "address width", "pci policy of the socket")

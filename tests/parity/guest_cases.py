@@ -19,9 +19,11 @@ class Case(t.NamedTuple):
     vcpus: int = 4
     host: t.Mapping[str, t.Any] = {}  # options of Nova's group libvirt
     config_drive: bool = False
+    devices: tuple[t.Mapping[str, str], ...] = ()  # PCI devices that it gets: address, managed
 
 
 _PINNING = ("vcpu", "cputune", "numatune", "memoryBacking", "cpu/numa")
+_HOSTDEV = ("devices/hostdev", "devices/hostdev/source/address")
 _Q35 = {"hw_machine_type": "q35"}
 _UEFI = {**_Q35, "hw_firmware_type": "uefi"}
 CASES: t.Mapping[str, Case] = {
@@ -116,6 +118,29 @@ CASES: t.Mapping[str, Case] = {
     "pinned": Case({"hw:cpu_policy": "dedicated"}, {}, _PINNING, vcpus=2),
     "numa": Case({"hw:numa_nodes": "2"}, {}, _PINNING),
     "huge pages": Case({"hw:mem_page_size": "2048"}, {}, _PINNING),
+    "pci device": Case({"pci_passthrough:alias": "gpu:1"}, {}, _HOSTDEV, devices=({"address": "0000:0a:00.1"},)),
+    "pci devices on q35, one left to its driver": Case(
+        {"pci_passthrough:alias": "gpu:2"},
+        {**_Q35, "hw_pci_numa_affinity_policy": "preferred"},
+        _HOSTDEV,
+        devices=({"address": "0000:3b:00.0", "managed": "false"}, {"address": "0001:af:1f.7"}),
+    ),
+    "pci device and pinned": Case(
+        {"pci_passthrough:alias": "gpu:1", "hw:cpu_policy": "dedicated"},
+        {},
+        (*_HOSTDEV, *_PINNING[2:]),
+        vcpus=2,
+        devices=({"address": "0000:0a:00.1"},),
+    ),
+    "pci policy, which differs": Case(
+        {"pci_passthrough:alias": "gpu:1", "hw:pci_numa_affinity_policy": "required"},
+        {"hw_pci_numa_affinity_policy": "legacy"},
+    ),
+    "pci policy of the socket": Case(
+        {"pci_passthrough:alias": "gpu:1", "hw:pci_numa_affinity_policy": "socket"},
+        {},
+        devices=({"address": "0000:0a:00.1"},),
+    ),
     "locked memory": Case({"hw:locked_memory": "true", "hw:mem_page_size": "2048"}, {}, ("memoryBacking",)),
     "sound": Case({"hw:sound_model": "ich9"}, {}, ("devices/sound",)),
     "packed virtqueues": Case({"hw:virtio_packed_ring": "true"}, {}, ("devices/interface/driver",)),

@@ -74,6 +74,7 @@ class Guests:
             there = libvirt_driver._get_host_numa_topology()
             instance.numa_topology = hardware.numa_fit_instance_to_host(there, asked, None)
             assert instance.numa_topology is not None, "the stand-in's host has no room for it"
+        hardware.get_pci_numa_policy_constraint(instance.flavor, image)  # as the API does
         disk_info = blockinfo.get_disk_info(CONF.libvirt.virt_type, instance, image)
         with (
             mock.patch.object(objects.Instance, "save"),
@@ -101,8 +102,10 @@ class Guests:
             config_drive="True" if case.config_drive else "",
             system_metadata={"vtpm_secret_uuid": _UUID},
             numa_topology=None,
-            pci_devices=objects.PciDeviceList(objects=[]),
-            pci_requests=objects.InstancePCIRequests(requests=[]),
+            pci_devices=objects.PciDeviceList(objects=[_device(device) for device in case.devices]),
+            pci_requests=objects.InstancePCIRequests(
+                requests=[objects.InstancePCIRequest(request_id=_UUID, alias_name="gpu", count=len(case.devices))]
+            ),
             keypairs=objects.KeyPairList(objects=[]),
         )
 
@@ -111,6 +114,11 @@ def _host() -> stand_in.HostInfo:
     """Two NUMA nodes of four CPUs, each with 2 GiB in small pages and 1 GiB in huge ones."""
     pages = {node: stand_in.create_mempages([(4, 2 << 18), (2048, 512)]) for node in (0, 1)}
     return stand_in.HostInfo(cpu_nodes=2, cpu_cores=4, kB_mem=6 << 20, mempages=pages)
+
+
+def _device(device: t.Mapping[str, str]) -> objects.PciDevice:
+    extra_info = {"managed": device["managed"]} if "managed" in device else {}
+    return objects.PciDevice(address=device["address"], request_id=_UUID, extra_info=extra_info)
 
 
 def _vif() -> model.VIF:

@@ -7,8 +7,8 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import guest_of, render
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import image_properties
-from ansible_collections.novalite.cloud.plugins.module_utils._model import hardware, host_numa, numa
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import numa_fit
+from ansible_collections.novalite.cloud.plugins.module_utils._model import hardware, numa, pci
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState
 from tests.parity import guest_cases
 
 _UUID = "6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11"
@@ -41,10 +41,14 @@ def answer(case: guest_cases.Case) -> dict[str, str]:
     try:
         image_properties.check(image)
         hardware.checked(flavor, image)
-        claim, asked = None, numa.numa_of(flavor, image)
+        claim, asked, devices = None, numa.numa_of(flavor, image), pci.asked_of(flavor, image)
         if asked is not None:
             facts |= {**_NODES, "cpu_dedicated_set": "0-7" if asked.dedicated else ""}
-            fitted = numa_fit.fit(host_numa.cells_of(facts), [], asked, numa_fit.Ratios())
+        if asked is not None or devices is not None:
+            there = [pci.Device(device["address"], "10de", "1eb8") for device in case.devices]
+            facts |= {pci.DEVICES: [device.row for device in pci.handed_out(there, case.devices)]}
+            facts |= {pci.ALIASES: [{"name": "gpu", "vendor_id": "10de", "product_id": "1eb8"}]}
+            fitted = HostState("hv1", 8, 6144, 100, facts=facts).own_fit(asked, devices)
             assert isinstance(fitted, numa.Claim), fitted
             claim = fitted
         return {"xml": render(guest_of(instance, facts, claim=claim))}

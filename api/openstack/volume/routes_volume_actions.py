@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from werkzeug.exceptions import NotFound
+
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import (
     check_new,
@@ -28,10 +30,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.ser
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record, same
 from ...web.context import current
-from ...web.errors import BadRequestError, in_words
+from ...web.errors import BadRequestError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
-from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
+from ...web.schemas import ACTION, NAME, OPTIONAL, UUID, Schema, an_object
 from ...work.calls import calling
 from . import schemas, views
 from .blueprint import in_cinders_words, speaks, volume, whose
@@ -43,7 +45,6 @@ REFUSED = {
     "os-terminate_connection": "hosts detach volumes themselves: use Compute's os-volume_attachments",
     "os-unmanage": "volumes are managed by the cloud only",
     "os-reimage": "make a new volume of the image",
-    "revert": "make a new volume of the snapshot",
 }
 
 
@@ -55,6 +56,7 @@ class Action:
     schema: Schema = dataclasses.field(default_factory=dict)
     status: int = 202
     admin: bool = False  # whether only administrators may
+    words: t.Callable[[], t.ContextManager[None]] = in_cinders_words
 
 
 @volume.post("/<project>/volumes/<volume_id>/action", "volume:write")
@@ -71,13 +73,19 @@ def act(volume_id: str) -> Answer:
     validation.check(body, {"type": "object", **action.schema}, f"value of {name}")
     if action.admin:
         policy.check("volume:admin")
-    with writing_ledger() as connection, in_cinders_words():
+    with writing_ledger() as connection, action.words():
         row = volumes.one_volume(connection, volume_id, whose())
         return action.do(connection, row, body) or "", action.status
 
 
 def _extend(connection: Connection, row: Volume, body: Record) -> None:
     volume_operations.extend(calling(connection), row.id, int(body["new_size"]), online=speaks(42), project_id=whose())
+
+
+def _revert(connection: Connection, row: Volume, body: Record) -> None:
+    if not speaks(40):
+        raise NotFound()
+    volume_operations.revert(calling(connection), row.id, body["snapshot_id"], project_id=whose())
 
 
 def _reserve(connection: Connection, row: Volume, _body: Record) -> None:
@@ -245,6 +253,7 @@ ACTIONS: dict[str, Action] = {
     "os-extend": Action(_extend, _has({"new_size": schemas.SIZE}, ["new_size"])),
     "os-retype": Action(_retype, _has(RETYPE, ["new_type"])),
     "os-reserve": Action(_reserve),
+    "revert": Action(_revert, _has({"snapshot_id": UUID}, ["snapshot_id"]), words=as_bad_request),
     "os-unreserve": Action(_unreserve),
     "os-attach": Action(_attach, _has(ATTACH)),
     "os-detach": Action(_detach, DETACH),

@@ -102,6 +102,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:server-consoles": (
         Http("POST", "/compute/v2.1/servers/{server}/remote-consoles", NEW_CONSOLE),
         Page("POST", "/instances/{server}/consoles/novnc"),
+        Http("POST", "/v1/instances/{server}/console", {"type": "novnc"}),
     ),
     "compute:servers:action": (action("os-stop"), Page("POST", "/instances/{server}/stop")),
     "compute:servers:confirm_resize": (action("confirmResize"), job("confirmResize")),

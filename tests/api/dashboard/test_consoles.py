@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import threading
 import time
@@ -32,6 +33,7 @@ from tests.api.dashboard.consoles import WebSocket
 from tests.api.dashboard.visitor import Visitor
 from tests.api.web.test_reverse_proxy import TOKENS, ask, home, login, serving  # noqa: F401 - a fixture
 from tests.support.cloud import Cloud, sqlite
+from tests.support.patience import GENEROUS
 
 Open = t.Callable[..., WebSocket]
 
@@ -148,6 +150,45 @@ def test_the_browser_of_another_user_is_refused(door: Door) -> None:
     assert door.open(cookie=own).refused is None
 
 
+def test_the_openstack_command_shows_addresses_that_open(door: Door) -> None:
+    project, _role = seeds.USERS["demo"]
+    login = {"AUTH_URL": f"{door.url}/identity/v3", "USERNAME": "demo", "PASSWORD": seeds.password("demo")}
+    login |= {"PROJECT_NAME": project, "USER_DOMAIN_ID": "default", "PROJECT_DOMAIN_ID": "default"}
+    environment = {**os.environ, **{f"OS_{key}": value for key, value in login.items()}}
+
+    def show(version: str, option: str) -> subprocess.CompletedProcess[str]:
+        words = ["--os-compute-api-version", version, "console", "url", "show", option, door.server]
+        command = [os.path.join(os.path.dirname(sys.executable), "openstack"), *words, "-f", "json"]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=GENEROUS)
+
+    for version, option, kind in (("2.96", "--serial", "serial"), ("2.1", "--novnc", "novnc")):
+        shown = json.loads(show(version, option).stdout)
+        page, _sign, token = shown["url"].partition("#")
+        assert (shown["type"], page) == (kind, f"{door.url}/console/{kind}")
+        opened = door.open(token)
+        opened.send(BytesMessage(data=b"typed"))
+        assert opened.read(5) == b"typed" and door.asked[-1] == ("hv1", kind, door.server)
+    refused = show("2.96", "--spice")
+    assert refused.returncode != 0 and "Unavailable console type spice-html5" in refused.stderr
+
+
+def test_the_native_api_opens_consoles_as_compute_does(door: Door, client_as: t.Callable[[str], t.Any]) -> None:
+    path = f"/v1/instances/{door.server}/console"
+    shown = client_as("demo").post(path, json={"type": "serial"}).get_json()["console"]
+    opened = door.open(shown["url"].partition("#")[2])
+    opened.send(BytesMessage(data=b"typed"))
+    assert opened.read(5) == b"typed" and shown["type"] == "serial"
+    asked = {"demo": {"type": "spice"}, "reader": {"type": "serial"}, "alt": {"type": "serial"}}
+    statuses = {user: client_as(user).post(path, json=body).status_code for user, body in asked.items()}
+    assert statuses == {"demo": 400, "reader": 403, "alt": 404}
+    no_display = {"image": {**seeds.IMAGE, "properties": {"hw_video_model": "none"}}}
+    for values, kind, status in ((no_display, "novnc", 400), ({"vm_state": "stopped"}, "serial", 409)):
+        with transaction(door.api.engine) as connection:
+            connection.execute(sa.update(tables.instance).values(**values))
+        answer = client_as("demo").post(path, json={"type": kind})
+        assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
+
+
 def test_members_of_its_project_alone_get_a_token(door: Door, client_as: t.Callable[[str], t.Any]) -> None:
     path = f"/compute/v2.1/servers/{door.server}/remote-consoles"
     headers = {"OpenStack-API-Version": "compute 2.96"}
@@ -233,6 +274,15 @@ def test_a_console_ends_when_its_server_moves(door: Door, monkeypatch: pytest.Mo
         connection.execute(sa.update(tables.instance).values(host="hv2"))
     end = opened.end()
     assert end is not None and end.code == 1008
+
+
+def test_a_page_is_told_the_reason_however_late_the_server_has_its_turn(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "LAST", 0)  # as on a machine that is too busy for what was to take two seconds
+    door.command = ["true"]
+    end = door.open().end()
+    assert end is not None and end.code == 1011
 
 
 def test_text_is_not_taken(door: Door) -> None:

@@ -322,6 +322,85 @@ def test_a_mountpoint_that_is_no_device_leaves_the_name_to_the_guest(cloud: Clou
     assert doors.client.post(path, json={"os-complete": None}, headers=headers).status_code == 404
 
 
+def test_a_volume_goes_back_to_its_newest_snapshot(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member)
+
+    def take(**changes: t.Any) -> str:
+        taken = str(doors.member.post("/snapshots", {"snapshot": {"volume_id": number}}, 202)["snapshot"]["id"])
+        with transaction(cloud.engine) as connection:
+            volume_snapshots.finish_snapshot(connection, taken)
+            if changes:
+                volumes.write(connection, "snapshot", taken, changes)
+        return taken
+
+    def revert(snapshot: str, status: int, version: str = "3.40", user: User = doors.member) -> str:
+        headers = {**user.headers, "OpenStack-API-Version": f"volume {version}"}
+        path, body = f"{user.base}/volumes/{number}/action", {"revert": {"snapshot_id": snapshot}}
+        answer = doors.client.post(path, json=body, headers=headers)
+        assert answer.status_code == status, answer.data
+        return answer.get_data(as_text=True)
+
+    assert f"Volume {number} has no snapshots." in revert(NOWHERE, 400)
+    first, last = take(created_at=1), take()
+    revert(last, 404, version="3.39")
+    revert(last, 404, user=doors.stranger)
+    revert(last, 403, user=doors.reader)
+    assert "is None or not the latest one of volume" in revert(first, 400)
+    holder = hung(cloud, doors, number)
+    assert "Volume's status must be 'available'." in revert(last, 409)
+    with transaction(cloud.engine) as connection:
+        volume_attachments.begin_detach(connection, number, holder[0])
+        volume_attachments.finish_detach(connection, holder[1])
+        volumes.write(connection, "snapshot", last, {"size_gb": 2})
+    assert "The volume size must be equal to the snapshot size." in revert(last, 400)
+    with transaction(cloud.engine) as connection:
+        volumes.write(connection, "snapshot", last, {"size_gb": 1, "status": "error"})
+    assert "Snapshot's status must be 'available'." in revert(last, 409)
+    assert shown(doors.member, number)["status"] == "available"  # what was refused changed nothing
+    with transaction(cloud.engine) as connection:
+        volumes.write(connection, "snapshot", last, {"status": "available"})
+    revert(last, 202)
+    assert shown(doors.member, number)["status"] == "reverting"
+    assert doors.reader.get(f"/snapshots/{last}")["snapshot"]["status"] == "restoring"
+    revert(last, 409)
+    doors.member.delete(f"/snapshots/{last}", 400)
+    job = doors.jobs()[-1]
+    assert (job["kind"], job["variables"]) == ("volume_revert", {"volumes": [number]})
+    carry_out(cloud, number, None)
+    assert (shown(doors.member, number)["status"], states(doors, last)) == ("available", "available")
+    revert(last, 202)
+    carry_out(cloud, number, "the disk is full")
+    assert (shown(doors.member, number)["status"], states(doors, last)) == ("error", "available")
+    with transaction(cloud.engine) as connection:
+        volumes.write(connection, "volume", number, {"status": "available"})
+        # by names, as a playbook begins it, twice: the second one goes on with it
+        named = {"project": "demo", "reverts": [{"volume": number, "snapshot": last}]}
+        for _run in range(2):
+            assert [done["does"] for done in volume_action(connection, named)["touched"]] == ["revert"]
+        assert volumes.settle(connection, [number], "its job is dead") == [number]
+    assert (shown(doors.member, number)["status"], states(doors, last)) == ("error", "available")
+
+
+def states(doors: Doors, snapshot: str) -> str:
+    return str(doors.reader.get(f"/snapshots/{snapshot}")["snapshot"]["status"])
+
+
+def carry_out(cloud: Cloud, number: str, error: str | None) -> None:
+    """Do as the playbook does: the host is told to restore the volume of its snapshot, and says how it went."""
+    with transaction(cloud.engine) as connection:
+        begun = volume_action(connection, {"volumes": [number], "project": "demo"})
+        ((host, plan),) = begun["hosts"].items()
+        (volume_plan,) = plan["volumes"]
+        assert (volume_plan["restore"], volume_plan["create"], volume_plan["source"]["kind"]) == (
+            True,
+            False,
+            "snapshot",
+        )
+        outcomes = [{"host": host, "results": [{"id": number, "error": error}]}]
+        ended = volume_action(connection, {"plans": begun["hosts"], "outcomes": outcomes})
+    assert [failed["id"] for failed in ended["errors"]] == ([] if error is None else [number])
+
+
 def test_snapshots(cloud: Cloud, doors: Doors) -> None:
     number = made(doors.member)
     hung(cloud, doors, number)

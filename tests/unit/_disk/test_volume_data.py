@@ -70,6 +70,32 @@ def test_a_volume_is_made_extended_copied_and_deleted(tmp_path: pathlib.Path, fm
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("fmt", ["qcow2", "raw"])
+def test_a_volume_gets_back_what_its_snapshot_holds_or_stays_as_it_is(tmp_path: pathlib.Path, fmt: str) -> None:
+    taken = spec(TWO, fmt, kind="snapshot", source=spec(fmt=fmt))
+    (made,) = do(tmp_path, spec(fmt=fmt))
+    do(tmp_path, taken)
+
+    def write(text: str) -> None:
+        subprocess.run(
+            ["qemu-io", "-f", fmt, "-c", f"write -P {text} 0 64k", made.path], check=True, capture_output=True
+        )
+
+    def holds(text: str) -> bool:
+        reading = ["qemu-io", "-f", fmt, "-c", f"read -P {text} 0 64k", made.path]
+        return subprocess.run(reading, capture_output=True, check=False).returncode == 0
+
+    write("0x77")
+    back = spec(fmt=fmt, create=False, restore=True, source=taken)
+    (lost,) = do(tmp_path, {**back, "source": {**taken, "id": "33333333-3333-4333-8333-333333333333"}})
+    assert "whose data should be at" in str(lost.error) and holds("0x77")
+    assert do(tmp_path, back, check_mode=True)[0].action == "restore" and holds("0x77")
+    (restored,) = do(tmp_path, back)
+    assert (restored.action, restored.error) == ("restore", None) and holds("0")
+    assert not [name for name in os.listdir(os.path.dirname(made.path)) if name.endswith(".part")]
+
+
+@pytest.mark.root
 def test_each_volume_for_itself_and_nothing_half_done(tmp_path: pathlib.Path) -> None:
     small = spec(TWO, source=spec(THREE))
     done = do(tmp_path, spec(), small, spec(THREE, create=False))

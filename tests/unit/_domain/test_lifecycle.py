@@ -105,6 +105,9 @@ class Host(Fake):
         domain.xml = xml
         return domain
 
+    def listAllDomains(self, _flags: int = 0) -> list[Domain]:
+        return list(self.domains.values())
+
     def states(self) -> dict[str, int]:
         return {domain.name(): domain.code for domain in self.domains.values()}
 

@@ -20,7 +20,7 @@ from tests.parity import cases
 HOSTS = [HostState(name=name, vcpus=8, memory_mb=8192, disk_gb=100) for name in ("even-2", "odd-1", "odd-3")]
 REQUEST = Request(uuid="u", name="web-1", vcpus=1, memory_mb=512, disk_gb=1)
 PLACEMENT = {"requested_host", "retry", "other_ledger", "ranges"}
-PLACEMENT |= {"availability_zone", "traits", "hardware", "numa_topology", "vcpu", "ram", "disk"}
+PLACEMENT |= {"availability_zone", "traits", "hardware", "pci_passthrough", "numa_topology", "vcpu", "ram", "disk"}
 
 
 def write(path: pathlib.Path, text: str) -> str:
@@ -89,12 +89,11 @@ def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
     [
         ("filters", "RamFiltre", "the nearest is RamFilter$"),
         ("filters", "nova.scheduler.filters.ram_filter.RamFiltre", "the nearest is RamFilter$"),
-        ("filters", "PciPassthroughFilter", "Filter': no PCI devices are passed through here; take it out"),
         ("filters", "AggregateCoreFilter", r": a ratio is the host's \(compute_node_cpu_ratio .*\), and vcpu holds it"),
         ("filters", "nova.scheduler.weights.all_weighers", "take some of"),
         ("filters", "corp.filters.RamFilter", "no scheduler filter 'corp.filters.RamFilter'; take some of"),
         ("weighers", "RamWeigher", "the nearest is RAMWeigher$"),
-        ("weighers", "PCIWeigher", "no PCI devices"),
+        ("weighers", "PCIWeigher", "hosts are not weighed by their PCI devices; take it out"),
     ],
 )
 def test_a_name_of_a_nova_conf_that_nothing_here_has(kind: str, name: str, message: str) -> None:

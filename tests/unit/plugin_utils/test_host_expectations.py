@@ -69,6 +69,7 @@ def test_expectations_are_the_role_s_defaults_and_the_inventory_s_variables(tmp_
         **{"state_dir": "/var/lib/novalite", "shared_routes": [], "vnc": True},
         **{"cpu_mode": None, "cpu_models": [], "cpu_model_extra_flags": [], "disk_discard": None},
         **{"cpu_shared_set": "", "cpu_dedicated_set": "", "reserved_huge_pages": []},
+        **{"pci_device_spec": [], "pci_alias": []},
     }
     changed = {"zone": "west", "domain_type": "kvm", "state_dir": "/srv/novalite"}
     # a name is no address, and is not looked up

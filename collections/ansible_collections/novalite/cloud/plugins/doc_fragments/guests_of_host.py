@@ -86,4 +86,24 @@ options:
         description: How many pages.
         type: int
         required: true
+  pci_device_spec:
+    description:
+      - PCI devices that guests may get as they are, as in Nova's option C([pci] device_spec). Each is a dictionary of
+        C(vendor_id), C(product_id) and C(address), in which C(*) stands for anything, and those left out, too. The
+        address of a physical function stands for its virtual ones as well.
+      - C(managed=false) has libvirt leave the device to its driver on the host. C(traits) are for O(pci_alias).
+      - Name none that the host itself uses; its driver loses it.
+    type: list
+    elements: dict
+    default: []
+  pci_alias:
+    description:
+      - Names by which flavors ask for them (C(pci_passthrough:alias)), as in Nova's option C([pci] alias). Each is a
+        dictionary of C(name), C(vendor_id) and C(product_id), with C(device_type) (V(type-PCI), V(type-VF),
+        V(type-PF)), C(numa_policy) (V(required), V(legacy), the default, V(preferred)) and C(traits) that the device
+        must have.
+      - Several with one name are alternatives.
+    type: list
+    elements: dict
+    default: []
 """

@@ -244,6 +244,23 @@ compute_host:
       description: O(reserved_huge_pages).
       type: list
       elements: dict
+    pci_devices:
+      description: >-
+        PCI devices that O(pci_device_spec) names, each with C(address), C(vendor_id), C(product_id), C(type),
+        C(numa_node), C(parent), the address of a virtual function's physical one, C(managed) and C(traits).
+      type: list
+      elements: dict
+    pci_users:
+      description: UUIDs of the domains that have PCI devices of the host, by their addresses.
+      type: dict
+    pci_device_spec:
+      description: O(pci_device_spec).
+      type: list
+      elements: dict
+    pci_alias:
+      description: O(pci_alias).
+      type: list
+      elements: dict
     security_driver:
       description: What libvirt confines guests with, V(apparmor), V(selinux), or V(none).
       type: str
@@ -321,6 +338,7 @@ FACT_ARGUMENTS = {
     "state_dir": {"type": "path", "default": STATE_DIR},
     "uri": {"type": "str", "default": DEFAULT_URI},
     "domain_type": {"type": "str", "choices": ["auto", "kvm", "qemu"], "default": "auto"},
+    "pci_device_spec": {"type": "list", "elements": "dict", "default": []},
     "room": {
         "type": "dict",
         "options": {
@@ -362,6 +380,7 @@ ARGUMENT_SPEC = {
         "default": [],
         "options": {key: {"type": "int", "required": True} for key in ("node", "size", "count")},
     },
+    "pci_alias": {"type": "list", "elements": "dict", "default": []},
     "vnc": {"type": "bool", "default": True},
     "cpu_mode": {"type": "str", "choices": list(cpu_mode.MODES)},
     "cpu_models": {"type": "list", "elements": "str", "default": []},
@@ -378,7 +397,8 @@ def run(call: HostCall) -> Result:
     if params["state"] == "absent":
         raise HostModuleError("state=absent is the controller's work: use novalite.cloud.compute_host in a task")
     name = params["name"] or platform.node()
-    facts = gather(name, params["state_dir"], params["uri"], params["domain_type"], call.check_mode)
+    arguments = (params["state_dir"], params["uri"], params["domain_type"], call.check_mode, params["pci_device_spec"])
+    facts = gather(name, *arguments)
     facts = {**facts, **{option: params[option] for option in GUEST_ARGUMENTS}}
     if params["room"]:
         lacking = shortage(facts, Room.of(params["room"])) if facts["up"] else facts["down_reason"]

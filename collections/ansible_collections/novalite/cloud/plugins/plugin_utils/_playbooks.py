@@ -359,6 +359,17 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "volume_detach": Playbook(ATTACHMENTS, (("volume", "attachments"),), instead={"attachments": ("volume", "server")}),
     "volume_extend": Playbook(VOLUME, (("volume", "volumes"),), instead={"volumes": ("volume", "volume_size")}),
+    "volume_revert": Playbook(
+        {
+            "volume": Variable("name of the volume"),
+            "snapshot": Variable("name of its newest snapshot"),
+            "volumes": Variable("list of volumes that it was begun of", "list"),
+            **PROJECT,
+            **TAKEOVER,
+        },
+        (("volume", "volumes"),),
+        instead={"volumes": ("volume", "snapshot")},
+    ),
     "volume_snapshot": Playbook(
         {
             "snapshot": Variable("name of the snapshot", aliases=("name",)),

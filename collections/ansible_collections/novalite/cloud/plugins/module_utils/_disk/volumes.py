@@ -57,7 +57,8 @@ class Done:
 def ensure(
     volumes: t.Sequence[Spec], state: str, state_dir: str, guests: Guests, check_mode: bool = False, workers: int = 2
 ) -> list[Done]:
-    """Make each of `volumes` present with its size, or absent. Each is independent: an error is in its own result."""
+    """Make each of `volumes` present with its size, or absent, or restore it. Each is independent: an error is in its
+    own result."""
 
     def work(spec: Spec) -> Done:
         path = volume_path(spec, state_dir)
@@ -95,6 +96,10 @@ def _work(done: Done, spec: Spec, state: str, state_dir: str, guests: Guests, ch
         done.action = "copy" if spec.get("source") else "create"
         if not check_mode:
             _create(spec, done.path, state_dir, guests)
+    elif spec.get("restore"):
+        done.action = "restore"
+        if not check_mode:
+            _restore(spec, done.path, state_dir, guests)
     elif size < desired_size:
         done.action = "extend"
         if not check_mode:
@@ -149,6 +154,17 @@ def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
         os.rename(part, path)
     finally:
         remove_file(part)
+
+
+def _restore(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
+    """Give the volume the data of its source. A file is replaced as a whole; a logical volume is written over, and
+    holds half of both where that is cut off."""
+    if not spec.get("source"):
+        raise NotFoundError(f"volume {spec['id']} is to be restored, and no snapshot of it is: ask for it again")
+    if spec["backend"] == "lvm":
+        _copy(spec, path, state_dir, guests)
+    else:
+        _create(spec, path, state_dir, guests)
 
 
 def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:

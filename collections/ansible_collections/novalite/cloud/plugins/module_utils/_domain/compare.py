@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 from .._json import JsonObject
-from . import compare_devices, compare_numa
+from . import compare_devices, compare_numa, host_devices
 
 METADATA_NAMESPACE = "urn:novalite:instance:1"
 OPEN_FILTER = "nova-open"  # network filter of an interface whose port security is off
@@ -111,12 +111,14 @@ class DomainModel:
     serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, file that it is logged to)
     rng: str | None = None
     devices: tuple[tuple[str, str], ...] = ()  # of compare_devices
+    host_devices: tuple[tuple[str, str], ...] = ()  # PCI devices of the host: whether libvirt frees them
     placement: tuple[tuple[str, str], ...] = ()  # on the host's CPUs and NUMA nodes
     metadata: tuple[tuple[str, str], ...] = ()
 
 
 # what is compared as it is
-_PARTS = ("machine", "disks", "interfaces", "serials", "devices", "placement", "metadata")
+_KEYED = ("host_devices", "placement")
+_PARTS = ("machine", "disks", "interfaces", "serials", "devices", "metadata", *_KEYED)
 _WHOLE = tuple(field.name for field in dataclasses.fields(DomainModel) if field.name not in _PARTS)
 
 
@@ -160,6 +162,7 @@ def parse(xml: str) -> DomainModel:
         serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),
         rng=_text(root, "devices/rng/backend"),
         devices=compare_devices.parse(root),
+        host_devices=host_devices.parse(root),
         placement=compare_numa.placement_of(root),
         metadata=_metadata(root),
     )
@@ -194,8 +197,7 @@ def as_dict(model: DomainModel) -> JsonObject:
         "interfaces": [_plain(nic) for nic in model.interfaces],
         "serials": [{"port": port, "type": kind, "path": path} for port, kind, path in model.serials],
         "devices": dict(model.devices),
-        "placement": dict(model.placement),
-        "metadata": dict(model.metadata),
+        **{name: dict(getattr(model, name)) for name in (*_KEYED, "metadata")},
     }
 
 
@@ -228,7 +230,8 @@ def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[_Unlike]:
         yield from _compare_devices(kind, devices, _devices(actual)[kind])
     asked = dict(desired.devices)
     yield from _compare_keys("devices", asked, compare_devices.comparable(asked, dict(actual.devices)))
-    yield from _compare_keys("placement", dict(desired.placement), dict(actual.placement))
+    for field in _KEYED:
+        yield from _compare_keys(field, dict(getattr(desired, field)), dict(getattr(actual, field)))
     metadata, there = dict(desired.metadata), dict(actual.metadata)
     if LEDGER not in there:
         metadata.pop(LEDGER, None)  # defined before ledgers had an identity; it comes with the next definition

@@ -28,6 +28,7 @@ from .._model.hardware import Tpm, hardware_of
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_iso, is_secured, serves_dhcp
 from .._model.instance import drives as instance_drives
 from .._model.numa import Claim
+from .._model.pci import Held
 from . import drives
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
 from .guest_numa import Numa, cpuset_of, numa_of
@@ -117,6 +118,7 @@ class Guest:
     discard: bool = False  # what the guest frees, its host's file system gets back
     numa: Numa | None = None
     cpuset: str | None = None  # the host's CPUs that it runs on, where it has no NUMA nodes; None: any
+    host_devices: tuple[Held, ...] = ()  # of PCI
     max_vcpus: int | None = None  # that it can have without a restart; None: those that it starts with
     max_memory_mb: int | None = None
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
@@ -134,7 +136,7 @@ def guest_of(
     instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "", claim: Claim | None = None
 ) -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe, with its
-    `state_dir`, where it holds the NUMA nodes, CPUs and pages of `claim`.
+    `state_dir`, where it holds the NUMA nodes, CPUs, pages and devices of `claim`.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
     second; the others stay away. Raises NovaliteError when a value cannot be written as XML, and for a host that was
@@ -194,8 +196,9 @@ def guest_of(
         queues=min(flavor["vcpus"], MOST_QUEUES) if devices.multiqueue and facts["domain_type"] == "kvm" else None,
         viommu=devices.viommu_on(facts, machine),
         discard=facts.get("disk_discard") == "unmap",
-        numa=None if claim is None else numa_of(instance["domain_name"], claim, facts),
-        cpuset=cpuset_of(facts) if claim is None else None,
+        numa=numa_of(instance["domain_name"], claim, facts) if claim is not None and claim.cells else None,
+        cpuset=cpuset_of(facts) if claim is None or not claim.cells else None,
+        host_devices=claim.devices if claim is not None else (),
         max_vcpus=maxima.max_vcpus(flavor),
         max_memory_mb=maxima.max_memory_mb(flavor),
         root_ports=ROOT_PORTS if "q35" in machine else 0,

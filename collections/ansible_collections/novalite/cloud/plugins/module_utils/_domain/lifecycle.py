@@ -18,7 +18,7 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host.libvirt_connection import with_filters
 from .._host.waiting import in_threads
 from .._json import JsonObject
-from . import compare, ledgers
+from . import compare, host_devices, ledgers
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
 
@@ -33,7 +33,6 @@ _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _AS_DEFINED = 2  # VIR_DOMAIN_XML_INACTIVE: a running guest is not asked for its balloon
 _RESUME = "resume"  # the action of an Outcome, as in lifecycle_power
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
-
 T = t.TypeVar("T")
 
 
@@ -259,6 +258,7 @@ def _resume(connection: libvirt.virConnect, spec: DomainSpec, timeout: float) ->
 
 
 def define(connection: libvirt.virConnect, spec: DomainSpec) -> libvirt.virDomain:
+    host_devices.refuse_taken(connection, spec)
     domain = connection.defineXML(str(spec["xml"]))
     keep_definition(str(spec["xml"]), spec["uuid"])
     return domain

@@ -16,7 +16,7 @@ import typing as t
 from .._addressing.places import MOST
 from .._disk import removed
 from .._disk.config_drive import PROGRAMS as ISO_PROGRAMS
-from .._domain import lifecycle
+from .._domain import host_devices, lifecycle
 from .._domain.capabilities import (
     Capabilities,
     booted_at_of,
@@ -37,8 +37,8 @@ from .._host.kvm import kvm_fault
 from .._host.libvirt_connection import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
 from .._host.mark import identity_of
 from .._host.own_directory import make_own
-from .._json import JsonObject
-from .._model import hardware
+from .._json import JsonMapping, JsonObject
+from .._model import hardware, pci
 from .._network import additions, ownership
 
 # What the modules of this collection run on a hypervisor, beside one injection back end. Any one of a group will do.
@@ -49,12 +49,18 @@ _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # missing from the PATH of a non-logi
 
 
 def gather(
-    name: str, state_dir: str, uri: str = DEFAULT_URI, domain_type: str = "auto", check_mode: bool = False
+    name: str,
+    state_dir: str,
+    uri: str = DEFAULT_URI,
+    domain_type: str = "auto",
+    check_mode: bool = False,
+    pci_device_spec: t.Sequence[JsonMapping] = (),
 ) -> JsonObject:
     """The ComputeHost facts of this host, `name`d as in the inventory.
 
     A libvirt that does not answer is no error: `up` is false then and `down_reason` says why. `domain_type` is
-    auto, kvm or qemu. In check mode nothing is written, not even the memory of KVM's probe.
+    auto, kvm or qemu. In check mode nothing is written, not even the memory of KVM's probe. Its PCI devices are looked
+    at where `pci_device_spec` hands some of them out. Raises NovaliteError for one that makes no sense.
     """
     arch = os.uname().machine
     cpuinfo = _read("/proc/cpuinfo")
@@ -84,6 +90,8 @@ def gather(
         "disk_buses": [],
         "video_models": [],
         "numa": [],
+        pci.DEVICES: [],
+        "pci_users": {},
         "security_driver": "none",
         "disk_cache": disk_cache(state_dir),
         "domains": [],
@@ -94,12 +102,17 @@ def gather(
         "missing_commands": missing_commands(),
         "places": places(),
     }
+    pci.check(name, {pci.SPEC: pci_device_spec})
     try:
         connection = connect(uri)
         with lifecycle.clear(f"{local_daemon().name} on this host does not answer"):
             facts["hypervisor_version"] = connection.getVersion()
             facts["libvirt_version"] = connection.getLibVersion()
             facts["domains"] = lifecycle.list_domains(connection, existing(state_dir))
+            if pci_device_spec:
+                devices = host_devices.on_host(connection)
+                facts[pci.DEVICES] = [device.row for device in pci.handed_out(devices, pci_device_spec)]
+                facts["pci_users"] = host_devices.users(connection, devices)
             capabilities_xml = connection.getCapabilities()
             capabilities = parse_capabilities(capabilities_xml)
             offers = {

@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
-from . import cpu_topology, devices, maxima, numa
+from . import cpu_topology, devices, maxima, numa, pci
 from .cpu_topology import Topology
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
@@ -49,7 +49,6 @@ EXTRA_SPECS: t.Mapping[str, str] = {
 _NOT_BUILT: t.Mapping[str, tuple[str, ...]] = {
     "hw:cpu_realtime": ("false", "no", "0", "off"),
     "hw:cpu_dedicated_mask": (),
-    "pci_passthrough:alias": (),
 }
 
 
@@ -93,6 +92,7 @@ def check_property(what: str, name: str, value: object) -> None:
     cpu_topology.check_number(what, name, value)
     devices.check_property(what, name, value)
     numa.check_value(what, name, value)
+    pci.check_value(what, name, value)
     if name in PROPERTIES:
         _one_of(f"{what}: its property {name}", value, PROPERTIES[name])
 
@@ -102,6 +102,7 @@ def check_extra_spec(what: str, name: str, value: object) -> None:
     cpu_topology.check_number(what, name, value)
     devices.check_extra_spec(what, name, value)
     numa.check_value(what, name, value)
+    pci.check_value(what, name, value)
     maxima.check_number(what, name, value)
     if name in EXTRA_SPECS:
         _one_of(f"{what}: extra spec {name}", value, PROPERTIES[EXTRA_SPECS[name]])
@@ -116,14 +117,14 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
         if key in specs and str(specs[key]).lower() not in idle:
             raise NovaliteError(
                 f"flavor '{flavor.get('name')}' has {key}={specs[key]}, which novalite does not do: no CPU is of "
-                "real time, no memory locked or encrypted, no PCI device handed out. Use another flavor, or take it "
-                "out of this one"
+                "real time, no memory locked or encrypted. Use another flavor, or take it out of this one"
             )
     for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
     maxima.check(flavor)
     cpu_topology.topology_of(flavor, image)
     devices.check(flavor, image)
+    pci.asked_of(flavor, image)
     if numa.numa_of(flavor, image) is not None:
         maxima.check_fixed(flavor)
     return hardware_of(flavor, image)

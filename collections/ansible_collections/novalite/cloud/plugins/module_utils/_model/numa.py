@@ -16,7 +16,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping, JsonObject
-from . import cpu_sets
+from . import cpu_sets, pci
 
 SHARED, DEDICATED = "shared", "dedicated"
 PREFER, ISOLATE, REQUIRE, SHARE = "prefer", "isolate", "require", "share"
@@ -75,10 +75,11 @@ class ClaimedCell:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """NUMA nodes, CPUs and pages that an instance holds on its host, node by node of the guest."""
+    """NUMA nodes, CPUs and pages that an instance holds on its host, node by node of the guest; and PCI devices."""
 
     cells: tuple[ClaimedCell, ...]
     emulator: str | None = None
+    devices: tuple[pci.Held, ...] = ()
 
     @classmethod
     def of(cls, row: JsonMapping) -> Claim:
@@ -94,7 +95,7 @@ class Claim:
             )
             for cell in row["cells"]
         )
-        return cls(cells, row["emulator"])
+        return cls(cells, row["emulator"], tuple(pci.Held(**device) for device in row.get("devices") or ()))
 
     @property
     def row(self) -> JsonObject:
@@ -112,6 +113,7 @@ class Claim:
                 }
                 for cell in self.cells
             ],
+            "devices": [dataclasses.asdict(device) for device in self.devices],
         }
 
 

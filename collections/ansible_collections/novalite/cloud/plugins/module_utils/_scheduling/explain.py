@@ -51,7 +51,7 @@ class Decision:
     alternates: tuple[str, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
     message: str = ""
-    numa: Claim | None = None  # the NUMA nodes, CPUs and pages that it gets there
+    numa: Claim | None = None  # the NUMA nodes, CPUs, pages and devices that it gets there
 
     def with_host(
         self, host: str, alternates: tuple[str, ...], weighed: tuple[WeighedHost, ...], numa: Claim | None

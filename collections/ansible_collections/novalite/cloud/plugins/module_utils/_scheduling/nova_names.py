@@ -31,6 +31,7 @@ OF_PLACEMENT = (
     "availability_zone",
     "traits",
     "hardware",
+    "pci_passthrough",
     "numa_topology",
     "vcpu",
     "ram",
@@ -39,7 +40,6 @@ OF_PLACEMENT = (
 IDLE = ("AllHostsFilter", "CrossCellWeigher")  # refuses no host; there are no cells
 
 _RATIOS = "a ratio is the host's (compute_node_cpu_ratio and its siblings), and {} holds it"
-_NO_PCI = "no PCI devices are passed through here"
 _IRONIC = "it is for bare metal (Ironic)"
 REFUSED = {
     "AggregateCoreFilter": _RATIOS.format("vcpu"),
@@ -49,8 +49,7 @@ REFUSED = {
     "ExactDiskFilter": _IRONIC,
     "ExactRamFilter": _IRONIC,
     "ImagePropertiesWeigher": "hosts are not weighed by the images that they run",
-    "PCIWeigher": _NO_PCI,
-    "PciPassthroughFilter": _NO_PCI,
+    "PCIWeigher": "hosts are not weighed by their PCI devices",
     "TrustedFilter": "Nova has it no more; traits (trait:NAME=required in a flavor) do its work",
     "TypeAffinityFilter": "Nova has it no more; aggregate_type_affinity does its work",
 }

@@ -15,6 +15,8 @@ import typing as t
 
 from .._model.host_numa import HostCell
 from .._model.numa import ANY, ISOLATE, LARGE, REQUIRE, SMALL, Cell, Claim, ClaimedCell, Topology
+from .._model.pci import Asked, Held
+from .pci_fit import Shelf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +56,16 @@ class _Node:
         return memory_mb * 1024 <= count * size and memory_mb * 1024 % size == 0
 
 
-def fit(host: t.Sequence[HostCell], claims: t.Collection[Claim], asked: Topology, ratios: Ratios) -> Claim | str:
+def fit(
+    host: t.Sequence[HostCell],
+    claims: t.Collection[Claim],
+    asked: Topology,
+    ratios: Ratios,
+    shelf: Shelf | None = None,
+    devices: Asked | None = None,
+) -> Claim | str:
     """Claim of an instance that asks for `asked` on a host where there are these `claims`; or why it gets none, worded
-    to follow the host's name."""
+    to follow the host's name. It gets the `devices` from the host's `shelf`; who asks for none stays away from them."""
     if not host:
         return "has not said which NUMA nodes it has: run compute_nodes.yml"
     if len(host) < len(asked.cells):
@@ -73,29 +82,52 @@ def fit(host: t.Sequence[HostCell], claims: t.Collection[Claim], asked: Topology
     if len(nodes) > len(asked.cells):
         nodes.sort(key=lambda node: -node.memory_free)
         nodes.sort(key=lambda node: -len(node.free) if asked.dedicated else node.shared_used)
-    return _Search(nodes, asked, ratios, reserved).run()
+        if shelf is not None:
+            by_node = shelf.by_node
+            nodes.sort(key=lambda node: by_node.get(node.cell.id, 0) * (-1 if devices else 1))
+    return _Search(nodes, asked, ratios, reserved, shelf, devices).run()
 
 
 class _Search:
     """Search for a node of the host for each of the guest's, in the order of itertools.permutations()."""
 
-    def __init__(self, nodes: t.Sequence[_Node], asked: Topology, ratios: Ratios, reserved: int) -> None:
+    def __init__(
+        self,
+        nodes: t.Sequence[_Node],
+        asked: Topology,
+        ratios: Ratios,
+        reserved: int,
+        shelf: Shelf | None,
+        devices: Asked | None,
+    ) -> None:
         self.nodes, self.asked, self.ratios, self.reserved = nodes, asked, ratios, reserved
+        self.shelf, self.devices = shelf, devices
+        self.picked: tuple[Held, ...] | str = ()  # what was found last
         self.results: dict[tuple[int, int], ClaimedCell | str] = {}
         self.dead: set[frozenset[int]] = set()  # nodes that, once taken, leave no place for the rest
 
     def run(self) -> Claim | str:
         cells = self._place(frozenset())
-        if cells is not None:
-            return Claim(cells, self.asked.emulator)
+        if cells is not None and not isinstance(self.picked, str):
+            return Claim(cells, self.asked.emulator, self.picked)
+        if isinstance(self.picked, str):
+            return self.picked
         reasons = [reason for reason in self.results.values() if isinstance(reason, str)]
         return reasons[0] if reasons else f"has no room for {len(self.asked.cells)} NUMA nodes side by side"
 
     def _place(self, taken: frozenset[int]) -> tuple[ClaimedCell, ...] | None:
-        if len(taken) == len(self.asked.cells):
-            return ()
         if taken in self.dead:
             return None
+        cells: tuple[ClaimedCell, ...] | None = ()
+        if len(taken) < len(self.asked.cells):
+            cells = self._place_next(taken)
+        elif not self._has_devices(taken):
+            cells = None
+        if cells is None:
+            self.dead.add(taken)
+        return cells
+
+    def _place_next(self, taken: frozenset[int]) -> tuple[ClaimedCell, ...] | None:
         for number in range(len(self.nodes)):
             if number in taken:
                 continue
@@ -104,8 +136,12 @@ class _Search:
                 rest = self._place(taken | {number})
                 if rest is not None:
                     return (result, *rest)
-        self.dead.add(taken)
         return None
+
+    def _has_devices(self, taken: frozenset[int]) -> bool:
+        if self.shelf is not None and self.devices is not None:
+            self.picked = self.shelf.pick(self.devices, {self.nodes[number].cell.id for number in taken})
+        return not isinstance(self.picked, str)
 
     def _result(self, number: int, guest_node: int) -> ClaimedCell | str:
         key = number, guest_node

@@ -32,6 +32,7 @@ ENABLED_FILTERS = (
     "requirements",
     "server_group_anti_affinity",
     "server_group_affinity",
+    "pci_passthrough",
     "numa_topology",
     "vcpu",
     "ram",

@@ -14,10 +14,10 @@ import typing as t
 
 from .._addressing.places import Use, uses
 from .._json import Json, JsonMapping
-from .._model import host_numa
+from .._model import host_numa, pci
 from .._model.instance import Instance
 from .._model.numa import Claim, Topology, recorded_numa_of
-from . import numa_fit
+from . import numa_fit, pci_fit
 
 GIB = 1024**3
 _NOTHING: t.Mapping[str, t.Any] = types.MappingProxyType({})
@@ -97,7 +97,7 @@ class HostState(t.NamedTuple):
     """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
     supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
     claims: t.Mapping[str, Claim] = _NOTHING
-    """By UUID: the CPUs, NUMA nodes and pages that instances hold; of requests that ask for such."""
+    """By UUID: the CPUs, NUMA nodes, pages and devices that instances hold; of requests that ask for such."""
 
     @property
     def vcpus_room(self) -> float:
@@ -122,23 +122,29 @@ class HostState(t.NamedTuple):
     def with_more(self, request: Request, count: int = 1, **changes: Json) -> HostState:
         """The same host with `count` more (below zero: less) of what `request` asks for, and with these `changes`."""
         used = {f"{name}_used": getattr(self, f"{name}_used") + count * getattr(request, name) for name in AMOUNTS}
-        if request.numa is not None:
+        if request.asks_own:
             changes["claims"] = self._claims_with(request, count)
         return self._replace(num_instances=self.num_instances + count, **used, **changes)
 
-    def numa_fit(self, asked: Topology, claims: t.Mapping[str, Claim] | None = None) -> Claim | str:
-        """Claim of an instance that asks for this topology here, beside `claims` (None: those that there are); or why
-        it gets none."""
-        ratios = numa_fit.Ratios(self.cpu_ratio, self.ram_ratio)
-        there = self.claims if claims is None else claims
-        return numa_fit.fit(host_numa.cells_of(self.facts), there.values(), asked, ratios)
+    def own_fit(
+        self, numa: Topology | None, devices: pci.Asked | None, claims: t.Mapping[str, Claim] | None = None
+    ) -> Claim | str:
+        """Claim of an instance that asks for this topology and these devices here, beside `claims` (None: those that
+        there are); or why it gets none."""
+        there = (self.claims if claims is None else claims).values()
+        shelf = pci_fit.Shelf(self.facts, (device for claim in there for device in claim.devices))
+        if numa is not None:
+            ratios = numa_fit.Ratios(self.cpu_ratio, self.ram_ratio)
+            return numa_fit.fit(host_numa.cells_of(self.facts), there, numa, ratios, shelf, devices)
+        picked = shelf.pick(devices) if devices is not None else ()
+        return picked if isinstance(picked, str) else Claim((), devices=picked)
 
     def _claims_with(self, request: Request, count: int) -> dict[str, Claim]:
         if count < 0:
             return {uuid: claim for uuid, claim in self.claims.items() if uuid != request.uuid}
         claims = dict(self.claims)
         for number in range(count):
-            claim = self.numa_fit(t.cast(Topology, request.numa), claims)
+            claim = self.own_fit(request.numa, request.devices, claims)
             if isinstance(claim, str):
                 break  # what is short stays short
             claims[f"{request.uuid}-{number}" if number else request.uuid] = claim
@@ -183,6 +189,12 @@ class Request:
     rank: str | None = None  # an expression: which of them first
     ranges: tuple[Use, ...] = ()  # of its networks: what its host does with them
     numa: Topology | None = None  # NUMA nodes, with CPUs and pages of its own
+    devices: pci.Asked | None = None  # of its host's, for itself
+
+    @property
+    def asks_own(self) -> bool:
+        """Tell whether it asks for NUMA nodes, CPUs, pages or devices that nobody else gets."""
+        return self.numa is not None or self.devices is not None
 
     def likeness(self) -> t.Hashable:
         """Equal for requests that differ in nothing but who asks: one examination of the hosts serves them all."""
@@ -207,6 +219,7 @@ _MAPPINGS = operator.attrgetter("image_properties", "extra_specs", "hints")
 _ALIKE = operator.attrgetter(
     *("vcpus", "memory_mb", "disk_gb", "root_gb", "project_id", "flavor_name", "image_id", "availability_zone"),
     *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank", "ranges", "numa"),
+    "devices",
 )
 
 
@@ -259,4 +272,5 @@ def request_of(instance: JsonMapping, group: Group | None = None) -> Request:
         hints=hints,
         group=group,
         numa=numa,
+        devices=pci.recorded_asked_of(flavor, image),
     )

@@ -107,10 +107,10 @@ class _Selection:
         index = passed[winner]
         self._claim(request, index)
         numa = hosts[index].claims.get(request.uuid)
-        if request.numa is not None and numa is None:
+        if request.asks_own and numa is None:
             raise NovaliteError(
-                f"{request.name!r} asks for CPUs, NUMA nodes or pages of its own, which enabled_filters leave out of "
-                "account: add numa_topology to them"
+                f"{request.name!r} asks for CPUs, NUMA nodes, pages or devices of its own, which enabled_filters leave "
+                f"out of account: add {'pci_passthrough' if request.numa is None else 'numa_topology'} to them"
             )
         return decision.with_host(hosts[index].name, tuple(others[: max(0, alternates)]), weighed, numa)
 

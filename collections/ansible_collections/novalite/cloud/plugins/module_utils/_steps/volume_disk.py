@@ -41,6 +41,8 @@ ARGUMENT_SPEC = {
             "size_gb": {"type": "int", "default": 0},
             # Whether it is made when it is not there. Otherwise that is an error, for its data is lost.
             "create": {"type": "bool", "default": True},
+            # Whether it gets the data of `source` although it is there.
+            "restore": {"type": "bool", "default": False},
             # What it is made of, `{checksum}` of an image in the cache, or `{id, kind, backend, options, format}` of
             # another volume, with `instance_uuid` where a guest may have that open. Without, it is made empty.
             "source": {"type": "dict"},
@@ -58,7 +60,7 @@ ARGUMENT_SPEC = {
 def run(call: HostCall) -> Result:
     """Return `changed`, and
     * `volumes`: what became of each; `id` (its UUID), `path` (where its data is), `action` (what was done, `none`,
-      `create`, `copy`, `extend` or `delete`), `error` (why it is not as it should be, or null)
+      `create`, `copy`, `restore`, `extend` or `delete`), `error` (why it is not as it should be, or null)
     """
     params = call.params
     guests = LiveGuests(functools.partial(connect, params["uri"]))

@@ -17,7 +17,7 @@ from ..._plan.host_plan import HostPlan, NetworksPlan, Plan, ServersPlan, plan_b
 from ..._plan.networks import router
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
-from ..placement.claims import asks_for_numa, numa_claims
+from ..placement.claims import asks_for_own, own_claims
 from ..placement.fresh_facts import rooms
 from ..queries import group_members, host_networks
 from ..volumes import server_volumes
@@ -89,8 +89,8 @@ def plan_hosts(
 
     # one that is rescued has another image than it was placed with
     rendered = [server for of_kind in servers_by_kind.values() for server in of_kind]
-    placed_apart = {server["uuid"] for server in rendered if server.get("rescue") or asks_for_numa([server])}
-    held = numa_claims(connection, placed_apart, concerned) if placed_apart else {}
+    placed_apart = {server["uuid"] for server in rendered if server.get("rescue") or asks_for_own([server])}
+    held = own_claims(connection, placed_apart, concerned) if placed_apart else {}
 
     def domain_xml(server: Instance, of_host: JsonMapping) -> str:
         claim, files = held.get((server["uuid"], server["host"] or "")), of_host.get("state_dir", state_dir)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
-from ..._model import devices, hardware, numa
+from ..._model import devices, hardware, numa, pci
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
@@ -203,10 +203,12 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
 
 def _check_numa(row: InstanceRow, image: Image) -> None:
     """Raise NovaliteError, as Nova does, for an image that the place on its host was not chosen for."""
-    if numa.recorded_numa_of(row.flavor, image) != numa.recorded_numa_of(row.flavor, row.image):
-        raise NovaliteError(
-            f"image '{image['name']}' asks for other CPUs, NUMA nodes or pages than '{row.name}' has: use another image"
-        )
+    for of in (numa.recorded_numa_of, pci.recorded_asked_of):
+        if of(row.flavor, image) != of(row.flavor, row.image):
+            raise NovaliteError(
+                f"image '{image['name']}' asks for other CPUs, NUMA nodes or pages than '{row.name}' has, or for "
+                "devices nearer or farther: use another image"
+            )
 
 
 def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -> None:

@@ -19,6 +19,7 @@ from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.hardware import hardware_of
 from ..._model.instance import Instance
+from ..._model.pci import recorded_asked_of
 from ..._model.rows import InstanceRow
 from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE
 from ..catalog import image_snapshots
@@ -90,6 +91,9 @@ _OF_ROOT_DISK = frozenset({"createImage"})
 
 # What Nova refuses for a guest with a TPM, and moves: the TPM's state is its host's libvirt's, and stays there
 _NOT_WITH_TPM = frozenset({"rebuild", "rescue", SHELVE, "evacuate", "live-migration", "migrate", "resize"})
+
+# What a guest with a device of its host does not live through: libvirt does not save the device's state
+_NOT_WITH_DEVICES = frozenset({"live-migration", "suspend"})
 
 _RESTARTS = (  # switch off, and on again
     *("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize", server_snapshots.REVERT),
@@ -183,6 +187,8 @@ def begin(
         _refuse_volume_roots(connection, action, rows)
     if action in _NOT_WITH_TPM:
         _refuse_tpms(action, rows)
+    if action in _NOT_WITH_DEVICES:
+        _refuse_devices(action, rows)
     server_snapshots.refuse_leaving(connection, action, rows)
     now = clock.seconds(connection)
     swapped = connection.execute(
@@ -302,6 +308,15 @@ def _refuse_tpms(action: str, rows: t.Iterable[InstanceRow]) -> None:
             raise ConflictError(
                 f"Operation '{action}' not supported for vTPM-enabled instance ({row.uuid}): the TPM's state stays on "
                 f"{row.host}. Make an image of it, and launch another server of that"
+            )
+
+
+def _refuse_devices(action: str, rows: t.Iterable[InstanceRow]) -> None:
+    for row in rows:
+        if recorded_asked_of(row.flavor, row.image) is not None:
+            raise ConflictError(
+                f"Cannot '{action}' instance {row.uuid}: it has PCI devices of {row.host}, whose state cannot be taken "
+                "along. Stop it, or migrate it while it is off (migrate.yml)"
             )
 
 

@@ -245,7 +245,7 @@ allocation = table(  # no key to instance: a plan (check mode) claims before the
     sa.Column("memory_mb", sa.BigInteger, nullable=False),
     sa.Column("disk_gb", sa.BigInteger, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
-    # NUMA nodes, CPUs and pages of the host that it holds (_model/numa.py, Claim); null: none of its own
+    # NUMA nodes, CPUs, pages and devices of the host that it holds (_model/numa.py, Claim); null: none of its own
     sa.Column("numa", sa.JSON(none_as_null=True)),
 )
 partial_index("ix_allocation_numa", allocation.c.numa.is_not(None), allocation.c.compute_host_id)

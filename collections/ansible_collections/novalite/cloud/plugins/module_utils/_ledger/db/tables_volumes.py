@@ -100,7 +100,7 @@ volume_snapshot = table(
     sa.Column("display_name", sa.String(255)),
     sa.Column("description", sa.Text),
     sa.Column("size_gb", sa.BigInteger, nullable=False),
-    sa.Column("status", sa.String(32), nullable=False),  # creating available deleting error error_deleting
+    sa.Column("status", sa.String(32), nullable=False),  # creating available restoring deleting error error_deleting
     sa.Column("metadata", sa.JSON, nullable=False),
     sa.Column("fault", sa.JSON(none_as_null=True)),
     sa.Column("created_at", sa.BigInteger, nullable=False),

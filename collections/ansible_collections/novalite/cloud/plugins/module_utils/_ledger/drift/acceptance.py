@@ -87,7 +87,7 @@ def write(connection: sa.Connection, chosen: t.Iterable[JsonMapping]) -> list[Js
         request = request_of(server)
         release_claims(connection, [uuid])
         amounts = {name: getattr(request, name) for name in AMOUNTS}
-        claim_what_it_has(connection, uuid, host, amounts, now, _numa_there(connection, request, host, now))
+        claim_what_it_has(connection, uuid, host, amounts, now, _own_there(connection, request, host, now))
         brought = (volume.c.id.in_(guest["volumes"]), volume.c.host == source)
         connection.execute(sa.update(volume).where(*brought).values(host=host))
         request_id, details = actions.new_request_id(), {uuid: {"from": source, "to": host}}
@@ -100,11 +100,11 @@ def write(connection: sa.Connection, chosen: t.Iterable[JsonMapping]) -> list[Js
     return corrections
 
 
-def _numa_there(connection: sa.Connection, request: Request, host: str, now: int) -> Claim | None:
-    """The CPUs, NUMA nodes and pages that it is to have on the host that it came to; None where there are none left:
-    then it has no place of its own until it is moved."""
-    if request.numa is None:
+def _own_there(connection: sa.Connection, request: Request, host: str, now: int) -> Claim | None:
+    """The CPUs, NUMA nodes, pages and devices that it is to have on the host that it came to; None where there are none
+    left: then it has no place of its own until it is moved."""
+    if not request.asks_own:
         return None
     (state,), _versions = host_states(connection, now, [host], EVER, with_claims=True)
-    claim = state.numa_fit(request.numa)
+    claim = state.own_fit(request.numa, request.devices)
     return None if isinstance(claim, str) else claim

@@ -17,6 +17,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._model.numa import Claim, recorded_numa_of
+from ..._model.pci import recorded_asked_of
 from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
 from ..._scheduling.rows import AMOUNTS
@@ -34,15 +35,19 @@ def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> boo
     return any((instance.get("request") or {}).keys() & {"same_host", "different_host"} for instance in instances)
 
 
-def asks_for_numa(instances: t.Iterable[Instance]) -> bool:
-    """Tell whether one of them asks for NUMA nodes, CPUs of its own or pages."""
-    return any(recorded_numa_of(instance["flavor"], instance["image"]) is not None for instance in instances)
+def asks_for_own(instances: t.Iterable[Instance]) -> bool:
+    """Tell whether one of them asks for NUMA nodes, CPUs, pages or devices of its own."""
+    return any(
+        of(instance["flavor"], instance["image"]) is not None
+        for instance in instances
+        for of in (recorded_numa_of, recorded_asked_of)
+    )
 
 
-def numa_claims(
+def own_claims(
     connection: sa.Connection, uuids: t.Collection[str], hosts: t.Collection[str]
 ) -> dict[tuple[str, str], Claim]:
-    """The NUMA nodes, CPUs and pages that these instances hold on these hosts, by UUID and host."""
+    """The NUMA nodes, CPUs, pages and devices that these instances hold on these hosts, by UUID and host."""
     held = (
         sa.select(allocation.c.instance_uuid, compute_host.c.name, allocation.c.numa)
         .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)

@@ -15,7 +15,7 @@ from ..._domain.usage import COUNTS, usage
 from ..._errors import NovaliteError
 from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
-from ..._model import host_numa
+from ..._model import host_numa, pci
 from ..._model.listed_hosts import zone_of
 from ..._model.numa import Claim
 from ..._rules.records import Changes, check_text
@@ -58,6 +58,7 @@ _NOT_FACTS = {
     "down_reason",
     "traits",
     "domains",
+    "pci_users",
     *TOTALS,
     *POLICY,
 }
@@ -98,7 +99,7 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
         old = known.get(name)
         if old is None and entry.get("refused_host"):
             continue  # another name of a machine that is recorded
-        values = _reported(entry, old, own_id) | _decided(entry, old)
+        values = _reported(entry, old, own_id, ours) | _decided(entry, old)
         values |= _foreign(entry, old, ours)
         if old is None or name in machines:
             values["identity"] = machines.get(name)
@@ -143,8 +144,8 @@ def host_states(
     A host last seen more than `service_down_time` seconds ago counts as down, unless it is one of those `seen` by the
     run that asks: a build that takes a minute makes no other host unfit to take over. With `lock`, other writers wait
     until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
-    host has, which costs a row for each, and which few requests ask about; `with_claims` which CPUs, NUMA nodes and
-    pages they hold there.
+    host has, which costs a row for each, and which few requests ask about; `with_claims` which CPUs, NUMA nodes,
+    pages and devices they hold there.
     """
     beside = (table.c.id, table.c.generation, table.c.last_seen_at)
     # as text, parsed below: what most hosts have alike once, and the facts of all together
@@ -245,7 +246,7 @@ def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
 
 
 def _claims(connection: sa.Connection) -> dict[int, dict[str, Claim]]:
-    """The CPUs, NUMA nodes and pages that instances hold on each host, by its id: by UUID."""
+    """The CPUs, NUMA nodes, pages and devices that instances hold on each host, by its id: by UUID."""
     c = allocation.c
     claims_by_host: dict[int, dict[str, Claim]] = {}
     held = sa.select(c.compute_host_id, c.instance_uuid, c.numa).where(c.numa.is_not(None))
@@ -254,7 +255,7 @@ def _claims(connection: sa.Connection) -> dict[int, dict[str, Claim]]:
     return claims_by_host
 
 
-def _reported(entry: JsonMapping, old: t.Any, own_id: str) -> JsonObject:
+def _reported(entry: JsonMapping, old: t.Any, own_id: str, ours: t.Container[str]) -> JsonObject:
     up = bool(entry.get("up", True))
     # why a task failed may be a long story; the column is not
     values: JsonObject = {"up": up, "down_reason": None if up else (entry.get("down_reason") or "is down")[:255]}
@@ -267,6 +268,8 @@ def _reported(entry: JsonMapping, old: t.Any, own_id: str) -> JsonObject:
         values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
         if "places" in entry:
             values["facts"]["places"] = [place.row for place in places.parse(entry["places"])]
+        if taken := sorted(at for at, user in (entry.get("pci_users") or {}).items() if user not in ours):
+            values["facts"][pci.TAKEN] = taken
         if others := sorted({domain.get("ledger") or own_id for domain in entry.get("domains") or ()} - {own_id}):
             values["facts"]["other_ledger"] = others[0]
     return values
@@ -296,6 +299,7 @@ def _check(entry: JsonMapping) -> None:
     if not name:
         raise NovaliteError("facts of a compute host without its name: pass the inventory hostname as `name`")
     host_numa.check(name, entry)
+    pci.check(name, entry)
     if entry.get("up", True):
         for key in TOTALS:
             if not isinstance(entry.get(key), int) or entry[key] < 0:

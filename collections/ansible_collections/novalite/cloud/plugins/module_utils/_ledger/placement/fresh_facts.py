@@ -10,7 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._model import cpu_mode, host_numa
+from ..._model import cpu_mode, host_numa, pci
 from ..._scheduling.rows import AMOUNTS
 from ..db.tables import allocation, instance
 from ..db.tables import compute_host as table
@@ -22,6 +22,7 @@ _CONTROLLERS = (
     *("address", "tunnel_address", "antispoof", "shared_routes", "vnc", "disk_discard"),
     *cpu_mode.OPTIONS,
     *host_numa.OPTIONS,
+    *pci.OPTIONS,
 )
 
 

@@ -65,18 +65,19 @@ def place(
     down_time = SERVICE_DOWN_TIME if down_time is None else down_time
     here = host == source if host is not None else same_host == "only"
     asks_instances = claims.asks_for_instances([server], chosen)
-    asks_numa = claims.asks_for_numa([server, {**server, "flavor": flavor}])
-    if here and asks_numa:
-        # both sizes are kept until the resize is confirmed, and no CPU is in two of them
+    asks_own = claims.asks_for_own([server, {**server, "flavor": flavor}])
+    if here and asks_own:
+        # both sizes are kept until the resize is confirmed, and no CPU or device is in two of them
         message = (
-            f"'{server['name']}' has, or is to have, CPUs, NUMA nodes or pages of its own: resize it to another host"
+            f"'{server['name']}' has, or is to have, CPUs, NUMA nodes, pages or devices of its own: resize it to "
+            "another host"
         )
         return Place(None, message, (message,))
     for attempt in range(claims.CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
                 states, versions = host_states(
-                    connection, now, limit_to, down_time, attempt > 0, asks_instances, asks_numa
+                    connection, now, limit_to, down_time, attempt > 0, asks_instances, asks_own
                 )
                 request = _request(connection, {**server, "flavor": flavor})
                 if live and request.numa is not None:
@@ -88,7 +89,7 @@ def place(
                 else:
                     others = [state for state in states if state.name != source and host in (None, state.name)]
                     decision = _select(others, request, chosen)
-                    if decision.host is None and host is None and same_host == "allowed" and not asks_numa:
+                    if decision.host is None and host is None and same_host == "allowed" and not asks_own:
                         instead = _select(at_home, grown, chosen)
                         decision = decision if instead.host is None else instead
                 if decision.host is not None:
@@ -135,7 +136,7 @@ def _claim(
 def _same_pages(connection: sa.Connection, server: Instance, asked: Topology) -> Topology:
     """Return what is asked for, with the pages that the guest has: one that runs cannot change them."""
     uuid, host = server["uuid"], server["host"] or ""
-    held = claims.numa_claims(connection, [uuid], [host]).get((uuid, host))
+    held = claims.own_claims(connection, [uuid], [host]).get((uuid, host))
     return asked if held is None else dataclasses.replace(asked, page_size=held.cells[0].page_kib)
 
 

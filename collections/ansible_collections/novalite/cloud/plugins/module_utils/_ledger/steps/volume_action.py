@@ -30,7 +30,7 @@ from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume
 # `state`: whether the attachments or snapshots that are named shall be there
 FRAGMENTS = ("ledger.project", "state_dir", "ledger.state")
 ARGUMENT_SPEC = {
-    # UUIDs of volumes that are being made, extended, made an image of, or deleted.
+    # UUIDs of volumes that are being made, extended, reverted, made an image of, or deleted.
     "volumes": {"type": "list", "elements": "str"},
     # UUIDs of attachments that are under way, or dictionaries of `volume`, `server`, `device`, `readonly` and
     # `delete_on_termination`.
@@ -39,6 +39,8 @@ ARGUMENT_SPEC = {
     "snapshots": {"type": "list", "elements": "raw"},
     # Images to make of volumes, with `volume`, `image_name` and `disk_format`. One that is there is left alone.
     "uploads": {"type": "list", "elements": "dict"},
+    # Volumes to give back the data of their newest snapshot, with `volume` and `snapshot`.
+    "reverts": {"type": "list", "elements": "dict"},
     # Whether to go on with what a run that was killed left under way.
     "takeover": {"type": "bool", "default": False},
     # Names of the only compute hosts to choose among. All that the ledger knows, when left out.
@@ -92,6 +94,9 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         changed = changed or volume_id is not None
         idle += [{"id": str(item.get("volume")), "reason": "its image is there"}] if volume_id is None else []
         ids += [volume_id] if volume_id is not None else []
+    for item in params.get("reverts") or []:
+        ids.append(volume_snapshots.revert_named(connection, owner, item))
+        changed = True
     hosts, nowhere = volume_plans.plan(
         connection,
         volumes=volumes_by(connection, ids=ids),
@@ -179,6 +184,7 @@ _FINISH: dict[str, _Finish] = {
     "create": volumes.finish_create,
     "delete": volumes.finish_delete,
     "extend": volumes.finish_extend,
+    "revert": volumes.finish_revert,
     "upload": volume_uploads.finish_upload,
     "attach": volume_attachments.finish_attach,
     "detach": volume_attachments.finish_detach,

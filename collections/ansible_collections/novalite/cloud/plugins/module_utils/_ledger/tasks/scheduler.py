@@ -25,7 +25,7 @@ from ..placement.claims import (
     CLAIM_ATTEMPTS,
     DEFAULT_CHOICE,
     asks_for_instances,
-    asks_for_numa,
+    asks_for_own,
     release_claims,
     take_room,
 )
@@ -94,7 +94,7 @@ def _place(
             SERVICE_DOWN_TIME if down_time is None else down_time,
             lock,
             with_instances=asks_for_instances(ask, options),
-            with_claims=asks_for_numa(ask),
+            with_claims=asks_for_own(ask),
             seen=params.get("seen_hosts") or (),
         )
         groups = groups_of(connection, ask)

@@ -26,6 +26,7 @@ from .volume_sources import worker
 VOLUME_WORK = {
     **{"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"},
     volume_uploads.UPLOADING: "upload",
+    "reverting": "revert",
 }
 SNAPSHOT_WORK = {"creating": "snapshot_create", "deleting": "snapshot_delete"}
 LISTS = ("images", "volumes", "snapshots", "gone", "attach", "detach", "uploads")
@@ -71,6 +72,11 @@ def plan(
                     mine["gone"].append(data_of(snapshot))
                     mine["work"].insert(0, {"id": snapshot.id, "name": snapshot.name, "does": "snapshot_delete"})
             mine["gone"].append(data_of(volume))
+            continue
+        if does == "revert":
+            taken = snapshots_by(connection, volumes=[volume.id])
+            source = next((data_of(snapshot) for snapshot in taken if snapshot.status == "restoring"), None)
+            mine["volumes"].append({**data_of(volume), "create": False, "restore": True, "source": source})
             continue
         mine["images"] += images_for(volume)
         mine["volumes"].append(to_be_made(connection, volume))

@@ -9,8 +9,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, InvalidVolumeError
+from ..._errors import ConflictError, InvalidVolumeError, NovaliteError
 from ..._json import JsonMapping
+from ..catalog import volume_types
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables_volumes import volume, volume_snapshot
@@ -93,6 +94,40 @@ def begin_delete_all(
 def finish_delete_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str | None = None) -> bool:
     """Record how it ended: without `error` the row goes."""
     return volumes.remove(connection, "snapshot", snapshot_id, error)
+
+
+def begin_revert(
+    connection: sa.Connection, volume_id: str, snapshot_id: str, *, project_id: str | None = None
+) -> Volume:
+    """Begin to give a volume back the data of its newest snapshot. Raises NovaliteError for another one, or one of
+    another size, and ConflictError for a volume or a snapshot that is not at rest, in Cinder's words."""
+    row = volumes.one_volume(connection, volume_id, project_id)
+    taken = snapshots_by(connection, volumes=[row.id])
+    if not taken:
+        raise NovaliteError(f"Volume {row.id} has no snapshots.")
+    newest = taken[-1]
+    if snapshot_id != newest.id:
+        raise NovaliteError(
+            f"Specified snapshot {volume_types.check_shown(snapshot_id)} is None or not the latest one of volume "
+            f"{row.id}."
+        )
+    which = f"Can't revert volume {row.id} to its latest snapshot {newest.id}."
+    if newest.size_gb != row.size_gb:
+        raise NovaliteError(f"{which} The volume size must be equal to the snapshot size.")
+    if not volumes.swap(connection, row.id, ("available",), "reverting"):
+        raise InvalidVolumeError(f"Invalid volume: {which} Volume's status must be 'available'.")
+    if not _swap(connection, newest.id, "available", "restoring", None):
+        raise ConflictError(f"Invalid snapshot: {which} Snapshot's status must be 'available'.")
+    return volumes.one_volume(connection, row.id)
+
+
+def revert_named(connection: sa.Connection, owner: str, item: JsonMapping) -> str:
+    """Begin what a playbook asks for by names, or go on with it. Returns the volume's id."""
+    of = volume_sources.volume_named(connection, owner, item["volume"])
+    snapshot = volume_sources.snapshot_named(connection, owner, item["snapshot"])
+    if (of.status, snapshot.status, snapshot.volume_id) != ("reverting", "restoring", of.id):
+        begin_revert(connection, of.id, snapshot.id)
+    return of.id
 
 
 def update_snapshot(

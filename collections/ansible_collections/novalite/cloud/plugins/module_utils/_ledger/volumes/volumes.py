@@ -26,12 +26,13 @@ from ..db.tables_volumes import volume, volume_reservation, volume_snapshot
 from ..identity import quotas
 from ..queries import actions, lookups
 from ..queries.counts import is_any
-from ..queries.volume_views import Volume, used, volumes_by
+from ..queries.volume_views import Volume, snapshots_by, used, volumes_by
 from . import volume_sources
 from .volume_sources import TABLES
 
 # what a status that belongs to something under way becomes when that died
 ERRORS = {"creating": "error", "downloading": "error", "deleting": "error_deleting", "extending": "error_extending"}
+ERRORS |= {"reverting": "error"}  # half of its data may be the snapshot's
 MAX_METADATA = 128
 EXTEND = "extend_volume"  # Nova's name of the action
 
@@ -171,6 +172,19 @@ def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | Non
     return True
 
 
+def finish_revert(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
+    """Record how its way back to a snapshot ended."""
+    done = swap(connection, volume_id, ("reverting",), "available" if error is None else "error", error)
+    if done:
+        _release_snapshot(connection, volume_id)
+    return done
+
+
+def _release_snapshot(connection: sa.Connection, volume_id: str) -> None:
+    for restoring in snapshots_by(connection, volumes=[volume_id]):
+        swap(connection, restoring.id, ("restoring",), "available", kind="snapshot")
+
+
 def _tell_instances(connection: sa.Connection, row: Volume, error: str | None) -> None:
     """End the action of those that have a volume which was being extended."""
     actions.finish(connection, EXTEND, [(holder.instance_uuid, holder.host, error) for holder in row.attachments])
@@ -246,6 +260,8 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
             write(connection, "volume", record.id, {"new_size_gb": None})
             if record.status == "extending":
                 _tell_instances(connection, record, reason)
+            elif record.status == "reverting":
+                _release_snapshot(connection, record.id)
             changed.append(record.id)
     return changed
 

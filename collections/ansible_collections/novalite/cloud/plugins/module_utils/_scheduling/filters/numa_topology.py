@@ -19,5 +19,5 @@ def concerns(request: Request, options: Options) -> bool:
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse a host that has no such nodes, CPUs and pages left."""
-    result = None if request.numa is None else host.numa_fit(request.numa)
+    result = None if request.numa is None else host.own_fit(request.numa, request.devices)
     return result if isinstance(result, str) else None
