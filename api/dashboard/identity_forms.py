@@ -158,9 +158,11 @@ def _delete_project(call: Call, thing: Thing, _values: Values) -> None:
 
 def _goes_with_project(call: Call, thing: Thing) -> list[str]:
     left = projects.left_in(call.connection, thing.record["id"])
-    held = [f"It still has {number} {kind}{'s' if number > 1 else ''}, {first} first." for kind, number, first in left]
-    refused = ["It is refused until they are gone."] if held else []
-    return [*held, *refused, "Its security groups, key pairs and quotas, and the roles in it."]
+    held = [
+        f"It still has {number} {kind}{':' if number == 1 else 's, such as'} {first}." for kind, number, first in left
+    ]
+    refused = ["While it has any of these, it is not deleted."] if held else []
+    return [*held, *refused, "With it go its security groups, key pairs and quotas, and the roles in it."]
 
 
 def _limit(name: str) -> Field:

@@ -178,7 +178,7 @@ def test_a_project_is_renamed_and_deleted_once_it_holds_nothing(api: seeds.Api) 
     send(admin, f"/projects/{number}/change", 400, name="")
     for name in ("one", "two"):
         api.instance("demo", name)
-    assert "It still has 2 instances, one first" in admin.get(f"/projects/{number}/delete").words
+    assert "It still has 2 instances, such as one." in admin.get(f"/projects/{number}/delete").words
     page = send(admin, f"/projects/{number}/delete", 409)
     answer = api.client_as("admin").delete(f"/identity/v3/projects/{number}")
     assert page is not None and answer.status_code == 409 and answer.get_json()["error"]["message"] in page.words
