@@ -49,10 +49,10 @@ PLUGINS = (
 Stamps = dict[str, tuple[int, ...]]  # path of a file or directory -> by what a change of it is seen
 
 
-def peer(connection: socket.socket) -> int:
-    """Return the user id of the process at the other end."""
-    _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(uid)
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """Return the process at the other end: its id, and its user's."""
+    pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(pid), int(uid)
 
 
 def warm_up() -> None:
@@ -66,6 +66,7 @@ def warm_up() -> None:
         importlib.import_module(name)
     for name in PLUGINS:
         importlib.import_module(f"{COLLECTION}.plugins.{name}")
+    importlib.import_module(f"{COLLECTION}.plugins.module_utils._domain.guest").template()
 
 
 def become(cli: t.Any, command: str, words: list[str], directory: str, environment: dict[str, str]) -> None:
@@ -105,7 +106,21 @@ def _stamps() -> Stamps:
     return stamps
 
 
-def _run(message: bytes, opened: list[int]) -> t.NoReturn:
+def _ask_in_front(caller: int) -> None:
+    """Have Ansible ask at the terminal of the process `caller` while that is in its foreground.
+
+    A terminal may be read, and set, from other sessions, but who asks for its foreground gets ENOTTY there.
+    """
+
+    def group_in_front(_terminal: int) -> int:
+        with open(f"/proc/{caller}/stat", encoding="utf-8", errors="replace") as file:
+            _state, _parent, group, _session, _device, in_front = file.read().rpartition(")")[2].split()[:6]
+        return os.getpgrp() if group == in_front else 0
+
+    os.tcgetpgrp = group_in_front
+
+
+def _run(message: bytes, opened: list[int], caller: int) -> t.NoReturn:
     """Do a run, as the leader of a session of its own, with the caller's input and outputs."""
     from ansible.cli.playbook import PlaybookCLI
 
@@ -120,6 +135,8 @@ def _run(message: bytes, opened: list[int]) -> t.NoReturn:
         for number, descriptor in zip(numbers, aside):
             os.dup2(descriptor, number)
             os.close(descriptor)
+        sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]  # as Python begins
+        _ask_in_front(caller)
         become(PlaybookCLI, "ansible-playbook", *order)
     except SystemExit as ended:
         code = ended.code
@@ -160,7 +177,8 @@ class Waiting:
         with contextlib.suppress(OSError):
             asked.settimeout(PATIENCE)
             message, opened, _flags, _address = socket.recv_fds(asked, MESSAGE + 1, FILES)
-            if peer(asked) == os.geteuid():
+            caller, user = peer(asked)
+            if user == os.geteuid():
                 if _stamps() != self._stamps:
                     asked.send(STALE)
                     return bool(self._runs)
@@ -171,7 +189,7 @@ class Waiting:
                     self._lock.close()
                     for other in (self._listener, asked, *self._runs):
                         other.close()
-                    _run(message, opened)
+                    _run(message, opened, caller)
                 ended = os.pidfd_open(pid)
                 self._runs[asked] = pid
                 self._events.register(asked, selectors.EVENT_READ, lambda: self._pass_on(asked))

@@ -56,7 +56,7 @@ def hand_over(words: t.Sequence[str], environment: t.Mapping[str, str]) -> None:
                 if sum(name.endswith(".lock") for name in os.listdir(directory)) < MOST:
                     _start(path, environment)
                 return
-            if peer(connection) == os.geteuid():
+            if peer(connection)[1] == os.geteuid():
                 _follow(connection, words, environment)
 
 

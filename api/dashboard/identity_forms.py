@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
@@ -146,6 +148,23 @@ def _create_project(call: Call, _thing: Thing, values: Values) -> None:
     )
 
 
+def _change_project(call: Call, thing: Thing, values: Values) -> None:
+    projects.update_project(call.connection, thing.record["id"], values)
+
+
+def _delete_project(call: Call, thing: Thing, _values: Values) -> None:
+    projects.delete_project(call.connection, thing.record["id"])
+
+
+def _goes_with_project(call: Call, thing: Thing) -> list[str]:
+    left = projects.left_in(call.connection, thing.record["id"])
+    held = [
+        f"It still has {number} {kind}{':' if number == 1 else 's, such as'} {first}." for kind, number, first in left
+    ]
+    refused = ["While it has any of these, it is not deleted."] if held else []
+    return [*held, *refused, "With it go its security groups, key pairs and quotas, and the roles in it."]
+
+
 def _limit(name: str) -> Field:
     def now(call: Call, thing: Thing) -> int:
         limits = status.usage(call.connection, thing.record["id"])
@@ -166,6 +185,18 @@ PROJECT_FORMS = forms_of(
     "identity:projects:create",
     Form("/projects/new", "Create a project…", "Create a project", _create_project, (NAME, DESCRIPTION)),
     Form(
+        "/projects/<number>/change",
+        "Change…",
+        "Change the project",
+        _change_project,
+        (
+            dataclasses.replace(NAME, initial=lambda _call, thing: thing.name),
+            dataclasses.replace(DESCRIPTION, initial=lambda _call, thing: thing.record["description"] or ""),
+        ),
+        find=_project,
+        entry="identity:projects:update",
+    ),
+    Form(
         "/projects/<number>/quotas",
         "Set quotas…",
         "Set quotas",
@@ -173,6 +204,15 @@ PROJECT_FORMS = forms_of(
         tuple(_limit(name) for name in QUOTAS),
         find=_project,
         entry="compute:quotas:write",
+    ),
+    Form(
+        "/projects/<number>/delete",
+        "Delete…",
+        "Delete the project",
+        _delete_project,
+        find=_project,
+        goes=_goes_with_project,
+        entry="identity:projects:delete",
     ),
 )
 IDENTITY_FORMS = (*USER_FORMS, *PROJECT_FORMS)

@@ -164,6 +164,32 @@ def test_floating_ips(api: seeds.Api, scene: scenes.Scene) -> None:
     Visitor(api, "alt").get(f"/floating-ips/{number}/release", 404)
 
 
+def test_a_project_is_renamed_and_deleted_once_it_holds_nothing(api: seeds.Api) -> None:
+    admin, member = Visitor(api, "admin"), Visitor(api, "demo")
+    number, table = api.projects["demo"], tables.project.c
+    for form in ("change", "delete"):
+        member.get(f"/projects/{number}/{form}", 403)
+        assert member.post(f"/projects/{number}/{form}", name="mine").status_code == 403
+    first = {field["name"]: field["value"] for field in admin.get(f"/projects/{number}/change").all("input")}
+    assert first["name"] == "demo"
+    send(admin, f"/projects/{number}/change", name="shop", description="what sells")
+    assert "shop enabled what sells" in admin.get("/projects").words
+    send(admin, f"/projects/{number}/change", 409, name="alt")
+    send(admin, f"/projects/{number}/change", 400, name="")
+    for name in ("one", "two"):
+        api.instance("demo", name)
+    assert "It still has 2 instances, such as one." in admin.get(f"/projects/{number}/delete").words
+    page = send(admin, f"/projects/{number}/delete", 409)
+    answer = api.client_as("admin").delete(f"/identity/v3/projects/{number}")
+    assert page is not None and answer.status_code == 409 and answer.get_json()["error"]["message"] in page.words
+    send(admin, "/projects/new", name="empty")
+    empty = only(api, table.id, table.name == "empty")
+    words = admin.get(f"/projects/{empty}/delete").words
+    assert "It still has" not in words and "security groups" in words
+    send(admin, f"/projects/{empty}/delete")
+    assert api.rows(sa.select(table.id).where(table.id == empty)) == []
+
+
 def test_users_roles_and_quotas(api: seeds.Api) -> None:
     admin = Visitor(api, "admin")
     send(admin, "/projects/new", name="shop", description="what sells")

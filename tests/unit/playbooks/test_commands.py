@@ -179,6 +179,16 @@ def test_a_limit_that_leaves_nothing_fails(controller: Controller) -> None:
     assert "--limit web leaves no compute host: the group 'kvm' has hv1, hv2" in done.stderr
 
 
+def test_an_inventory_is_named_once_for_all_commands(controller: Controller) -> None:
+    """As the chapters print them, without -i; who forgets it is told how."""
+    command = ("novalite.cloud.compute_nodes", "--limit", "hv1")
+    forgotten = controller.run(*command[:1])
+    assert forgotten.returncode == 4 and not controller.hosts_asked()
+    assert "no inventory with hosts was named: give -i, or export ANSIBLE_INVENTORY" in forgotten.stderr
+    exported = controller.run(*command, ANSIBLE_INVENTORY="hosts.ini")
+    assert "WARNING" not in exported.stdout + exported.stderr and controller.hosts_asked() == {"hv1"}
+
+
 def test_a_machine_to_set_up_is_one_of_its_group(controller: Controller) -> None:
     """Compute hosts are of no use to it."""
     done = controller.play("controller.yml")

@@ -16,8 +16,11 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _failure_files
+from tests.api import applications, seeds
+from tests.api.dashboard.visitor import Visitor
 from tests.support.patience import GENEROUS
 from tests.unit.playbooks.answering import Hosts
 from tests.unit.playbooks.controller import ROOT
@@ -85,6 +88,24 @@ def test_the_command_shows_the_words_of_the_last_line(seeded: pathlib.Path, tmp_
     hosts = failing(tmp_path, seeded)
     last = launch(hosts, SCREEN)[-1]
     assert last == f"FAILED localhost: {shown(hosts, 'show', 'web')['fault']['message']}"
+
+
+def test_the_page_shows_the_words_of_the_last_line(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    hosts = failing(tmp_path, seeded)
+    last = launch(hosts, SCREEN)[-1]
+    pages = {}
+    with applications.application(hosts.home) as app:
+        api = seeds.Api(app)
+        ((project, uuid),) = api.rows(sa.select(tables.instance.c.project_id, tables.instance.c.uuid))
+        for name, role in (("admin", "admin"), ("demo", "member"), ("reader", "reader")):
+            with transaction(api.engine) as connection:
+                user = users.insert_user(connection, {"name": name, "default_project_id": project})
+                users.grant_role(connection, user["id"], project, role)
+            api.users[name] = user["id"]
+            pages[role] = Visitor(api, name).get(f"/instances/{uuid}").words
+    assert last.removeprefix("FAILED localhost: ") in pages["admin"]
+    for role in ("member", "reader"):  # who is not told of hosts
+        assert f"error Ensure the network filters: {CAUSE}" in pages[role] and "hv" not in pages[role]
 
 
 def test_an_action_that_one_step_failed_is_told_in_the_words_of_that_step(

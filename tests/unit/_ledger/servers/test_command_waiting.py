@@ -9,6 +9,7 @@ import contextlib
 import os
 import pathlib
 import pty
+import select
 import signal
 import stat
 import subprocess
@@ -35,6 +36,15 @@ PLAY = """
     - ansible.builtin.fail:
       when: word == 'fails'
 """
+ASKING_PLAY = """
+- hosts: localhost
+  gather_facts: false
+  vars_prompt: [{name: secret, prompt: Which word}]
+  tasks:
+    - ansible.builtin.pause: {prompt: Really}
+      register: paused
+    - ansible.builtin.debug: {msg: "{{ secret }}, {{ paused.user_input }}"}
+"""
 
 
 class Command:
@@ -44,15 +54,16 @@ class Command:
         self.directory, self.runtime = directory, directory / "runtime"
         self.runtime.mkdir(mode=0o700)
         (directory / "play.yml").write_text(PLAY)
+        (directory / "asks.yml").write_text(ASKING_PLAY)
         self.environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self.environment |= {"XDG_RUNTIME_DIR": str(self.runtime), "NOVALITE_WAITING": "1", "ANSIBLE_NOCOLOR": "1"}
 
-    def words(self, *words: str) -> list[str]:
-        """Code that runs playbooks.run(), with PLAY for the playbook."""
+    def words(self, *words: str, playbook: str = "play.yml") -> list[str]:
+        """Code that runs playbooks.run(), with this one for the playbook."""
         program = (
             f"import sys, os; sys.path.insert(0, {str(ROOT)!r}); from novalite_api.cli import playbooks, waiting; "
         )
-        program += "command = ['play.yml', '-i', 'localhost,', '-c', 'local', *sys.argv[1:]]; "
+        program += f"command = [{playbook!r}, '-i', 'localhost,', '-c', 'local', *sys.argv[1:]]; "
         program += "waiting.hand_over(command, os.environ); "
         program += "print('alone', flush=True); "
         program += "playbooks.replace_process([sys.executable, '-m', 'ansible', 'playbook', *command])"
@@ -164,6 +175,56 @@ def test_an_interrupt_and_a_terminal_reach_the_run(command: Command) -> None:
     os.close(main)
     assert run.wait(GENEROUS) == 99 and b"alone" not in seen, seen.decode()  # Ansible's own status
     assert b"User interrupted execution" in seen
+
+
+def _dialogue(command: Command, answers: dict[bytes, bytes]) -> bytes:
+    """Run ASKING_PLAY in a terminal, and type the answer to the question at which it stands, again where nothing comes:
+    what is typed just before Ansible listens is thrown away. Return what the terminal showed."""
+    pid, main = pty.fork()
+    if pid == 0:
+        os.chdir(command.directory)
+        words = command.words(playbook="asks.yml")
+        os.execvpe(words[0], words, command.environment)
+    seen, deadline = b"", time.monotonic() + GENEROUS
+    try:
+        with contextlib.suppress(OSError):  # its other side is closed in the end
+            while time.monotonic() < deadline:
+                if select.select([main], [], [], 0.5)[0]:
+                    seen += os.read(main, 4096)
+                else:
+                    for question in [question for question in answers if seen.rstrip().endswith(question)]:
+                        os.write(main, answers[question])
+    finally:
+        os.close(main)  # which ends it, where it still waits
+        _pid, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, seen.decode()
+    return seen
+
+
+def test_a_playbook_asks_at_the_callers_terminal(command: Command) -> None:
+    seen = _dialogue(command, {b"Which word:": b"opensesame\r", b"Really:": b"yes\r"})
+    assert b"alone" not in seen and b"opensesame, yes" in seen, seen.decode()
+
+
+def test_nobody_is_asked_in_the_background(command: Command) -> None:
+    main, terminal = pty.openpty()  # nobody's controlling terminal
+    try:
+        words = command.words("-e", "secret=said", playbook="asks.yml")
+        done = subprocess.run(
+            words,
+            cwd=command.directory,
+            env=command.environment,
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=GENEROUS,
+        )
+    finally:
+        os.close(main)
+        os.close(terminal)
+    assert done.returncode == 0 and "alone" not in done.stdout, done.stdout + done.stderr
+    assert "Not waiting for response" in done.stderr and "said, " in done.stdout
 
 
 def test_code_that_was_changed_is_not_run_as_it_was(command: Command) -> None:

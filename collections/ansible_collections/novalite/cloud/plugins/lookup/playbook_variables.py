@@ -204,6 +204,8 @@ def _limit(name: str, extra: JsonObject, inventory: InventoryManager) -> list[st
                 f"{name}.yml: --limit {context.CLIARGS['subset']} leaves no {kind}: "
                 f"the group '{group}' has {', '.join(host.name for host in of_group)}"
             )
+        if not inventory.get_hosts("all", ignore_limits=True):
+            raise NovaliteError(f"{name}.yml: no inventory with hosts was named: give -i, or export ANSIBLE_INVENTORY")
         raise NovaliteError(
             f"{name}.yml: the inventory has no {kind}: put hosts into its group '{group}'"
             + ("" if own_group else ", or name another one in novalite_compute_group")

@@ -238,9 +238,9 @@ def volume_of(attachment: JsonMapping, state_dir: str = STATE_DIR) -> Volume:
 
 def render_volume(volume: Volume, facts: JsonMapping, devices: Devices) -> str:
     """The XML of this disk alone, for a guest with these `devices` on the compute host that `facts` describe."""
-    template = _template().environment.get_template("volume.xml.j2")
+    volume_template = template().environment.get_template("volume.xml.j2")
     discard = facts.get("disk_discard") == "unmap"
-    return template.render(
+    return volume_template.render(
         volume=volume, guest={"disk_cache": facts["disk_cache"], "discard": discard, "devices": devices}
     )
 
@@ -256,11 +256,12 @@ def disk_backend(flavor: JsonMapping) -> str:
 
 def render(guest: Guest) -> str:
     """The domain XML of `guest`. Needs Jinja2, which the controller has."""
-    return _template().render(guest=guest, namespace=METADATA_NAMESPACE)
+    return template().render(guest=guest, namespace=METADATA_NAMESPACE)
 
 
 @functools.lru_cache(maxsize=1)
-def _template() -> jinja2.Template:
+def template() -> jinja2.Template:
+    """The template of the domain XML, compiled, which takes as long as planning a launch does otherwise."""
     import jinja2  # not at the top: the rest of this room is shipped to hypervisors, which have no Jinja2
 
     environment = jinja2.Environment(

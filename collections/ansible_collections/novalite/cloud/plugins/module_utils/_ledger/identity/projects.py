@@ -25,6 +25,7 @@ from .key_owners import remove_keys
 from .quotas import EVERYTHING, checked_quotas, quota_limits, write_quotas
 
 NAME_LENGTH, MAX_DEPTH, MAX_TAGS = 64, 5, 80  # Keystone's
+FLOATING_IP = "floating IP"
 EDITABLE = ("name", "description", "enabled", "extra", "tags")
 
 
@@ -184,27 +185,33 @@ def _existing_project(connection: sa.Connection, project_id: str) -> JsonObject:
     return record
 
 
+def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, str]]:
+    """Return what keeps a project from being removed: of each kind the number, and the first one's name."""
+    instances, floating = tables.instance, tables.floating_ip
+    left = []
+    for column, mine, kind in (
+        (instances.c.name, sa.and_(instances.c.project_id == project_id, instances.c.deleted == 0), "instance"),
+        (tables.network.c.name, tables.network.c.owner == project_id, "network"),
+        (tables.image.c.name, tables.image.c.owner == project_id, "image"),
+        (volume.c.name, volume.c.project_id == project_id, "volume"),
+        (subnet_pool.c.name, subnet_pool.c.project_id == project_id, "subnet pool"),
+        (address_scope.c.name, address_scope.c.project_id == project_id, "address scope"),
+        (floating.c.address, floating.c.project_id == project_id, FLOATING_IP),
+    ):
+        number, first = connection.execute(sa.select(sa.func.count(), sa.func.min(column)).where(mine)).one()
+        if number:
+            left.append((kind, int(number), to_text(first) if kind == FLOATING_IP else str(first)))
+    return left
+
+
 def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
     lock_project(connection, project_id)
     if is_any(connection, tables.project.c.parent_id == project_id):
         raise ForbiddenError(f"Cannot delete the project {name!r} since it is not a leaf in the hierarchy.")
+    for kind, _number, first in left_in(connection, project_id):
+        verb, what = ("release it", first) if kind == FLOATING_IP else ("remove that", repr(first))
+        raise ConflictError(f"project {name!r} still has the {kind} {what}: {verb} first")
     instances = tables.instance
-    for table, mine, kind in (
-        (instances, sa.and_(instances.c.project_id == project_id, instances.c.deleted == 0), "instance"),
-        (tables.network, tables.network.c.owner == project_id, "network"),
-        (tables.image, tables.image.c.owner == project_id, "image"),
-        (volume, volume.c.project_id == project_id, "volume"),
-        (subnet_pool, subnet_pool.c.project_id == project_id, "subnet pool"),
-        (address_scope, address_scope.c.project_id == project_id, "address scope"),
-    ):
-        left = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars().first()
-        if left is not None:
-            raise ConflictError(f"project {name!r} still has the {kind} {left!r}: remove that first")
-    floating = tables.floating_ip
-    held = sa.select(floating.c.address).where(floating.c.project_id == project_id).order_by(floating.c.address)
-    address = connection.execute(held.limit(1)).scalar()
-    if address is not None:
-        raise ConflictError(f"project {name!r} still has the floating IP {to_text(address)}: release it first")
     gone = sa.select(instances.c.uuid).where(instances.c.project_id == project_id)
     actions = tables.instance_action
     connection.execute(sa.delete(actions).where(actions.c.instance_uuid.in_(gone)))
