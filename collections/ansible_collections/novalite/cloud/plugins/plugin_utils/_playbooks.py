@@ -102,6 +102,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         hosts=False,
         changes=False,
     ),
+    "change_password": _of_servers(_options("admin_password")),
     "cdrom": Playbook(
         {
             **SERVERS,
