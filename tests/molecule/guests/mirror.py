@@ -27,7 +27,12 @@ import yaml
 
 BELOW = "bookworm/latest"
 FILE = "debian-12-genericcloud-amd64.qcow2"  # as the catalogue has it
-PROPERTIES = {"hw_firmware_type": "uefi", "hw_machine_type": "q35", "hw_qemu_guest_agent": "yes"}
+PROPERTIES = {
+    "hw_firmware_type": "uefi",
+    "hw_machine_type": "q35",
+    "hw_qemu_guest_agent": "yes",
+    "os_require_quiesce": "yes",
+}
 
 
 def end(server: socketserver.BaseServer) -> None:

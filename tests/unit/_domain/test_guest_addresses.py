@@ -28,7 +28,9 @@ SAID: dict[str, dict[str, t.Any]] = {
     },
     HOSTILE: {
         "a": interface("<script>", "10.0.0.1"),
-        "b": interface(MAC, "<script>", "fe80::7%<script>", "10.0.0.1\n", *(f"10.0.{n // 250}.{n % 250 + 1}" for n in range(9999))),
+        "b": interface(
+            MAC, "<script>", "fe80::7%<script>", "10.0.0.1\n", *(f"10.0.{n // 250}.{n % 250 + 1}" for n in range(9999))
+        ),
         "c": interface(None, "10.0.0.2"),
         **{
             str(number): interface(f"fa:16:3e:00:{number // 100:02d}:{number % 100:02d}", "::2")

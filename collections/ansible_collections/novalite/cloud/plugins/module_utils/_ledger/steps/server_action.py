@@ -265,7 +265,7 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
             domain["hard"] = server["task_state"] == hard
             domain["shutdown_timeout"] = image_properties.shutdown_timeout(server["image"])
     if params["action"] == reimage.SNAPSHOT:
-        reimage.add_snapshots(connection, hosts)
+        reimage.add_snapshots(connection, hosts, instances)
     elif params["action"] == server_actions.SHELVE:
         shelving.add_snapshots(connection, hosts)
     elif params["action"] == live_resize.NAME:
@@ -275,7 +275,7 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
     elif params["action"] == guest_passwords.NAME:
         guest_passwords.add_plans(connection, hosts, instances)
     elif params["action"] in server_snapshots.ACTIONS:
-        server_snapshots.add_plans(connection, params["action"], hosts)
+        server_snapshots.add_plans(connection, params["action"], hosts, instances)
     return hosts
 
 
