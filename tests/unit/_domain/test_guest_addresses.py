@@ -69,22 +69,22 @@ class Connection(Fake):
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, list[str]]]:
+def addresses(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, list[str]]]:
     monkeypatch.setattr(lifecycle, "libvirt", Libvirt, raising=False)
     monkeypatch.setattr(guest_addresses, "libvirt", Libvirt, raising=False)
     return guest_addresses.look(Connection(), [GOOD, HOSTILE, DEAF, OFF, GONE])
 
 
-def test_each_interface_with_an_address_is_there(found: dict[str, dict[str, list[str]]]) -> None:
-    assert found[GOOD] == {MAC: ["10.20.0.5", "fd20::5"]}
+def test_each_interface_with_an_address_is_there(addresses: dict[str, dict[str, list[str]]]) -> None:
+    assert addresses[GOOD] == {MAC: ["10.20.0.5", "fd20::5"]}
 
 
-def test_guests_that_say_nothing_have_none(found: dict[str, dict[str, list[str]]]) -> None:
-    assert (found[DEAF], found[OFF], found[GONE]) == ({}, {}, {})
+def test_guests_that_say_nothing_have_none(addresses: dict[str, dict[str, list[str]]]) -> None:
+    assert (addresses[DEAF], addresses[OFF], addresses[GONE]) == ({}, {}, {})
 
 
-def test_a_guest_cannot_say_what_it_likes(found: dict[str, dict[str, list[str]]]) -> None:
-    said = found[HOSTILE]
+def test_a_guest_cannot_say_what_it_likes(addresses: dict[str, dict[str, list[str]]]) -> None:
+    said = addresses[HOSTILE]
     assert 0 < len(said) <= guest_addresses.MOST_INTERFACES
     assert 0 < len(said[MAC]) <= guest_addresses.MOST_ADDRESSES
-    assert "script" not in repr(found) and "\\n" not in repr(found)
+    assert "script" not in repr(addresses) and "\\n" not in repr(addresses)

@@ -58,7 +58,7 @@ def ensure(connection: Connection, check_mode: bool = False) -> dict[str, str | 
         {"uuid": uuid, "name": "instance-1", "user": "debian", "password_hash": HASH}
         for uuid in (GOOD, DEAF, OFF, GONE)
     ]
-    return {told.uuid: told.error for told in lifecycle_password.ensure(connection, specs, check_mode)}
+    return {done.uuid: done.error for done in lifecycle_password.ensure(connection, specs, check_mode)}
 
 
 def test_each_guest_is_for_itself(connection: Connection) -> None:

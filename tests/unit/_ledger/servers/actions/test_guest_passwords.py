@@ -38,9 +38,9 @@ def ask(cloud: t.Any, password: str | None = CANARY) -> dict[str, t.Any]:
 
 def test_the_host_is_told_whose_password_and_its_hash(cloud: t.Any, web: str) -> None:
     begun = ask(cloud)
-    (told,) = begun["hosts"]["hv1"]["passwords"]
-    assert (told["uuid"], told["user"]) == (web, "ubuntu") and told["name"].startswith("instance-")
-    assert told["password_hash"].startswith("$6$") and begun["secret"]
+    (password,) = begun["hosts"]["hv1"]["passwords"]
+    assert (password["uuid"], password["user"]) == (web, "ubuntu") and password["name"].startswith("instance-")
+    assert password["password_hash"].startswith("$6$") and begun["secret"]
     assert CANARY not in repr(begun)
     outcomes = [{"host": "hv1", "results": [{"uuid": web, "error": None}]}]
     ended = cloud.task("server_action", action="changePassword", outcomes=outcomes, plans=begun["hosts"])

@@ -127,8 +127,8 @@ def run(call: HostCall) -> Result:
         if row["state"] == "shutoff":
             row["state"] = lifecycle_power.state_now(connection, row["uuid"])
     if call.params["addresses"]:
-        found = guest_addresses.look(connection, [row["uuid"] for row in rows])
-        rows = [{**row, "addresses": found[row["uuid"]]} for row in rows]
+        by_uuid = guest_addresses.look(connection, [row["uuid"] for row in rows])
+        rows = [{**row, "addresses": by_uuid[row["uuid"]]} for row in rows]
     return {"changed": False, "domains": rows}
 
 

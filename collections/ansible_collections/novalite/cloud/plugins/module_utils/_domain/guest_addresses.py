@@ -38,18 +38,18 @@ def _of_guest(connection: libvirt.virConnect, uuid: str) -> dict[str, list[str]]
         said = domain.interfaceAddresses(libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT, 0) or {}
         for interface in itertools.islice(said.values(), MOST_INTERFACES):
             mac = str(interface.get("hwaddr") or "").lower()
-            own = _checked(str(entry["addr"]) for entry in interface.get("addrs") or ())
+            own = _checked_texts(str(entry["addr"]) for entry in interface.get("addrs") or ())
             if own and _MAC.fullmatch(mac):
                 by_mac[mac] = own
     return by_mac
 
 
-def _checked(texts: t.Iterable[str]) -> list[str]:
+def _checked_texts(texts: t.Iterable[str]) -> list[str]:
     """List those that are addresses, and of another kind than a loopback's."""
-    found = []
+    checked = []
     for text in itertools.islice(texts, MOST_ADDRESSES):
         with contextlib.suppress(ValueError):
             address = ipaddress.ip_address(text.partition("%")[0])  # after that, any text would do
             if not address.is_loopback:
-                found.append(address)
-    return [str(address) for address in sorted(found, key=lambda address: (address.version, int(address)))]
+                checked.append(address)
+    return [str(address) for address in sorted(checked, key=lambda address: (address.version, int(address)))]
