@@ -11,6 +11,7 @@ import functools
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, StateError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
@@ -30,6 +31,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
@@ -60,6 +62,11 @@ class Sight:
     @functools.cached_property
     def floating_ips(self) -> list[network_records.FloatingIp]:
         return network_records.floating_ips_of(self.call.connection, self.row.project_id)
+
+    @functools.cached_property
+    def flavors(self) -> list[JsonObject]:
+        private = self.call.permits("compute:flavors:private")
+        return flavors_seen(self.call.connection, private, self.row.project_id)
 
     @property
     def groups(self) -> list[str]:
@@ -209,8 +216,16 @@ def _delete_snapshot(call: Call, row: InstanceRow, value: str) -> None:
 
 
 def _resize(call: Call, row: InstanceRow, value: str) -> None:
+    servers.move(call, "resize", [row.uuid], flavor=_flavor(call, row, value))
+
+
+def _resize_live(call: Call, row: InstanceRow, value: str) -> None:
+    servers.resize_live(call, [row.uuid], _flavor(call, row, value))
+
+
+def _flavor(call: Call, row: InstanceRow, value: str) -> Flavor:
     flavor = lookups.flavor_by_id(call.connection, value, call.permits("compute:flavors:private"), row.project_id)
-    servers.move(call, "resize", [row.uuid], flavor=flavor_of(flavor))
+    return flavor_of(flavor)
 
 
 def _attach_volume(call: Call, row: InstanceRow, value: str) -> None:
@@ -240,10 +255,14 @@ def _take_floating_ip(call: Call, _row: InstanceRow, value: str) -> None:
 
 
 def _flavors(sight: Sight) -> list[Choice]:
-    call = sight.call
-    seen = flavors_seen(call.connection, call.permits("compute:flavors:private"), sight.row.project_id)
     own = sight.record["flavor"]["name"]
-    return [(flavor["flavorid"], flavor["name"]) for flavor in seen if flavor["name"] != own]
+    return [(flavor["flavorid"], flavor["name"]) for flavor in sight.flavors if flavor["name"] != own]
+
+
+def _live_flavors(sight: Sight) -> list[Choice]:
+    own, flavors = sight.record["flavor"], map(flavor_of, sight.flavors)
+    fitting = servers.live_flavors(sight.call, sight.row.host, own, flavors)
+    return [(flavor["flavorid"], flavor["name"]) for flavor in fitting]
 
 
 def _images(sight: Sight) -> list[Choice]:
@@ -325,6 +344,7 @@ ACTIONS: dict[str, ServerAction] = {
         "Delete a snapshot", RULES["deleteSnapshot"], _delete_snapshot, "Snapshot", _own_snapshots
     ),
     "resize": ServerAction("Resize", RULES["resize"], _resize, "Flavor", _flavors),
+    "live-resize": ServerAction("Resize while it runs", RULES["live-resize"], _resize_live, "Flavor", _live_flavors),
     "rescue": ServerAction("Rescue", RULES["rescue"], _rescue, "Image", _images, "Its own"),
     "rebuild": ServerAction("Rebuild", RULES["rebuild"], _rebuild, "Image of its new disk", _images),
     "migrate": ServerAction("Migrate, switched off", RULES["migrate"], _move("migrate"), "To", _hosts, "Any host"),

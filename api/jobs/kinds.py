@@ -204,6 +204,12 @@ _KINDS = (
         book="live_resize.yml",
         variables={"flavor": NAME},
     ),
+    _action(
+        "changePassword",
+        "set the administrator's password in instances that run",
+        "change_password",
+        book="change_password.yml",
+    ),
     _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
     _action("confirmResize", "confirm resizes and migrations", "confirm_resize", book="confirm_resize.yml"),
     _action("revertResize", "revert resizes and migrations", "revert_resize", 3600, book="revert_resize.yml"),

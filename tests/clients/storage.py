@@ -69,6 +69,20 @@ def images(report: Report, cloud: Cloud) -> None:
         assert refused.returncode != 0 and "backing file" in refused.stderr, refused
     with contextlib.suppress(AssertionError):
         shell("image", "delete", f"bad-{name}")
+    with _vmdk(disk) as vmdk:
+        for way in ([], ["--import"]):
+            foreign = f"vmdk{''.join(way)}-{name}"
+            with report.step(part, f"image create --disk-format vmdk {' '.join(way)} {foreign}"):
+                shell("image", "create", "--file", vmdk, "--disk-format", "vmdk", *way, foreign)
+                shown = _at_rest(shell, foreign, of="image")
+                assert (shown["status"], shown["disk_format"]) == ("active", "qcow2"), shown
+            check(f"image delete {foreign}")
+        with report.step(part, "an OVA is refused with what to do"):
+            words = ("--file", vmdk, "--disk-format", "vmdk", "--container-format", "ova", f"ova-{name}")
+            refused = shell.attempt("image", "create", *words)
+            assert refused.returncode != 0 and "upload its disk" in refused.stderr, refused
+        with contextlib.suppress(AssertionError):
+            shell("image", "delete", f"ova-{name}")
     with report.step(part, "image add project, set --accept, list, remove project"):
         project = other.json("token", "issue")["project_id"]
         # the command looks the project up first, and another one's is not there for a member
@@ -154,14 +168,24 @@ def volumes(report: Report, cloud: Cloud) -> None:
     check(f"volume delete {name}-x")
 
 
-def _at_rest(shell: Shell, name: str, *kind: str) -> t.Any:
+def _at_rest(shell: Shell, name: str, *kind: str, of: str = "volume") -> t.Any:
     """The volume (or what else), once nothing is under way."""
     deadline = time.monotonic() + TIMEOUT
     while True:
-        shown = shell.json("volume", *kind, "show", name)
-        if shown["status"] not in ("creating", "downloading", "uploading", "reverting") or time.monotonic() > deadline:
+        shown = shell.json(of, *kind, "show", name)
+        under_way = ("creating", "downloading", "uploading", "importing", "reverting")
+        if shown["status"] not in under_way or time.monotonic() > deadline:
             return shown
         time.sleep(1)
+
+
+@contextlib.contextmanager
+def _vmdk(disk: pathlib.Path) -> t.Iterator[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(pathlib.Path(directory, "disk.vmdk"))
+        argv = ["qemu-img", "convert", "-f", "qcow2", "-O", "vmdk", "-o", "subformat=streamOptimized", str(disk), path]
+        subprocess.run(argv, check=True, timeout=TIMEOUT)
+        yield path
 
 
 @contextlib.contextmanager

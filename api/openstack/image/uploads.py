@@ -38,6 +38,11 @@ def check_request(row: Record) -> None:
     missing = [name for name in ("disk_format", "container_format") if not row[name]]
     if missing:
         raise BadRequestError(f"Properties {', '.join(missing)} must be set prior to saving data.")
+    if row["container_format"] == "ova":
+        raise BadRequestError(
+            "An OVA holds several files and a machine's description: upload its disk (.vmdk in the tar archive) with "
+            "container_format 'bare' and disk_format 'vmdk', or ask the operator to import it (import.yml)."
+        )
 
 
 def receive(row: Record, staged: bool) -> None:

@@ -105,6 +105,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("POST", "/v1/instances/{server}/console", {"type": "novnc"}),
     ),
     "compute:servers:action": (action("os-stop"), Page("POST", "/instances/{server}/stop")),
+    "compute:servers:change_password": (action("changePassword", {"adminPass": "secret-1"}), job("changePassword")),
     "compute:servers:confirm_resize": (action("confirmResize"), job("confirmResize")),
     "compute:servers:console_output": (
         action("os-getConsoleOutput", {"length": 0}),

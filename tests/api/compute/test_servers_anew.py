@@ -271,6 +271,36 @@ def test_an_image_too_many(api: seeds.Api, does: Does, server: str) -> None:
     assert row(api, server).task_state is None and jobs(api) == []
 
 
+def test_the_agent_in_a_guest_is_told_a_hash(api: seeds.Api, does: Does, server: str) -> None:
+    change(api, server, image={**row(api, server).image, "properties": {"hw_qemu_guest_agent": "yes"}})
+    answer = does({"changePassword": {"adminPass": "s3cret word"}})
+    assert (answer.status_code, answer.data) == (202, b"")
+    changed = row(api, server)
+    assert (changed.task_state, changed.vm_state) == ("updating_password", "active")
+    assert changed.password_hash.startswith("$6$") and not changed.password_optional
+    (job,) = jobs(api)
+    assert (job.kind, job.variables) == ("changePassword", {})
+    with api.engine.connect() as connection:
+        kept = repr(connection.execute(sa.select(tables.instance_action)).all())
+    assert "changePassword" in kept and "$6$" not in kept and "s3cret" not in kept
+    finish(api, "changePassword", server)
+    assert (row(api, server).task_state, row(api, server).vm_state) == (None, "active")
+
+
+@pytest.mark.parametrize("password", ["", "two\nlines"])
+def test_what_is_no_password_is_refused(api: seeds.Api, does: Does, server: str, password: str) -> None:
+    change(api, server, image={**row(api, server).image, "properties": {"hw_qemu_guest_agent": "yes"}})
+    assert does({"changePassword": {"adminPass": password}}).status_code == 400
+    assert row(api, server).task_state is None
+
+
+def test_an_agent_in_windows_takes_no_hash(api: seeds.Api, does: Does, server: str) -> None:
+    properties = {"hw_qemu_guest_agent": "yes", "os_type": "windows"}
+    change(api, server, image={**row(api, server).image, "properties": properties})
+    answer = does({"changePassword": {"adminPass": "x"}})
+    assert answer.status_code == 409 and "not supported" in answer.get_json()["conflictingRequest"]["message"]
+
+
 def test_nobody_in_a_guest_changes_its_password(api: seeds.Api, does: Does, server: str) -> None:
     answer = does({"changePassword": {"adminPass": "x"}})
     assert answer.status_code == 409 and "agent" in answer.get_json()["conflictingRequest"]["message"]

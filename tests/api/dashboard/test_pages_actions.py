@@ -107,6 +107,23 @@ def test_an_action_begins_what_the_api_begins(api: seeds.Api) -> None:
     assert (action.action, action.user_id) == ("createImage", api.users["demo"])
 
 
+def test_a_flavor_with_the_same_maxima_is_offered_while_it_runs(api: seeds.Api) -> None:
+    uuid, member = server(api, "active"), Visitor(api, "demo")
+    assert "live-resize" not in buttons(member.get(f"/instances/{uuid}"), uuid)
+    (row,) = api.rows(sa.select(INSTANCE).where(INSTANCE.c.uuid == uuid))
+    specs = {"novalite:max_vcpus": "8", "novalite:max_ram": "8192"}
+    api.write(sa.update(INSTANCE).where(INSTANCE.c.uuid == uuid).values(flavor={**row.flavor, "extra_specs": specs}))
+    flavor = tables.flavor
+    (own,) = api.rows(sa.select(flavor).where(flavor.c.name == row.flavor["name"]))
+    larger = {**own._mapping, "id": 4711, "name": "m1.larger", "flavorid": None, "vcpus": own.vcpus + 1}
+    api.insert(flavor, **{**larger, "extra_specs": specs})
+    page = member.get(f"/instances/{uuid}")
+    assert "live-resize" in buttons(page, uuid) and values_of(member, uuid)["live-resize"] == "4711"
+    assert member.post(f"/instances/{uuid}/live-resize", value="4711").status_code == 303
+    (begun,) = api.rows(sa.select(job))
+    assert begun.kind == "live-resize"
+
+
 def test_only_what_is_listed_can_be_chosen(api: seeds.Api, scene: scenes.Scene) -> None:
     member = Visitor(api, "demo")
     for name, value in (("resize", "no-flavor"), ("rebuild", scenes.SCRIPT), ("attach-volume", scene.foreign)):

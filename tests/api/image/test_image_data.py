@@ -324,6 +324,13 @@ def test_a_disk_that_unfolds_beyond_the_quota_is_refused(cloud: Cloud, doors: Do
     assert os.listdir(cloud.home / "images") == []
 
 
+@pytest.mark.parametrize("where", ["file", "stage"])
+def test_an_ova_is_refused_with_what_to_do(cloud: Cloud, doors: Doors, where: str) -> None:
+    number = made(doors.member, None, disk_format="vmdk", container_format="ova")
+    assert "upload its disk" in send(doors.member, number, RAW, 400, where=where)
+    assert doors.member.get(f"/images/{number}")["status"] == "queued" and not (cloud.home / "images").exists()
+
+
 @pytest.mark.parametrize("disk_format", ["ploop", "aki", "ari", "ami"])
 def test_what_cannot_be_launched_is_kept_all_the_same(cloud: Cloud, doors: Doors, disk_format: str) -> None:
     number = made(doors.member, disk_format=disk_format)

@@ -54,6 +54,12 @@ class Domain:
     def abortJob(self) -> None:
         self.aborted, self.job = self.aborted + 1, 0
 
+    def agentSetResponseTimeout(self, _seconds: int, _flags: int) -> None:
+        raise FakeError(1, "QEMU guest agent is not configured")
+
+    def fsThaw(self) -> None:
+        raise FakeError(1, "QEMU guest agent is not configured")
+
 
 class Connection(Fake):
     def __init__(self, domain: Domain) -> None:
@@ -157,6 +163,18 @@ def test_all_disks_are_copied_while_the_file_systems_are_frozen() -> None:
 def test_a_guest_without_an_agent_is_copied_as_it_is_and_thawed_in_case() -> None:
     domain = Agent({"type": 3, "success": True}, ("freeze",))
     assert copy_all(domain) is False and domain.said == ["freeze", "thaw", "begin"]
+
+
+@pytest.mark.parametrize("deaf", [(), ("freeze",)])
+def test_an_image_is_taken_at_rest_or_not_at_all_where_that_is_demanded(deaf: tuple[str, ...]) -> None:
+    domain = Agent({"type": 3, "success": True}, deaf)
+    if deaf:
+        with pytest.raises(NovaliteError, match="os_require_quiesce"):
+            lifecycle_backup.backup(Connection(domain), UUID, "/i/disk", "/s/new", 60.0, quiesce=True)
+        assert domain.said == ["thaw", "freeze", "thaw"] and not domain.begun
+    else:
+        lifecycle_backup.backup(Connection(domain), UUID, "/i/disk", "/s/new", 60.0, quiesce=True)
+        assert domain.said == ["thaw", "freeze", "begin", "thaw"]
 
 
 def test_a_guest_is_thawed_though_the_copy_does_not_begin() -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import image_properties
 from ansible_collections.novalite.cloud.plugins.module_utils._image_catalog.checksums import Checksum, checksum_of
 from ansible_collections.novalite.cloud.plugins.module_utils._image_catalog.entries import catalog
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import checked_properties
@@ -31,6 +32,7 @@ def test_the_catalogue_has_each_distribution(tmp_path: pathlib.Path) -> None:
     for image in images.values():
         assert image.base.startswith("https://") and image.min_disk_gb and image.login
         assert checked_properties(image.name, image.record["properties"]) == image.record["properties"]
+        assert image_properties.partition(image.record) is None  # cloud-init makes the login that would be looked for
         assert "{" not in image.place_of(image.checksums) + image.place_of(image.signature or "")
 
 
@@ -44,6 +46,13 @@ def test_a_mirror_takes_the_place_of_a_distributions_base(tmp_path: pathlib.Path
     assert images["debian-12"].place_of().startswith("/srv/debian/bookworm/latest/debian-12")
     assert images["debian-12"].place_of("SHA512SUMS") == "/srv/debian/bookworm/latest/SHA512SUMS"
     assert images["fedora-43"].base.startswith("https://")
+
+
+def test_properties_join_those_that_all_have(tmp_path: pathlib.Path) -> None:
+    images = own(tmp_path, {"debian": {"properties": {"hw_firmware_type": "uefi", "hw_cdrom_bus": "sata"}}})
+    properties = images["debian-12"].record["properties"]
+    assert (properties["hw_firmware_type"], properties["hw_cdrom_bus"]) == ("uefi", "sata")
+    assert (properties["os_config_drive"], properties["os_admin_user"]) == ("mandatory", "debian")
 
 
 def test_a_release_is_a_line(tmp_path: pathlib.Path) -> None:

@@ -90,7 +90,6 @@ def test_one_cpu_has_one_queue() -> None:
         ({"quota:cpu_period": "999"}, {}, "quota:cpu_period=999: use microseconds from 1000"),
         ({"hw:mem_encryption": "true"}, {}, "flavor 'f' has hw:mem_encryption=true, which novalite does not do: no"),
         ({}, {"hw_locked_memory": "yes"}, "image 'i' has hw_locked_memory=yes"),
-        ({}, {"os_require_quiesce": "yes"}, "stop the server before a snapshot"),
     ],
 )
 def test_a_request_that_is_refused(specs: Texts, properties: Texts, message: str) -> None:

@@ -3,8 +3,8 @@
 
 """The actions that make a server's disks anew, or copy them: rebuild, rescue, createImage, shelve, and their ends.
 
-Each is begun here, in one transaction with the job that carries it out. Beside them is what Nova has for a guest that
-can be talked to, and is refused as Nova refuses it where it cannot: changePassword; and the ways to a console.
+Each is begun here, in one transaction with the job that carries it out. Beside them is what the agent in a guest does,
+changePassword, and the ways to a console.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import functools
 from flask import Response
 from werkzeug.exceptions import NotFound
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
@@ -92,6 +91,12 @@ def _with_password(value: Record) -> Record:
     return {**request_body, "adminPass": password, "password_hash": hashed, "password_optional": generated}
 
 
+def _hashed(value: Record) -> Record:
+    """The password's hash in place of the password, as above."""
+    with refusals_as_bad_requests():
+        return {"password_hash": guest_requests.hashed("this server", value["adminPass"])}
+
+
 def _rebuild(call: Call, row: InstanceRow, value: Record) -> tuple[Body, int, dict[str, str]]:
     if value.get("preserve_ephemeral") in TRUE:
         raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
@@ -150,9 +155,7 @@ def _create_image(call: Call, row: InstanceRow, value: Record) -> Answer | Respo
 
 
 def _change_password(call: Call, row: InstanceRow, value: Record) -> None:
-    servers.check_state(call, "changePassword", row)
-    # a guest that runs would have to do it itself, and nobody in there listens
-    raise ConflictError("QEMU guest agent is not enabled")
+    servers.change_password(call, [row.uuid], value["password_hash"])
 
 
 def _console(call: Call, row: InstanceRow, value: Record) -> Body:
@@ -207,7 +210,7 @@ ACTIONS.update(
         "rescue": Action("compute:servers:rescue", RESCUE, _rescue, _with_password),
         "unrescue": Action("compute:servers:unrescue", {}, power("unrescue")),
         "createImage": Action("compute:servers:create_image", CREATE_IMAGE, _create_image),
-        "changePassword": Action("compute:servers:change_password", CHANGE_PASSWORD, _change_password),
+        "changePassword": Action("compute:servers:change_password", CHANGE_PASSWORD, _change_password, _hashed),
         **{
             name: Action(
                 "compute:server-consoles", an_object({"type": {"enum": list(kinds)}}, ["type"]), _console, status=200

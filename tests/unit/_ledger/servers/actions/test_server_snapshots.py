@@ -69,7 +69,9 @@ def test_a_server_is_rolled_back_and_runs_if_it_ran(cloud: t.Any, vm_state: str,
     for _time in range(2):  # the snapshot stays
         begun = ask(cloud, "revertSnapshot", "web", request={"snapshot": "before"})
         plan = begun["hosts"]["hv1"]
-        assert plan["server_snapshots"] == [{"uuid": uuid, "snapshot_id": snapshots(cloud)[0].id, "volumes": []}]
+        assert plan["server_snapshots"] == [
+            {"uuid": uuid, "snapshot_id": snapshots(cloud)[0].id, "quiesce": False, "volumes": []}
+        ]
         assert [guest["name"] for guest in plan["running"]["guests"]] == running
         assert len(plan["running"]["domains"]) == len(running) and len(plan["domains"]) == 1
         assert snapshots(cloud)[0].status == "reverting"

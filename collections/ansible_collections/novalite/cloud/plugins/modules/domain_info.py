@@ -40,6 +40,12 @@ options:
     description: Whether to fail where another domain of this host has one of the names, or one of these has another.
     type: bool
     default: false
+  addresses:
+    description:
+      - Whether to ask the agents in running guests which addresses they have. They need the image's property
+        C(hw_qemu_guest_agent).
+    type: bool
+    default: false
 seealso:
   - module: novalite.cloud.domain
 """
@@ -50,6 +56,14 @@ EXAMPLES = r"""
     domains:
       - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
         name: instance-00000007
+  register: found
+
+- name: Look at the addresses that a guest has by its own account
+  novalite.cloud.domain_info:
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        name: instance-00000007
+    addresses: true
   register: found
 """
 
@@ -79,9 +93,16 @@ domains:
       elements: dict
       sample:
         - {field: memory_kib, desired: 98304, actual: 65536, where: persistent, effect: at next boot}
+    addresses:
+      description:
+        - The guest's addresses by the MAC of the interface, as its agent has them; empty where none answers.
+        - This is the guest's own word, which can be anything. Nothing is decided by it.
+      returned: with O(addresses)
+      type: dict
+      sample: {"fa:16:3e:01:02:03": [10.20.0.5, "fd20::f816:3eff:fe01:203"]}
 """
 
-from ..module_utils._domain import lifecycle, lifecycle_power
+from ..module_utils._domain import guest_addresses, lifecycle, lifecycle_power
 from ..module_utils._domain.outcome import DOMAIN_OPTIONS
 from ..module_utils._host.libvirt_connection import DEFAULT_URI, connect
 from ..module_utils._host.module import HostCall, Result, run_host_module
@@ -89,6 +110,7 @@ from ..module_utils._host.module import HostCall, Result, run_host_module
 ARGUMENT_SPEC = {
     "domains": {"type": "list", "elements": "dict", "required": True, "options": DOMAIN_OPTIONS},
     "free": {"type": "bool", "default": False},
+    "addresses": {"type": "bool", "default": False},
     "uri": {"type": "str", "default": DEFAULT_URI},
 }
 
@@ -104,6 +126,9 @@ def run(call: HostCall) -> Result:
         del row["action"]
         if row["state"] == "shutoff":
             row["state"] = lifecycle_power.state_now(connection, row["uuid"])
+    if call.params["addresses"]:
+        by_uuid = guest_addresses.look(connection, [row["uuid"] for row in rows])
+        rows = [{**row, "addresses": by_uuid[row["uuid"]]} for row in rows]
     return {"changed": False, "domains": rows}
 
 

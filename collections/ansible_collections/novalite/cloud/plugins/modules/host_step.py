@@ -41,6 +41,7 @@ options:
       - domain_adopt
       - domain_cdroms
       - domain_interfaces
+      - domain_password
       - domain_size
       - host_drift
       - host_files
@@ -90,6 +91,7 @@ from ..module_utils._steps import (
     domain_adopt,
     domain_cdroms,
     domain_interfaces,
+    domain_password,
     domain_size,
     host_drift,
     host_files,
@@ -114,6 +116,7 @@ STEPS = {
         domain_adopt,
         domain_cdroms,
         domain_interfaces,
+        domain_password,
         domain_size,
         host_drift,
         host_files,

@@ -111,6 +111,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         hosts=False,
         changes=False,
     ),
+    "change_password": _of_servers(_options("admin_password")),
     "cdrom": Playbook(
         {
             **SERVERS,

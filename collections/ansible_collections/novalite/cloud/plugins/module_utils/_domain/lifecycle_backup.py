@@ -24,14 +24,12 @@ AGENT_TIMEOUT = 10  # seconds that a guest's agent gets to freeze its file syste
 THAW_ATTEMPTS = 6
 
 
-def backup(connection: libvirt.virConnect, uuid: str, disk: str, path: str, timeout: float) -> None:
-    """Copy the disk that the active domain has at `disk` into the new file `path`, a qcow2 of its own. Raises
-    NovaliteError, also after `timeout` seconds; no job is left then."""
-    domain = lifecycle.present(connection, uuid)
-    with lifecycle.clear(f"domain {uuid} cannot be copied"):
-        device = _device(domain.XMLDesc(0), disk)
-        _end_job(domain)  # of a run that was killed: whoever calls this has the instance for itself
-        copy_disk(domain, device, path, timeout)
+def backup(
+    connection: libvirt.virConnect, uuid: str, disk: str, path: str, timeout: float, quiesce: bool = False
+) -> None:
+    """Copy the disk that the active domain has at `disk` into the new file `path`, as backup_all() does."""
+    release(connection, uuid)  # whoever calls this has the instance for itself
+    backup_all(connection, uuid, {disk: path}, lambda: None, timeout, quiesce)
 
 
 def backup_all(
@@ -40,15 +38,23 @@ def backup_all(
     copies: t.Mapping[str, str],
     at_once: t.Callable[[], None],
     timeout: float,
+    quiesce: bool = False,
 ) -> bool:
     """Copy the disks that the active domain has at the paths `copies` into the new files there, qcow2 of their own, all
-    as they are at one moment; `at_once` is called then. Returns whether the guest's agent had frozen its file systems.
+    as they are at one moment; `at_once` is called then. Returns whether the guest's agent had frozen its file systems;
+    with `quiesce` nothing is copied unless it has.
+
     Raises NovaliteError, also after `timeout` seconds; no job is left then, and nothing is frozen."""
     domain = lifecycle.present(connection, uuid)
     with lifecycle.clear(f"domain {uuid} cannot be copied"):
         xml = domain.XMLDesc(0)
         devices = {_device(xml, disk): path for disk, path in copies.items()}
         frozen = _freeze(domain)
+        if quiesce and not frozen:
+            raise NovaliteError(
+                "the agent in its guest did not freeze the file systems, as the image demands (os_require_quiesce): "
+                "have qemu-guest-agent run there, or stop the server first"
+            )
         try:
             try:
                 domain.backupBegin(_xml(devices, "qcow2", "file"), None, 0)

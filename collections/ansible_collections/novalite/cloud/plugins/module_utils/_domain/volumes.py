@@ -157,9 +157,11 @@ class LiveGuests:
         if not block and not os.path.exists(path):
             raise NovaliteError(f"{what}: nothing was written")
 
-    def copy_all(self, uuid: str, copies: t.Mapping[str, str], at_once: t.Callable[[], None], timeout: float) -> bool:
+    def copy_all(
+        self, uuid: str, copies: t.Mapping[str, str], at_once: t.Callable[[], None], timeout: float, quiesce: bool
+    ) -> bool:
         """Copy all of these disks, as lifecycle_backup.backup_all() does."""
-        return lifecycle_backup.backup_all(self._connection, uuid, copies, at_once, timeout)
+        return lifecycle_backup.backup_all(self._connection, uuid, copies, at_once, timeout, quiesce)
 
     def release(self, uuid: str) -> None:
         """End what a run that was killed left, as lifecycle_backup.release() does."""

@@ -11,6 +11,7 @@
 | `os_config_drive_format` | `config-2` (the default) or `nocloud` |
 | `os_shutdown_timeout` | seconds that a guest gets to shut down before it is powered off; 60 by default |
 | `hw_qemu_guest_agent` | `yes`: the guest gets a channel for QEMU's guest agent; `no` (the default) |
+| `os_require_quiesce` | `yes`: no snapshot of a guest that runs unless its agent freezes it; `no` by default |
 | `os_host_mount` | `yes`: hosts may mount its file system, to inject; only the operator sets it; `no` by default |
 | `hw_video_model` | its display: `virtio` (the default), `vga`, `bochs`, `cirrus`, `qxl`, `vmvga`; `none` for none |
 | `hw_cdrom_bus` | bus of CDs: `ide`, `sata` or `virtio`; by default what the machine type has |
@@ -61,6 +62,7 @@ def check(image: Image) -> None:
     cdrom_bus(image, "")
     cdrom_images(image)
     guest_agent(image)
+    require_quiesce(image)
     video_model(image)
     shutdown_timeout(image)
     host_mount(image)
@@ -151,6 +153,11 @@ def cdrom_images(image: Image) -> list[str]:
 def guest_agent(image: Image) -> bool:
     """Tell whether guests get a channel for QEMU's guest agent; the values are those that Nova takes for a boolean."""
     return _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO]) in _YES
+
+
+def require_quiesce(image: Image) -> bool:
+    """Tell whether a guest that runs is copied only if its agent freezes the file systems for that, as Nova does."""
+    return _one_of(image, "os_require_quiesce", "no", [*_YES, *_NO]) in _YES
 
 
 def video_model(image: Image) -> str | None:

@@ -21,8 +21,12 @@ from .._json import JsonMapping
 SHIPPED = os.path.join(os.path.dirname(__file__), "images.yml")
 OWN = "images.yml"  # of the operator, in the ledger's home
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-# The bus is virtio: kernels that are made for clouds may have no driver for IDE, and would not find the config drive
-PROPERTIES: t.Mapping[str, str] = types.MappingProxyType({"hw_cdrom_bus": "virtio", "os_config_drive": "mandatory"})
+# What holds of all unless they say otherwise. The bus is virtio: kernels that are made for clouds may have no driver
+# for IDE, and would not find the config drive. Nothing is written into their disks: the login is there only once
+# cloud-init, which has all of it from the config drive, has made it
+PROPERTIES: t.Mapping[str, str] = types.MappingProxyType(
+    {"hw_cdrom_bus": "virtio", "os_config_drive": "mandatory", "os_partition": "none"}
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +46,7 @@ class CatalogImage:
     keyring: str | None = None
     min_disk_gb: int = 0
     disk_format: str = "qcow2"
-    properties: JsonMapping = dataclasses.field(default_factory=lambda: PROPERTIES)
+    properties: JsonMapping = dataclasses.field(default_factory=dict)
 
     def place_of(self, beside: str | None = None) -> str:
         """Return the URL or path of the file, or of what is `beside` it."""
@@ -56,7 +60,7 @@ class CatalogImage:
             "name": self.name,
             "disk_format": self.disk_format,
             "min_disk_gb": self.min_disk_gb,
-            "properties": {"os_admin_user": self.login, **self.properties},
+            "properties": {"os_admin_user": self.login, **PROPERTIES, **self.properties},
         }
 
 

@@ -83,7 +83,6 @@ NOT_BUILT: t.Mapping[str, str] = {
     "pmem": "hosts hand out no persistent memory",
     "emulation_architecture": "guests have their host's architecture",
 }
-_QUIESCE = "os_require_quiesce"
 _AGREED = ("vif_multiqueue_enabled", "pmu")  # booleans in which flavor and image may not differ
 
 
@@ -146,11 +145,6 @@ def check(flavor: JsonMapping, image: JsonMapping) -> None:
                     f"{what} has {prefix}{name}={values[prefix + name]}, which novalite does not do: {reason}. Take "
                     "it out, or use another"
                 )
-    if str(of.properties.get(_QUIESCE, "no")).lower() not in NO:
-        raise NovaliteError(
-            f"{_image(image)} has {_QUIESCE}={of.properties[_QUIESCE]}, which novalite does not do: no file system is "
-            "frozen for a snapshot. Take it out, and stop the server before a snapshot that must be consistent"
-        )
     _check_pair(of, image)
     _check_quotas(_flavor(flavor), of.number)
 

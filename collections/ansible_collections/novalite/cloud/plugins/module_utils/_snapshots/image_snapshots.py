@@ -36,12 +36,13 @@ Backup = t.Callable[["Snapshot", str, str], None]
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
     """The image `image_id` to be made of the root disk of the instance `uuid`, or of a `volume` of this `uuid`, as the
-    step volume_disk has it."""
+    step volume_disk has it. `quiesce`: only if a guest that runs freezes its file systems for it."""
 
     uuid: str
     image_id: str
     disk_format: str = QCOW2
     volume: JsonMapping | None = None
+    quiesce: bool = False
 
     @property
     def holder(self) -> str | None:

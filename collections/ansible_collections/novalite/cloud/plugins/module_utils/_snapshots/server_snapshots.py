@@ -44,9 +44,11 @@ class Guests(t.Protocol):
 
     def running(self, uuid: str) -> bool: ...
 
-    def copy_all(self, uuid: str, copies: t.Mapping[str, str], at_once: t.Callable[[], None], timeout: float) -> bool:
+    def copy_all(
+        self, uuid: str, copies: t.Mapping[str, str], at_once: t.Callable[[], None], timeout: float, quiesce: bool
+    ) -> bool:
         """Copy the disks of a guest, path -> new file, as they are at one moment, at which `at_once` is called; tell
-        whether its file systems were frozen then."""
+        whether its file systems were frozen then. With `quiesce`, copy nothing unless they are."""
 
     def release(self, uuid: str) -> None:
         """End what a run that was killed has left in a running guest."""
@@ -54,11 +56,13 @@ class Guests(t.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """The snapshot `snapshot_id` of the instance `uuid`, and the `volumes` in it, as step volume_disk takes them."""
+    """The snapshot `snapshot_id` of the instance `uuid`, and the `volumes` in it, as step volume_disk takes them.
+    `quiesce`: only if a guest that runs freezes its file systems for it."""
 
     uuid: str
     snapshot_id: str
     volumes: t.Sequence[JsonMapping] = ()
+    quiesce: bool = False
 
 
 @dataclasses.dataclass
@@ -174,7 +178,8 @@ def _take(
         total = sum(_taken_by(disk) for disk in disks)
         with events.moving(lambda: (_size(part), total)):
             if active:
-                done.consistency = FROZEN if guests.copy_all(spec.uuid, copies, keep_nvram, timeout) else CRASH
+                frozen = guests.copy_all(spec.uuid, copies, keep_nvram, timeout, spec.quiesce)
+                done.consistency = FROZEN if frozen else CRASH
             else:
                 keep_nvram()
                 for disk in disks:

@@ -36,6 +36,8 @@ ARGUMENT_SPEC = {
             "image_id": {"type": "str", "required": True},
             # Format of the image. One of an instance is a qcow2.
             "disk_format": {"type": "str", "choices": ["qcow2", "raw"], "default": "qcow2"},
+            # Whether an instance that runs is copied only if its guest's agent freezes the file systems for it.
+            "quiesce": {"type": "bool", "default": False},
             # Data of the volume that the image is of, instead of an instance, as `volume_disk` takes it.
             # `snapshots[].uuid` is the volume's then.
             "volume": {"type": "dict"},
@@ -95,7 +97,7 @@ def _take(call: HostCall) -> list[snapshot.Taken]:
 
     def backup(taken: snapshot.Snapshot, disk: str, path: str) -> None:
         if taken.volume is None:
-            lifecycle_backup.backup(connection, taken.uuid, disk, path, timeout)
+            lifecycle_backup.backup(connection, taken.uuid, disk, path, timeout, taken.quiesce)
         else:
             guests.copy(str(taken.holder), taken.uuid, path, taken.disk_format, False)
 

@@ -33,6 +33,8 @@ ARGUMENT_SPEC = {
             "snapshot_id": {"type": "str", "required": True},
             # The volumes that the server has, as `volume_disk` takes them.
             "volumes": {"type": "list", "elements": "dict", "default": []},
+            # Whether it is taken of a guest that runs only if its agent freezes the file systems for it.
+            "quiesce": {"type": "bool", "default": False},
         },
     },
     # `present` takes the snapshots that are not there; `reverted` gives servers, whose guests are off, the disks of

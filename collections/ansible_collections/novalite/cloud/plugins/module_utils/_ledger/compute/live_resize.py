@@ -90,6 +90,14 @@ def restart_advice(connection: sa.Connection, server: Instance, flavor: Flavor) 
     return "restarted although it need not be: live_resize.yml changes it while it runs"
 
 
+def fitting(connection: sa.Connection, host: str | None, own: Flavor, flavors: t.Iterable[Flavor]) -> list[Flavor]:
+    """List those of the flavors that a server on `host` can have while it runs, instead of its `own`, if there is
+    room."""
+    domain_type = _domain_type(connection, host)
+    others = (flavor for flavor in flavors if flavor["name"] != own["name"])
+    return [flavor for flavor in others if not maxima.restart_reasons(own, flavor, domain_type)]
+
+
 def check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavor: Flavor) -> None:
     """Check the projects' quotas for what the instances will take more than now. Raises QuotaError."""
     for project_id in sorted({row.project_id for row in rows}):

@@ -113,12 +113,15 @@ def _add_volumes_anew(plan: Plan, roots: t.Mapping[str, Volume]) -> None:
             plan["images"].append(image)
 
 
-def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> None:
+def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan], servers: t.Iterable[Instance]) -> None:
     """Give each host's plan what step disk_snapshot takes."""
     uuids = [uuid for plan in hosts.values() for uuid in plan["uuids"]]
     details = actions.open_details(connection, SNAPSHOT, uuids)
+    quiesce = {server["uuid"]: image_properties.require_quiesce(server["image"]) for server in servers}
     for plan in hosts.values():
-        plan["snapshots"] = [{"uuid": uuid, "image_id": details[uuid]["image_id"]} for uuid in plan["uuids"]]
+        plan["snapshots"] = [
+            {"uuid": uuid, "image_id": details[uuid]["image_id"], "quiesce": quiesce[uuid]} for uuid in plan["uuids"]
+        ]
 
 
 def image_names(request: JsonMapping, servers: t.Sequence[Instance]) -> dict[str, str]:

@@ -30,7 +30,7 @@ from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
 from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
 from ..queries.views import instances_by
 from ..volumes import volume_attachments
-from . import live_resize, migrations, rebuilds, server_snapshots, shelving
+from . import guest_passwords, live_resize, migrations, rebuilds, server_snapshots, shelving
 from .shelving import OFFLOAD, SHELVE
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
@@ -73,6 +73,7 @@ OTHERS = _actions(
     ("createImage", "image_snapshot", None, None),
     ("resize", "resize_prep", "resized", None),
     ("live-resize", "resizing_live", None, None),
+    (guest_passwords.NAME, "updating_password", None, None),
     ("migrate", "resize_migrating", "resized", None),
     ("confirmResize", "resize_confirming", None, None),
     ("revertResize", "resize_reverting", None, None),
@@ -117,6 +118,7 @@ _BEGUN: dict[str, _Begun] = {
     "rebuild": rebuilds.begun_rebuild,
     "rescue": rebuilds.begun_rescue,
     live_resize.NAME: live_resize.begun,
+    guest_passwords.NAME: guest_passwords.begun,
     SHELVE: shelving.begun_shelve,
     UNSHELVE.action: shelving.begun_unshelve,
     server_snapshots.CREATE: server_snapshots.begun_create,

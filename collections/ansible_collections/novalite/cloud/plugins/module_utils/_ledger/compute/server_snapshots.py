@@ -15,6 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
@@ -180,17 +181,21 @@ def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
 # --- what hosts are given -------------------------------------------------------------------------------------------
 
 
-def add_plans(connection: sa.Connection, action: str, hosts: t.Mapping[str, Plan]) -> None:
+def add_plans(
+    connection: sa.Connection, action: str, hosts: t.Mapping[str, Plan], servers: t.Iterable[Instance]
+) -> None:
     """Give each host's plan what step server_snapshot takes: `server_snapshots`; and `results`, of what goes well."""
     uuids = [uuid for plan in hosts.values() for uuid in plan["uuids"]]
     details = actions.open_details(connection, action, uuids)
     ids = {snapshot.id: snapshot.volumes for snapshot in snapshots_of(connection, uuids)}
+    quiesce = {server["uuid"]: image_properties.require_quiesce(server["image"]) for server in servers}
     for plan in hosts.values():
         plan["results"] = [{"uuid": uuid} for uuid in plan["uuids"]]
         plan["server_snapshots"] = [
             {
                 "uuid": uuid,
                 "snapshot_id": details[uuid]["snapshot_id"],
+                "quiesce": quiesce[uuid],
                 "volumes": [
                     volume_plans.data_of(volume)
                     for volume in volumes_by(connection, ids=ids.get(details[uuid]["snapshot_id"], []))

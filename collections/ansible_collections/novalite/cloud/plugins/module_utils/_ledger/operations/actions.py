@@ -10,7 +10,7 @@ import typing as t
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
 from ..catalog import image_snapshots
-from ..compute import live_resize, migrations, reimage, server_actions, server_snapshots
+from ..compute import guest_passwords, live_resize, migrations, reimage, server_actions, server_snapshots
 from ..queries import lookups
 from ..queries.instance_rows import instance_row
 from ..queries.views import flavor_of
@@ -32,6 +32,8 @@ def begin(
         uuids = [instance["uuid"] for instance in instances]
         if name in migrations.ACTIONS:
             return servers.move(call, name, uuids, flavor=_flavor(call, request)).instances
+        if name == guest_passwords.NAME:
+            return servers.change_password(call, uuids, request.get("password_hash")).instances
         if name == live_resize.NAME:
             return servers.resize_live(call, uuids, _flavor(call, request)).instances
         return servers.begin(call, name, uuids, details).instances

@@ -21,6 +21,7 @@ from ..._scheduling.attributes import FOR_TENANTS
 from ..catalog.image_snapshots import Details
 from ..compute import (
     api_created,
+    guest_passwords,
     live_resize,
     new_servers,
     rebuilds,
@@ -113,6 +114,16 @@ def rebuild(call: Call, row: InstanceRow, request: JsonMapping) -> Begun:
 def resize_live(call: Call, uuids: t.Sequence[str], flavor: Flavor | None) -> Begun:
     """Begin to give the servers another flavor while they run. Raises as live_resize.begun()."""
     return begin(call, live_resize.NAME, uuids, live_resize.details_of(flavor))
+
+
+def live_flavors(call: Call, host: str | None, own: Flavor, flavors: t.Iterable[Flavor]) -> list[Flavor]:
+    """List those of the flavors for which a server on `host` needs no restart: see live_resize.fitting()."""
+    return live_resize.fitting(call.connection, host, own, flavors)
+
+
+def change_password(call: Call, uuids: t.Sequence[str], password_hash: str | None) -> Begun:
+    """Begin to have the agents in these servers set the password with this hash. Raises as guest_passwords.begun()."""
+    return begin(call, guest_passwords.NAME, uuids, guest_passwords.details_of(password_hash))
 
 
 def rescue(call: Call, row: InstanceRow, image_id: str | None, password_hash: str | None) -> Begun:

@@ -27,7 +27,7 @@ from ..._rules import server_requests
 from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
-from ..compute import live_resize, power_states, reimage, server_actions, server_snapshots, shelving
+from ..compute import guest_passwords, live_resize, power_states, reimage, server_actions, server_snapshots, shelving
 from ..compute.named_servers import (
     OUTCOMES,
     results_by_server,
@@ -56,7 +56,7 @@ ARGUMENT_SPEC = {
         "choices": [
             *("stop", "start", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "rebuild"),
             *("createImage", "live-resize", "shelve", "shelveOffload", "unshelve", "lock", "unlock", "console"),
-            *("createSnapshot", "revertSnapshot", "deleteSnapshot"),
+            *("createSnapshot", "revertSnapshot", "deleteSnapshot", "changePassword"),
         ],
         "required": True,
     },
@@ -74,7 +74,7 @@ ARGUMENT_SPEC = {
         "options": {
             # Name of the image that `rebuild` or `rescue` takes. By default the one that the server has.
             "image": {"type": "str"},
-            # The administrator's password after `rebuild`, or as long as `rescue` lasts.
+            # The administrator's password after `rebuild` or `changePassword`, or as long as `rescue` lasts.
             "admin_password": {"type": "str", "no_log": True},
             # Name of the key pair after `rebuild`; an empty one for none.
             "key": {"type": "str", "no_log": False},
@@ -265,15 +265,17 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
             domain["hard"] = server["task_state"] == hard
             domain["shutdown_timeout"] = image_properties.shutdown_timeout(server["image"])
     if params["action"] == reimage.SNAPSHOT:
-        reimage.add_snapshots(connection, hosts)
+        reimage.add_snapshots(connection, hosts, instances)
     elif params["action"] == server_actions.SHELVE:
         shelving.add_snapshots(connection, hosts)
     elif params["action"] == live_resize.NAME:
         for host, plans in plan_hosts(connection, params["state_dir"], existing=instances).rendered().items():
             if host in hosts:
                 hosts[host]["sizes"] = [dict(domain) for domain in plans["keep"]["domains"]]
+    elif params["action"] == guest_passwords.NAME:
+        guest_passwords.add_plans(connection, hosts, instances)
     elif params["action"] in server_snapshots.ACTIONS:
-        server_snapshots.add_plans(connection, params["action"], hosts)
+        server_snapshots.add_plans(connection, params["action"], hosts, instances)
     return hosts
 
 
