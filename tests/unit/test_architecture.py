@@ -33,6 +33,7 @@ FLOORS = (
     "_guest",
     "_transfer",
     "_domain",
+    "_backup",
     "_network",
     "_firewall",
     "_plan",
