@@ -13,7 +13,7 @@ import time
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
-from .._host.own_directory import opened_own, own_entry
+from .._host.own_directory import make_own, opened_own, own_entry
 from . import domain_xml
 from .domain_xml import DiskPlan
 from .manifest import CRASH, FILESYSTEM, Manifest
@@ -37,6 +37,10 @@ class Scratch:
     directory: str
     limit: int
     reserve: int
+
+    def prepare(self) -> None:
+        """Have the directory, root's own, which QEMU may pass through."""
+        make_own(self.directory, mode=0o711, links=True)
 
     def path(self, server: str, disk: str) -> str:
         """The file for a disk."""
@@ -132,7 +136,7 @@ def job(
     Raises NovaliteError, and libvirt's errors when it does not begin."""
     definition, server = domain.XMLDesc(0), domain.UUIDString()
     names = [each.disk.name for each in plans]
-    with _socket(server, domain.name(), domain_xml.owner_of(definition)) as socket:
+    with socket_path(server, domain.name(), domain_xml.owner_of(definition)) as socket:
         for name in names:
             with contextlib.suppress(FileNotFoundError):  # of a run that was killed
                 os.unlink(scratch.path(server, name))
@@ -150,16 +154,16 @@ def job(
 
 
 @contextlib.contextmanager
-def _socket(server: str, name: str, owner: tuple[int, int] | None) -> t.Iterator[str]:
+def socket_path(server: str, name: str, owner: tuple[int, int] | None, directory: str = SOCKETS) -> t.Iterator[str]:
     """A path for the socket of one job, in a directory that root made, and QEMU's user alone may enter."""
-    with opened_own(SOCKETS, make=True, mode=0o711) as fd:
+    with opened_own(directory, make=True, mode=0o711) as fd:
         _remove_socket(fd, server, name)
         os.mkdir(server, 0o700, dir_fd=fd)
         try:
-            with own_entry(server, os.O_RDONLY | os.O_DIRECTORY, fd) as directory:
+            with own_entry(server, os.O_RDONLY | os.O_DIRECTORY, fd) as own:
                 if owner is not None:
-                    os.fchown(directory, *owner)
-            yield os.path.join(SOCKETS, server, _SOCKET + name)
+                    os.fchown(own, *owner)
+            yield os.path.join(directory, server, _SOCKET + name)
         finally:
             _remove_socket(fd, server, name)
 

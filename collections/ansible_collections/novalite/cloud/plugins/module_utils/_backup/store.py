@@ -69,7 +69,6 @@ class Restic:
         """Make the repository unless it is there. Raises NovaliteError when it cannot be opened."""
         with self._ready() as (argv, fds):
             if not self.place.startswith("sftp:") and not os.path.lexists(os.path.join(self.place, "config")):
-                os.makedirs(self.place, 0o700, exist_ok=True)
                 run([*argv, "init", "--quiet"], timeout=TIMEOUT, pass_fds=fds)
             elif run([*argv, "cat", "config"], timeout=TIMEOUT, pass_fds=fds, ok=range(128)).rc:
                 if not self.place.startswith("sftp:"):

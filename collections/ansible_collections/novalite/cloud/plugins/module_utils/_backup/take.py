@@ -13,7 +13,6 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._host.locks import locked
-from .._host.own_directory import make_own
 from . import domain_xml, export, live, stopped
 from .catalog import UNCHANGED, Catalog, Writing
 from .domain_xml import PREFIX, DiskPlan
@@ -64,7 +63,7 @@ def take(connection: libvirt.virConnect, request: Request, store: Store) -> Take
                 raise NovaliteError(f"backup {request.backup} is there already: give the new one another name")
             parent = catalog.load(catalog.names()[-1]) if catalog.names() else None
             if domain.isActive():
-                make_own(request.scratch.directory, mode=0o711)
+                request.scratch.prepare()
                 return _running(domain, request, store, parent)
             return _stopped(domain, request, store, parent)
 
