@@ -19,7 +19,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 
 help:
-	@echo 'make launch    an instance `demo` on a throwaway hypervisor, from a bare Debian 12'
+	@echo 'make launch    an instance `demo` on a throwaway hypervisor, from a bare Debian 12 or 13'
 	@echo 'make api       the REST API over the lab, on 127.0.0.1:8774, until Ctrl-C; logins are written to lab/'
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
 	@echo 'make test      what a change needs: lint, unit, sanity and molecule (each is a target, too)'
@@ -74,7 +74,7 @@ unit: bootstrap
 	@tools/unit $(UNIT)
 
 sanity: bootstrap
-	cd $(COLLECTION) && ansible-test sanity --python 3.11
+	cd $(COLLECTION) && ansible-test sanity --python "$$(python -c 'import sys; print(*sys.version_info[:2], sep=".")')"
 
 molecule: bootstrap
 	@tools/scenarios $(SCENARIOS)

@@ -15,13 +15,12 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import visitors
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import listings, looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     actions,
     host_networks,
     lookups,
-    network_records,
     server_listing,
     views,
 )
@@ -38,7 +37,10 @@ def statements() -> dict[str, looks.Statement]:
         "projects": lookups.PROJECT_NAMES,
         **server_listing.LOAD,
         **status.LOAD_HOSTS,
-        **network_records.LOAD,
+        **status.LOAD_PLACEMENT,
+        **status.LOAD_ADDRESSES,
+        **status.LOAD_SUSPECTS,
+        **listings.LOAD,
         **actions.LOAD,
         **{name: query if name in views.OF_GROUPS else query.where(*_ONE) for name, query in views.LOAD.items()},
         "servers_named": views.SERVERS_NAMED,
@@ -77,7 +79,8 @@ def _statement(query: sa.Select[t.Any]) -> looks.Statement:
 def _rows_of_list(element: t.Any, **_words: object) -> t.Any:
     """A list of values, of which SQLAlchemy makes as many parameters when it runs a statement, as one of JSON."""
     if isinstance(element, sa.BindParameter) and element.expanding:
-        rows = sa.func.json_each(sa.bindparam(element.key, type_=sa.Text)).table_valued("value")
+        listed = sa.bindparam(element.key, element.value, type_=sa.Text, required=element.required)
+        rows = sa.func.json_each(listed).table_valued("value")
         return sa.select(rows.c.value).scalar_subquery()
     return None
 

@@ -16,7 +16,7 @@ import typing as t
 
 import click
 
-from . import actions, config, ledger, looking, nouns, options, playbooks, tables, top
+from . import actions, config, ledger, looking, nouns, options, playbooks, reserve, tables, top
 from . import output as shown
 from .doctor import findings
 
@@ -250,6 +250,22 @@ _interface("attach-interface", "interface_attach", "Give a server another networ
 _interface("detach-interface", "interface_detach", "Take a network interface from a server")
 
 
+@main.command()
+@options.server
+@options.of_project
+@click.option("--insert", metavar="IMAGE", help="Put this ISO image in.")
+@click.option("--eject", is_flag=True, help="Take out what is in the drive.")
+@click.option("--drive", type=int, help="Number of the drive. [default: 0]")
+@click.option("--force", is_flag=True, help="Also from a guest that holds on to it.")
+@options.of_playbook
+def cdrom(server: str, project: str | None, all_projects: bool, options: playbooks.Options, **words: object) -> None:
+    """Put a CD into a server, or take it out: the playbook novalite.cloud.cdrom."""
+    record = looking.server(server, project, all_projects)
+    if bool(words["insert"]) == words["eject"]:
+        raise click.UsageError("say one of --insert IMAGE and --eject")
+    playbooks.run("cdrom", {"server": record["name"], "project": record["project"]["name"], **words}, options)
+
+
 @main.command("floating-ip")
 @options.server
 @options.of_project
@@ -322,6 +338,7 @@ actions.add_to(main)
 main.add_command(config.command)
 main.add_command(ledger.group)
 main.add_command(top.command)
+main.add_command(reserve.command)
 
 
 # - Serving

@@ -23,6 +23,8 @@ class Action:
 
 _HOST = click.option("--host", help="Compute host to go to. [default: the scheduler chooses]")
 _SHUTDOWN = click.option("--shutdown-timeout", type=float, help="Seconds that guests get to shut down.")
+_FLAVOR = click.option("-f", "--flavor", required=True, help="Flavor.")
+_SNAPSHOT = click.option("-s", "--snapshot", required=True, help="Name of the snapshot.")
 _IMAGE = click.option("-I", "--image", help="Image.")
 
 ACTIONS: t.Mapping[str, Action] = {
@@ -42,17 +44,20 @@ ACTIONS: t.Mapping[str, Action] = {
     "rebuild": Action("Give servers a new disk from an image; what was on the old one is lost.", (_IMAGE, _SHUTDOWN)),
     "resize": Action(
         "Give servers another flavor.",
-        (
-            click.option("-f", "--flavor", required=True, help="Flavor."),
-            click.option("--confirm", is_flag=True, help="Confirm the resizes at once."),
-            _HOST,
-        ),
+        (_FLAVOR, click.option("--confirm", is_flag=True, help="Confirm the resizes at once."), _HOST),
     ),
     "confirm-resize": Action("Confirm resizes: what was kept to go back is removed."),
     "revert-resize": Action("Take resizes back."),
     "migrate": Action("Move servers to other hosts; they are shut down for it.", (_HOST,)),
+    "live-resize": Action("Give servers another flavor while they run.", (_FLAVOR,)),
     "live-migrate": Action("Move servers to other hosts while they run.", (_HOST,)),
     "evacuate": Action("Build servers of a dead host anew on others; what was on their own disks is lost.", (_HOST,)),
+    "server-snapshot": Action(
+        "Keep all disks of servers as they are now, to roll back to.",
+        (_SNAPSHOT, click.option("--snapshot-description", help="What it is for.")),
+    ),
+    "rollback": Action("Give servers the disks of a snapshot; what was written since is lost.", (_SNAPSHOT, _SHUTDOWN)),
+    "server-snapshot-delete": Action("Delete snapshots of servers.", (_SNAPSHOT,)),
     "snapshot": Action("Keep servers' disks as images.", (click.option("--image-name", help="Name of the image."),)),
 }
 

@@ -23,9 +23,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._host.files import 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
-from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_hosts, listed_servers, whole_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._model import (
+    listed_hosts,
+    listed_networks,
+    listed_servers,
+    whole_servers,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states, listed_nouns
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 
 from . import inventory
@@ -87,15 +92,14 @@ def servers(project: str | None, all_projects: bool, host: str | None) -> list[R
     if listed is not None:
         return listed
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
 
-    def read(connection: Connection, project_id: str | None) -> list[Record]:
+    with _ledger() as connection:
+        project_id, names = _project_id(connection, project, all_projects), lookups.project_names(connection)
         query = server_listing.Query(project_id=project_id, equals={} if host is None else {"host": host})
         listed = server_listing.load(connection, server_listing.find(connection, query))
         watched = silence.with_silence(connection, listed)
-        return [{**record, "project": record["project_id"]} for record in watched]
-
-    return records(read, project, all_projects)
+        return [{**record, "project": names.get(record["project_id"])} for record in watched]
 
 
 def _servers_at_once(project: str | None, all_projects: bool, host: str | None) -> list[Record] | None:
@@ -148,6 +152,8 @@ def home() -> str:
 
 def samples() -> Samples:
     """Return the samples of hosts and servers, in the ledger's home."""
+    if not os.environ.get("NOVALITE_LEDGER_URL"):
+        return Samples(home())
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import place_of
 
     return Samples(place_of().home)
@@ -170,19 +176,13 @@ def server(name: str, project: str | None, all_projects: bool, history: bool = F
 
 def _server_at_once(name: str, project: str | None, all_projects: bool, history: bool) -> Record | None:
     """Return what server() does, without SQLAlchemy; None for what is unusual, and where there is not one server."""
-    by_uuid = _is_uuid(name)
     with _at_once() as read:
-        if read is None:
-            return None
-        everywhere = all_projects or (by_uuid and not project)
-        project_id = None if everywhere else _number_of(read, project)
-        words = {"uuid": name.lower() if by_uuid else None, "name": None if by_uuid else name}
-        uuids = [row["uuid"] for row in read("servers_named", words) if everywhere or row["project_id"] == project_id]
-        if len(uuids) != 1:
+        uuid = None if read is None else _uuid_at_once(read, name, project, all_projects)
+        if read is None or uuid is None:
             return None
 
         def read_one(statement: str, values: JsonMapping) -> list[JsonObject]:
-            return read(statement, {"uuid": uuids[0], "uuids": uuids, **values})
+            return read(statement, {"uuid": uuid, "uuids": [uuid], **values})
 
         try:
             (record,) = whole_servers.records(read_one, looks.AsRecorded(read))
@@ -190,8 +190,18 @@ def _server_at_once(name: str, project: str | None, all_projects: bool, history:
             return None
         if _may_be_silent(t.cast(JsonObject, record)):
             return None
-        actions = {"actions": whole_servers.history(read_one).get(uuids[0], [])} if history else {}
+        actions = {"actions": whole_servers.history(read_one).get(uuid, [])} if history else {}
         return {**record, "silent_for": None, **actions}
+
+
+def _uuid_at_once(read: looks.Read, name: str, project: str | None, all_projects: bool) -> str | None:
+    """The UUID of the server of this name or UUID; None where there is not one server."""
+    by_uuid = _is_uuid(name)
+    everywhere = all_projects or (by_uuid and not project)
+    project_id = None if everywhere else _number_of(read, project)
+    words = {"uuid": name.lower() if by_uuid else None, "name": None if by_uuid else name}
+    rows = [row for row in read("servers_named", words) if everywhere or row["project_id"] == project_id]
+    return str(rows[0]["uuid"]) if len(rows) == 1 else None
 
 
 def names_of(uuids: t.Sequence[str]) -> dict[str, str]:
@@ -204,6 +214,13 @@ def names_of(uuids: t.Sequence[str]) -> dict[str, str]:
 
 def placement(name: str, project: str | None, all_projects: bool) -> Record:
     """The scheduler's record of the server of this name or UUID. Raises click.ClickException as server()."""
+    with _at_once() as read:
+        uuid = None if read is None else _uuid_at_once(read, name, project, all_projects)
+        placed = None
+        if read is not None and uuid is not None:
+            placed = listed_servers.placement(lambda name, values: read(name, {"project_id": None, **values}), uuid)
+        if placed is not None and not _may_be_silent(placed[0]):
+            return placed[1]
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
     with _server(name, project, all_projects) as (connection, record):
@@ -244,26 +261,30 @@ def hosts() -> list[Record]:
 
 
 def records(
-    read: t.Callable[[Connection, str | None], t.Sequence[Record]],
-    project: str | None,
-    all_projects: bool,
-    at_once: t.Callable[[looks.Read, str | None], t.Sequence[Record]] | None = None,
+    find: t.Callable[[listed_nouns.Read, str | None], t.Sequence[Record]], project: str | None, all_projects: bool
 ) -> list[Record]:
-    """Return what `read` finds of a project (None: the default one), or of all; where the ledger is as usual, what
-    `at_once` finds, if there is one. The ids of projects that records have as `project` are their names then."""
-    if at_once is not None:
-        with _at_once() as looked:
-            project_id = _number_of(looked, project) if looked and not all_projects else None
-            if looked and (all_projects or project_id is not None):
-                names = {row["id"]: row["name"] for row in looked("projects", {})}
-                return [_with_name(record, names) for record in at_once(looked, project_id)]
+    """Return what `find` finds of a project (None: the default one), or of all. The ids of projects that records have
+    as `project` are their names then."""
+    with _at_once() as looked:
+        project_id = _number_of(looked, project) if looked and not all_projects else None
+        if looked and (all_projects or project_id is not None):
+            names = {row["id"]: row["name"] for row in looked("projects", {})}
+            return [_with_name(record, names) for record in find(looked, project_id)]
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import listings
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
     with _ledger() as connection:
         names = lookups.project_names(connection)
-        return [
-            _with_name(record, names) for record in read(connection, _project_id(connection, project, all_projects))
-        ]
+        matching = find(listings.reader(connection), _project_id(connection, project, all_projects))
+        return [_with_name(record, names) for record in matching]
+
+
+def losses() -> list[Record]:
+    """Return the loss of each host with servers if it died, as the module reserve_info has it in `hosts`."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
+
+    with _ledger() as connection:
+        return reserve.losses(connection)
 
 
 def _with_name(record: Record, names: t.Mapping[str, str]) -> Record:
@@ -275,14 +296,26 @@ def health(sources: t.Sequence[str]) -> Health:
     click.ClickException for a ledger that cannot be read."""
     from ansible import constants
 
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-
     controller = Health(
         has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),
         inventory=inventory.read(sources),
         home=None if os.environ.get("NOVALITE_LEDGER_URL") else home(),
     )
+    with _at_once() as read:
+        if read is not None:
+            now = int(time.time())
+            suspects = [{**row, "silent_for": None} for row in read("suspects", {})]
+            if not any(map(_may_be_silent, suspects)):
+                return dataclasses.replace(
+                    controller,
+                    now=now,
+                    hosts=[{**host} for host in listed_hosts.records(read)],
+                    networks=listed_networks.with_addresses(lambda name, _values: read(name, {"now": now})),
+                    troubled=list(filter(build_states.is_troubled, suspects)),
+                )
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+
     try:
         with _ledger() as connection:
             return dataclasses.replace(

@@ -1,8 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Commands that list what the cloud has besides servers and hosts: one row of NOUNS for each, read by the ledger's own
-queries, which are imported where they are used."""
+"""Commands that list what the cloud has besides servers and hosts: one row of NOUNS for each."""
 
 from __future__ import annotations
 
@@ -11,29 +10,23 @@ import typing as t
 
 import click
 
-from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.looks import Read
-from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns
 
 from . import looking, options
 from .looking import age
 from .tables import Column, Form, Record, show
 
-if t.TYPE_CHECKING:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-
 
 @dataclasses.dataclass(frozen=True)
 class Noun:
-    """A list that a command shows. `read` gets the id of a project, None for all; `by_project` says whether it asks.
-    `at_once` finds the same without SQLAlchemy."""
+    """A list that a command shows. `records` gets the id of a project, None for all; `by_project` says whether it
+    asks."""
 
     title: str
-    read: t.Callable[[Connection, str | None], t.Sequence[Record]]
+    records: t.Callable[[listed_nouns.Read, str | None], t.Sequence[Record]]
     columns: tuple[Column, ...]
     by_project: bool = True
-    at_once: t.Callable[[Read, str | None], t.Sequence[Record]] | None = None
 
 
 def _field(name: str, title: str | None = None, wide: bool = False) -> Column:
@@ -42,37 +35,6 @@ def _field(name: str, title: str | None = None, wide: bool = False) -> Column:
 
 def _age() -> Column:
     return Column("age", lambda record: age(record["created_at"] or None))
-
-
-def _networks(connection: Connection, project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-
-    networks = network_records.networks_seen(connection, project_id, bare=True)
-    return [{**dataclasses.asdict(network), "project": network.owner or None} for network in networks]
-
-
-def _networks_at_once(read: Read, project_id: str | None) -> list[Record]:
-    def read_seen(name: str, values: JsonMapping) -> t.Iterable[JsonMapping]:
-        seen = "networks_of_all" if project_id is None else "networks_of_project"
-        return read(seen if name == "networks" else name, {"project_id": project_id, **values})
-
-    return [{**network, "project": network["owner"] or None} for network in listed_networks.records(read_seen)]
-
-
-def _volumes(connection: Connection, project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import volume_views
-
-    return [
-        {**dataclasses.asdict(volume), "project": volume.project_id, "status": volume.shown_status}
-        for volume in volume_views.volumes_by(connection, project_id=project_id)
-    ]
-
-
-def _images(connection: Connection, project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
-
-    images = image_records.images_seen(connection, project_id or "", everything=project_id is None)
-    return [{**image, "project": image["owner"] or None} for image in images]
 
 
 def _catalog() -> list[Record]:
@@ -91,35 +53,6 @@ def _catalog() -> list[Record]:
     ]
 
 
-def _groups(connection: Connection, project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-
-    groups = group_rules.groups_of(connection, project_id)
-    return [{**group, "project": group["project_id"]} for group in groups]
-
-
-def _keys(connection: Connection, project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import keypair_records, projects
-
-    owners = [project_id] if project_id is not None else [row["id"] for row in projects.projects(connection)]
-    return [
-        {**key, "project": owner} for owner in owners for key in keypair_records.keypairs_of(connection, owner, None)
-    ]
-
-
-def _flavors(connection: Connection, _project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors
-
-    return flavors.flavors_seen(connection, private=True)
-
-
-def _projects(connection: Connection, _project_id: str | None) -> list[Record]:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects, usage
-
-    counted = ("instances", "cores", "ram")
-    return [{**project, **usage.usage(connection, project["id"], counted)} for project in projects.projects(connection)]
-
-
 def _servers_of(volume: Record) -> str:
     return ", ".join(f"{place['device']} of {place['instance_uuid']}" for place in volume["attachments"])
 
@@ -127,7 +60,7 @@ def _servers_of(volume: Record) -> str:
 NOUNS: t.Mapping[str, Noun] = {
     "networks": Noun(
         "networks, and the public ones",
-        _networks,
+        listed_nouns.networks,
         (
             _field("name"),
             _field("cidr"),
@@ -139,11 +72,10 @@ NOUNS: t.Mapping[str, Noun] = {
             _field("manager", wide=True),
             _field("uuid", wide=True),
         ),
-        at_once=_networks_at_once,
     ),
     "volumes": Noun(
         "volumes",
-        _volumes,
+        listed_nouns.volumes,
         (
             _field("name"),
             _field("status"),
@@ -157,9 +89,24 @@ NOUNS: t.Mapping[str, Noun] = {
             _field("id", "uuid", wide=True),
         ),
     ),
+    "snapshots": Noun(
+        "snapshots of servers",
+        listed_nouns.snapshots,
+        (
+            _field("server"),
+            _field("name"),
+            _field("status"),
+            _field("consistency"),
+            Column("size_mib", lambda snapshot: None if snapshot["size"] is None else -(-snapshot["size"] // 2**20)),
+            _field("host"),
+            _age(),
+            _field("description", wide=True),
+            _field("id", "uuid", wide=True),
+        ),
+    ),
     "images": Noun(
         "images that may be used",
-        _images,
+        listed_nouns.images,
         (
             _field("name"),
             _field("status"),
@@ -173,7 +120,7 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "groups": Noun(
         "security groups",
-        _groups,
+        listed_nouns.groups,
         (
             _field("name"),
             Column("rules", lambda group: len(group["rules"])),
@@ -184,12 +131,12 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "keys": Noun(
         "key pairs that playbooks find",
-        _keys,
+        listed_nouns.keys,
         (_field("name"), _field("type"), _field("fingerprint"), _field("project", wide=True)),
     ),
     "flavors": Noun(
         "flavors",
-        _flavors,
+        listed_nouns.flavors,
         (
             _field("name"),
             _field("vcpus"),
@@ -204,7 +151,7 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "projects": Noun(
         "projects, and what they use",
-        _projects,
+        listed_nouns.projects,
         (
             _field("name"),
             _field("instances"),
@@ -241,7 +188,7 @@ def _command(name: str, noun: Noun) -> click.Command:
         if catalog:
             show(_catalog(), CATALOG, form)
             return
-        records = looking.records(noun.read, project, all_projects, noun.at_once)
+        records = looking.records(noun.records, project, all_projects)
         records.sort(key=lambda record: natural(record["name"]))
         show(records, noun.columns, form)
 

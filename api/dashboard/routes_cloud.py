@@ -11,6 +11,7 @@ from flask import render_template, request, url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
@@ -72,6 +73,7 @@ def show_host(connection: Connection, name: str) -> str:
         "pages/host.html",
         host=host,
         use=graphs.use_of(HOST, name, graphs.limits_of_host(host)) if measured else None,
+        losses=reserve.losses(connection, name) if policy.allowed("compute:hypervisors:details") else [],
         instances=instance_pages.find(
             connection, instance_pages.Choice(current().reach, host=name, sort="name", rising=True)
         ).instances,

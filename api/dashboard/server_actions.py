@@ -14,7 +14,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import (
+    attachments,
+    server_snapshots,
+    servers,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import OVERRIDE_LOCK, Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
@@ -192,6 +196,18 @@ def _create_image(call: Call, row: InstanceRow, value: str) -> None:
     servers.create_image(call, row, image_snapshots.details_of(value, None, call.user_id))
 
 
+def _create_snapshot(call: Call, row: InstanceRow, value: str) -> None:
+    server_snapshots.create(call, row, {"snapshot": value})
+
+
+def _roll_back(call: Call, row: InstanceRow, value: str) -> None:
+    server_snapshots.revert(call, row, value)
+
+
+def _delete_snapshot(call: Call, row: InstanceRow, value: str) -> None:
+    server_snapshots.delete(call, row, value)
+
+
 def _resize(call: Call, row: InstanceRow, value: str) -> None:
     flavor = lookups.flavor_by_id(call.connection, value, call.permits("compute:flavors:private"), row.project_id)
     servers.move(call, "resize", [row.uuid], flavor=flavor_of(flavor))
@@ -254,6 +270,11 @@ def _own_volumes(sight: Sight) -> list[Choice]:
     return [_volume(volume) for volume in volumes if root is None or volume.id != root.id]
 
 
+def _own_snapshots(sight: Sight) -> list[Choice]:
+    listed = server_snapshots.listed(sight.call, sight.row)
+    return [(snapshot.id, f"{snapshot.name} ({snapshot.consistency or snapshot.status})") for snapshot in listed]
+
+
 def _volume(volume: volume_views.Volume) -> Choice:
     return volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)"
 
@@ -296,6 +317,13 @@ ACTIONS: dict[str, ServerAction] = {
     "lock": ServerAction("Lock", RULES["lock"], _lock(True), fits=lambda row: not row.locked),
     "unlock": ServerAction("Unlock", RULES["unlock"], _lock(False), fits=lambda row: bool(row.locked)),
     "snapshot": ServerAction("Take a snapshot", RULES["createImage"], _create_image, "Name of the image", any_text),
+    "server-snapshot": ServerAction(
+        "Keep all disks", RULES["createSnapshot"], _create_snapshot, "Name of the snapshot", any_text
+    ),
+    "rollback": ServerAction("Roll back", RULES["revertSnapshot"], _roll_back, "Snapshot", _own_snapshots),
+    "delete-snapshot": ServerAction(
+        "Delete a snapshot", RULES["deleteSnapshot"], _delete_snapshot, "Snapshot", _own_snapshots
+    ),
     "resize": ServerAction("Resize", RULES["resize"], _resize, "Flavor", _flavors),
     "rescue": ServerAction("Rescue", RULES["rescue"], _rescue, "Image", _images, "Its own"),
     "rebuild": ServerAction("Rebuild", RULES["rebuild"], _rebuild, "Image of its new disk", _images),

@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import locked_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_requests
@@ -71,6 +72,9 @@ def _begin(
         details = {"type": variables["type"].upper()} if "type" in variables else None
         with as_bad_request():
             actions.begin(call, name, variables, named, details)
+    if name == "cdrom":
+        for row in locked_rows(connection, [server["uuid"] for server in named]):
+            operations.check_cdrom(call, row)
     if name == "terminate" and not job["check_mode"]:
         operations.mark_deleting(call, [*_named(connection, variables.get("servers", ())), *named])
 

@@ -15,7 +15,7 @@ from flask.typing import ResponseReturnValue
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import server
@@ -46,6 +46,18 @@ def show_host(connection: Connection, name: str) -> ResponseReturnValue:
     hidden = host_name_mask(connection, current().reach)
     host = status.host(connection, hidden.lift(name))
     return hidden.over({"host": views.host(host, policy.allowed("compute:hypervisors:details"))})
+
+
+@Operation(
+    "GET",
+    "/reserve",
+    "compute:hypervisors:details",
+    "Whether the other hosts have room for the instances of a host that dies",
+    {200: "Reserve"},
+    ledger=reads,
+)
+def show_reserve(connection: Connection) -> ResponseReturnValue:
+    return {"reserve": reserve.losses(connection)}
 
 
 @Operation(

@@ -169,6 +169,14 @@ RESOURCE = answered(
         "others": {"type": "integer", "description": "what of it guests take that are not novalite's"},
     }
 )
+LOSS = answered(
+    {
+        "host": TEXT,
+        "instances": COUNT,
+        "takers": {"type": "object", "additionalProperties": COUNT},
+        "stranded": array(answered({"uuid": TEXT, "name": TEXT, "reason": TEXT})),
+    }
+)
 HOST = answered(
     {
         "name": TEXT,
@@ -246,6 +254,25 @@ PLAN = answered(
 
 
 _VALUES = array(nullable({"type": "number"}))
+SNAPSHOT = answered(
+    {
+        "id": UUID,
+        "name": TEXT,
+        "description": TEXT,
+        "status": {"enum": ["creating", "available", "reverting", "deleting", "error"]},
+        "consistency": {
+            "enum": ["off", "frozen", "crash", None],
+            "description": "off: the guest was; frozen: its file systems were at rest; crash: as after a power failure",
+        },
+        "size": {**nullable(COUNT), "description": "bytes that it takes on its host"},
+        "volumes": array(UUID),
+        **dict.fromkeys(("host", "message", "user_id", "image_id"), nullable(TEXT)),
+        "created_at": TIME,
+        "updated_at": TIME,
+    },
+    "All disks of an instance as they were at one moment",
+)
+
 SAMPLES = answered(
     {
         "begins_at": {**TIME, "description": "when the first step begins"},
@@ -280,6 +307,8 @@ SCHEMAS: dict[str, Schema] = {
     "HostRecord": HOST,
     "Host": answered({"host": reference("HostRecord")}),
     "Hosts": answered({"hosts": array(reference("HostRecord"))}),
+    "Loss": LOSS,
+    "Reserve": answered({"reserve": array(reference("Loss"))}),
     "Explanation": EXPLANATION,
     "PlacementRecord": PLACEMENT,
     "Placement": answered({"placement": reference("PlacementRecord")}),
@@ -287,5 +316,7 @@ SCHEMAS: dict[str, Schema] = {
     "Plan": answered({"plan": reference("PlanRecord")}),
     "SamplesRecord": SAMPLES,
     "Samples": answered({"samples": reference("SamplesRecord")}),
+    "SnapshotRecord": SNAPSHOT,
+    "Snapshots": answered({"snapshots": array(reference("SnapshotRecord"))}),
     "Document": {"type": "object"},
 }

@@ -9,6 +9,7 @@ import datetime
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_snapshot_rows import ServerSnapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._samples import rings
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain
@@ -54,6 +55,13 @@ def host(record: Record, internal: bool) -> Body:
     body = {name: record[name] for name in _HOST_PUBLIC}
     body["last_seen_at"] = moment(record["last_seen_at"])
     return {**body, **{name: record[name] if internal else None for name in _HOST_INTERNAL}}
+
+
+def snapshot(record: ServerSnapshot, mask: HostNameMask) -> Body:
+    """A snapshot of a server; why it failed, without names of hosts that the caller may not know."""
+    body = {name: getattr(record, name) for name in schemas.SNAPSHOT["properties"] if name not in ("host", "message")}
+    said = {"host": mask.over(record.host), "message": mask.over(record.fault and record.fault["message"])}
+    return {**body, **said, **{name: moment(body[name]) for name in ("created_at", "updated_at")}}
 
 
 def samples(records: t.Sequence[rings.Record], step: int) -> Body:

@@ -152,7 +152,7 @@ class Breaking:
             display_name=None,
         )
         vif = self.lab.rows(sa.select(tables.vif).where(tables.vif.c.instance_uuid == like.uuid))[0]
-        self.lab.insert_like(tables.vif, vif, id=str(uuid.uuid4()), instance_uuid=ghost, mac=GHOST_MAC)
+        self.lab.insert_like(tables.vif, vif, id=str(uuid.uuid4()), instance_uuid=ghost, mac=GHOST_MAC, ipv6=None)
         domain, disk = f"instance-{number:08x}", f"{INSTANCES}/{ghost}/disk"
         renamed = f"sed -e s/{like.domain}/{domain}/g -e s/{like.uuid}/{ghost}/g -e s/{like.mac}/{GHOST_MAC}/g"
         export = (

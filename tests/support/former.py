@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 # What later revisions brought, taken away again; the revision that brought it
 _TAKEN = (
+    ("0045", "DROP INDEX ix_allocation_numa"),
+    ("0045", "ALTER TABLE allocation DROP COLUMN numa"),
     ("0044", "DROP TABLE console_token"),
     ("0043", "DROP INDEX uq_network_default"),
     ("0043", "ALTER TABLE network DROP COLUMN is_default"),

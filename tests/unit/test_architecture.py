@@ -31,6 +31,7 @@ FLOORS = (
     # hands, which touch a host, and what they decide on
     "_disk",
     "_guest",
+    "_snapshots",
     "_transfer",
     "_domain",
     "_backup",

@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import os
+
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._image_import.foreign_disks import DRIVERS
+from ansible_collections.novalite.cloud.plugins.module_utils._image_import.imported import CONVERTED, Foreign, convert
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
     image_files,
     image_states,
@@ -23,6 +28,7 @@ from . import transfers
 from .blueprint import by_operator
 
 GIB = 1 << 30
+SIGN_OF_LIFE = 60.0  # seconds
 
 
 def check_request(row: Record) -> None:
@@ -65,8 +71,11 @@ def receive(row: Record, staged: bool) -> None:
 
 def settle(row: Record, transfer: str, path: str, values: Record) -> None:
     """Look at the file that came in, and make it the image's. Raises NovaliteError for one that is refused."""
-    number = row["id"]
-    virtual_size = image_files.inspected(path, row["disk_format"], f"The image's data ({row['disk_format']})")
+    number, name = row["id"], f"The image's data ({row['disk_format']})"
+    values = {"disk_format": row["disk_format"], **values}
+    if row["disk_format"] in DRIVERS:
+        values |= _converted(row, transfer, path, name)
+    virtual_size = image_files.inspected(path, values["disk_format"], name)
     final = image_store.file_of(home(), number)
     image_store.put_in_place(path, final)
     try:
@@ -76,6 +85,25 @@ def settle(row: Record, transfer: str, path: str, values: Record) -> None:
     except BaseException:
         image_store.remove(final)
         raise
+
+
+def _converted(row: Record, transfer: str, path: str, name: str) -> Record:
+    """Put into the place of a disk of another hypervisor what hosts can start, as Glance's plug-in image_conversion
+    does; return what is known of that. While it lasts, the transfer gives signs of life."""
+    with writing_ledger() as connection:
+        most = min(_limit(image_states.room(connection, row["owner"])), image_store.free(path))
+    made, report = f"{path}.{CONVERTED}{image_store.PART}", _reporter(row["id"], transfer)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            work = pool.submit(convert, Foreign(path, row["disk_format"], name), path, made, most)
+            while not concurrent.futures.wait([work], SIGN_OF_LIFE).done:
+                report(os.path.getsize(path))
+            work.result()
+        os.rename(made, path)
+    finally:
+        image_store.remove(made)
+    file = image_store.measured(path)
+    return {"disk_format": CONVERTED, "size": file.size, "checksum": f"sha256:{file.sha256}", "md5": file.md5}
 
 
 def _finish(connection: Connection, number: str, transfer: str, values: Record) -> None:

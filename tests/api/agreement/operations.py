@@ -159,7 +159,11 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         job("rebuild"),
     ),
     "compute:servers:rescue": (action("rescue"), job("rescue")),
-    "compute:servers:resize": (action("resize", {"flavorRef": "2"}), job("resize", flavor="m1.small")),
+    "compute:servers:resize": (
+        action("resize", {"flavorRef": "2"}),
+        job("resize", flavor="m1.small"),
+        job("live-resize", flavor="m1.small"),
+    ),
     "compute:servers:resume": (action("resume"), job("resume")),
     "compute:servers:revert_resize": (action("revertResize"), job("revertResize")),
     "compute:servers:shelve": (action("shelve"), job("shelve")),

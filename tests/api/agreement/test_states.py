@@ -21,7 +21,12 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, StateError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_actions import action_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs, tables_volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import (
+    tables,
+    tables_images,
+    tables_jobs,
+    tables_volumes,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_ec2 import ec2_instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import state_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
@@ -82,12 +87,18 @@ ACTIONS = (
     *("stop", "start", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "rebuild"),
     *("shelve", "shelveOffload", "unshelve", "lock", "unlock"),
 )
+SNAPSHOTS = {"createSnapshot": "new", "revertSnapshot": "former", "deleteSnapshot": "former"}
 MOVES = ("resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate")
 ATTACHING = {"attachments": [{"volume": "spare", "server": "alts"}], "project": "alt"}
 PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
     **{name: (Playbook("server_action", {"action": name, **NAMED}),) for name in ACTIONS},
     "reboot HARD": (Playbook("server_action", {"action": "reboot", "hard": True, **NAMED}),),
     "createImage": (Playbook("server_action", {"action": "createImage", "request": {"image_name": "new"}, **NAMED}),),
+    "live-resize": (Playbook("server_action", {"action": "live-resize", "request": {"flavor": "m1.small"}, **NAMED}),),
+    **{
+        name: (Playbook("server_action", {"action": name, "request": {"snapshot": snapshot}, **NAMED}),)
+        for name, snapshot in SNAPSHOTS.items()
+    },
     **{name: (Playbook("server_migration", {"action": name, "flavor": "m1.small", **NAMED}),) for name in MOVES},
     "delete": (
         Playbook("server", {"project": "alt", "state": "absent", "servers": [{"name": "alts"}]}),
@@ -106,6 +117,7 @@ PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
             {"project": "alt", "state": "absent", "interfaces": [{"server": "alts", "network": "alts"}]},
         ),
     ),
+    "change_cdrom": (Playbook("server_cdrom", {"project": "alt", "servers": ["alts"]}),),
     "change_security_groups": (
         Playbook(
             "server_security_groups",
@@ -144,15 +156,19 @@ REQUESTS: dict[str, tuple[Request, ...]] = {
         Http("PUT", "/network/v2.0/floatingips/{floating_ip}", {"floatingip": {"port_id": "{port}"}}),
         Ec2("associate_address", {"AllocationId": "{ec2_floating_ip}", "InstanceId": "{ec2_server}"}),
     ),
+    "change_cdrom": (job("cdrom", eject=True),),
     "change_security_groups": (
         action("addSecurityGroup", {"name": "alts"}),
         Ec2("modify_instance_attribute", {"InstanceId": "{ec2_server}", "Groups": ["{ec2_security_group}"]}),
     ),
+    "resize": (action("resize", {"flavorRef": "2"}), job("resize", flavor="m1.small")),
+    "live-resize": (job("live-resize", flavor="m1.small"),),
     "change_tags": (Http("PUT", f"{SERVER}/tags/blue"),),
     "lock": (action("lock"),),
     "unlock": (action("unlock"),),
     "reset_state": (action("os-resetState", {"state": "active"}),),
     "reset_network": (action("resetNetwork"),),
+    **{name: (job(name, snapshot=snapshot),) for name, snapshot in SNAPSHOTS.items()},
     "changePassword": (action("changePassword", {"adminPass": "secret-1"}),),
 }
 
@@ -190,11 +206,14 @@ def door_of(request: Door) -> str:
 
 @pytest.fixture(scope="module")
 def stateful(cloud: Cloud) -> Cloud:
-    """The cloud with a volume that is free."""
+    """The cloud with a volume that is free, and a snapshot of the server."""
     spare, project = str(uuid.uuid4()), cloud.api.projects["alt"]
     own = {"id": spare, "project_id": project, "name": "spare", "size_gb": 1, "metadata": {}, "format": "qcow2"}
     made = {"type_id": volume_types.DEFAULT_ID, "status": "available", "created_at": 1, "updated_at": 1, "made_at": 1}
     cloud.api.insert(tables_volumes.volume, **own, **made)
+    of_server = {"id": str(uuid.uuid4()), "instance_uuid": cloud.ids["server"], "name": "former", "host": "hv1"}
+    kept = {"status": "available", "volumes": [], "created_at": 1, "updated_at": 1}
+    cloud.api.insert(tables_images.server_snapshot, **of_server, **kept)
     return dataclasses.replace(cloud, ids={**cloud.ids, "spare": spare, "ec2_spare": ids.of("vol", spare)})
 
 

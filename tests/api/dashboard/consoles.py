@@ -89,13 +89,10 @@ class WebSocket:
 
 
 @contextlib.contextmanager
-def libvirt(directory: pathlib.Path) -> t.Iterator[tuple[str, pathlib.Path]]:
-    """libvirt's URI, and the log of the serial line of its guest, which runs in a session of nobody's."""
+def daemon(directory: pathlib.Path) -> t.Iterator[str]:
+    """The URI of a libvirt in a session of nobody's; `directory` and what is in it is nobody's, too."""
     names = ("run", "config", "cache")
     places = {name: directory / name for name in names}
-    disk, log, xml = directory / "disk", directory / "log", directory / "guest.xml"
-    disk.write_bytes(SECTOR.ljust(1 << 20, b"\0"))
-    xml.write_text(DOMAIN.format(uuid=UUID, disk=disk, log=log))
     for place in places.values():
         place.mkdir(mode=0o700)
     (places["config"] / "libvirt").mkdir()
@@ -108,19 +105,35 @@ def libvirt(directory: pathlib.Path) -> t.Iterator[tuple[str, pathlib.Path]]:
         options |= {"user": UID, "group": UID, "extra_groups": []}
         for path in (directory, *directory.rglob("*")):
             shutil.chown(path, UID, UID)
-    daemon = subprocess.Popen(["/usr/sbin/libvirtd"], stderr=subprocess.DEVNULL, **options)
+    process = subprocess.Popen(["/usr/sbin/libvirtd"], stderr=subprocess.DEVNULL, **options)
     listening = places["run"] / "libvirt/libvirt-sock"
     uri = f"qemu+unix:///session?socket={listening}"
     try:
         wait(listening.exists)
-        subprocess.run(["virsh", "-q", "-c", uri, "create", str(xml)], check=True, timeout=GENEROUS, **options)
-        wait(lambda: b">" in read(log))
-        yield uri, log
+        yield uri
     finally:
         with contextlib.suppress(subprocess.SubprocessError):
-            subprocess.run(["virsh", "-q", "-c", uri, "destroy", UUID], check=True, timeout=GENEROUS)
-        daemon.terminate()
-        daemon.wait()
+            for uuid in virsh(uri, "list", "--uuid").split():
+                virsh(uri, "destroy", uuid)
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def libvirt(directory: pathlib.Path) -> t.Iterator[tuple[str, pathlib.Path]]:
+    """libvirt's URI, and the log of the serial line of its guest."""
+    disk, log, xml = directory / "disk", directory / "log", directory / "guest.xml"
+    disk.write_bytes(SECTOR.ljust(1 << 20, b"\0"))
+    xml.write_text(DOMAIN.format(uuid=UUID, disk=disk, log=log))
+    with daemon(directory) as uri:
+        virsh(uri, "create", str(xml))
+        wait(lambda: b">" in read(log))
+        yield uri, log
+
+
+def virsh(uri: str, *words: str) -> str:
+    command = ["virsh", "-q", "-c", uri, *words]
+    return subprocess.run(command, check=True, timeout=GENEROUS, capture_output=True, text=True).stdout
 
 
 def read(path: pathlib.Path) -> bytes:

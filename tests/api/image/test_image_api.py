@@ -302,7 +302,7 @@ JUDGED = {
 def test_a_property_that_novalite_reads_is_judged_when_it_is_recorded(cloud: Cloud, doors: Doors, name: str) -> None:
     """By every door; clients send many that nobody here reads, and those are free."""
     both = dict.fromkeys(("os_config_drive", "img_config_drive"), "optional")  # of which one is read
-    free = {"disk_format": "raw", "container_format": "bare", "hw_rng_model": JUDGED[name], "hw_disk_bus": "", **both}
+    free = {"disk_format": "raw", "container_format": "bare", "os_distro": JUDGED[name], "os_version": "", **both}
     bad = {name: JUDGED[name]}
     for user in (doors.admin, doors.member):
         said = json.dumps(user.post("/images", {**free, **bad}, 400))

@@ -26,6 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors, User
+from tests.unit._image_import.appliances import FORMATS, SIZE, converted, raw_disk, raw_of
 
 RAW = bytes(range(256)) * 16
 DISK = {"disk_format": "raw", "container_format": "bare"}
@@ -281,7 +282,49 @@ def test_an_upload_that_lost_its_image_writes_nothing(cloud: Cloud, doors: Doors
     send(doors.member, number, RAW)
 
 
-@pytest.mark.parametrize("disk_format", ["vmdk", "vhd", "iso", "aki", "ari", "vdi", "ami"])
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("disk_format", FORMATS)
+def test_disks_of_other_hypervisors_are_converted(
+    cloud: Cloud, doors: Doors, tmp_path: pathlib.Path, disk_format: str, staged: bool
+) -> None:
+    raw = raw_disk(tmp_path / "disk.raw")
+    number = made(doors.member, None, disk_format=disk_format)
+    send(doors.member, number, converted(raw, disk_format).read_bytes(), where="stage" if staged else "file")
+    if staged:
+        doors.member.post(f"/images/{number}/import", {"method": {"name": "glance-direct"}}, 202)
+        (task,) = doors.member.get(f"/images/{number}/tasks")["tasks"]
+        assert (task["status"], task["message"]) == ("success", "")
+    image, data = doors.member.get(f"/images/{number}"), doors.member.ask("GET", f"/images/{number}/file").data
+    assert (image["status"], image["disk_format"], image["virtual_size"]) == ("active", "qcow2", SIZE)
+    assert (image["size"], image["checksum"]) == (len(data), hashlib.md5(data).hexdigest())
+    assert image["os_hash_value"] == hashlib.sha256(data).hexdigest()
+    with cloud.engine.connect() as connection:
+        assert raw_of(lookups.image_by_id(connection, number, doors.project)["source"]) == raw.read_bytes()
+    assert os.listdir(cloud.home / "images") == [number]
+
+
+@pytest.mark.parametrize("disk_format", [*FORMATS, "iso"])
+def test_a_disk_that_is_not_what_it_was_declared_to_be_is_refused(cloud: Cloud, doors: Doors, disk_format: str) -> None:
+    number = made(doors.member, None, disk_format=disk_format)
+    assert disk_format in send(doors.member, number, RAW, 400)
+    send(doors.member, number, RAW, where="stage")
+    doors.member.post(f"/images/{number}/import", {"method": {"name": "glance-direct"}}, 202)
+    assert disk_format in doors.member.get(f"/images/{number}/tasks")["tasks"][0]["message"]
+    assert doors.member.get(f"/images/{number}")["status"] == "queued" and os.listdir(cloud.home / "images") == []
+
+
+def test_a_disk_that_unfolds_beyond_the_quota_is_refused(cloud: Cloud, doors: Doors, tmp_path: pathlib.Path) -> None:
+    raw = tmp_path / "disk.raw"
+    raw.write_bytes(b"\1" * (8 << 20))
+    data = converted(raw, "vmdk").read_bytes()
+    cloud.write(sa.insert(tables.quota).values(project_id=doors.project, resource="image_size_total", hard_limit=1))
+    assert len(data) < 1 << 20
+    number = made(doors.member, None, disk_format="vmdk")
+    assert "cannot be converted" in send(doors.member, number, data, 400)
+    assert os.listdir(cloud.home / "images") == []
+
+
+@pytest.mark.parametrize("disk_format", ["ploop", "aki", "ari", "ami"])
 def test_what_cannot_be_launched_is_kept_all_the_same(cloud: Cloud, doors: Doors, disk_format: str) -> None:
     number = made(doors.member, disk_format=disk_format)
     assert doors.member.ask("GET", f"/images/{number}/file").data == RAW

@@ -278,6 +278,8 @@ class TestClaim:
         names: dict[str, t.Any] = (
             {"servers": [{"name": "a"}]} if "servers" in taken else {}
         )  # as /v1 keeps them in its jobs
+        if kind == "cdrom":
+            names["eject"] = True
         if kind == "launch":
             jobs.create("a", variables=names)
         else:

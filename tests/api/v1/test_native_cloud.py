@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from api.web import policy
 from api.web.host_names import HostNameMask, host_id
 from tests.api import scenes, seeds
+from tests.api.dashboard.visitor import Visitor
 
 FACTS = {"hypervisor_type": "QEMU", "hypervisor_version": 7002000, "arch": "x86_64"}
 SERVER = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"}
@@ -225,3 +226,17 @@ def test_a_ledger_that_is_out_of_order_is_not_the_askers_fault(api: seeds.Api) -
     answer = client.get("/v1/hosts")
     assert (answer.status_code, answer.content_type) == (503, "application/problem+json")
     assert "compute_host" not in answer.get_data(as_text=True)
+
+
+def test_the_reserve_is_told_to_administrators(api: seeds.Api) -> None:
+    scene = scenes.build(api)
+    client = api.client_as("admin")
+    losses = {loss["host"]: loss for loss in client.get("/v1/reserve").get_json()["reserve"]}
+    assert set(losses) == {"hv1", "hv2"}
+    # hv2 is down, and takes nobody
+    assert (losses["hv1"]["takers"], len(losses["hv1"]["stranded"])) == ({}, losses["hv1"]["instances"])
+    assert scene.web in {instance["uuid"] for instance in losses["hv1"]["stranded"]}
+    assert api.client_as("demo").get("/v1/reserve").status_code == 403
+    page = Visitor(api, "admin").get("/hosts/hv1")
+    assert "If this host died now" in page.words
+    assert f"/instances/{scene.web}" in {link.get("href") for link in page.all("a")}

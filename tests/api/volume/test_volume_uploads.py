@@ -10,10 +10,10 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import public_properties
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import public_properties
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors

@@ -17,10 +17,11 @@ import uuid as uuids
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import blank, cache, evict, layout, overlay, snapshot
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import blank, cache, evict, layout, overlay
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
 from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
+from ansible_collections.novalite.cloud.plugins.module_utils._snapshots import image_snapshots as snapshot
 from tests.support.patience import GENEROUS
 from tests.unit._disk.state import push, qcow2
 

@@ -12,7 +12,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import controller_files, layout, overlay, snapshot
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import controller_files, layout, overlay
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import (
     Disk,
     create_disks,
@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay impor
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._snapshots import image_snapshots as snapshot
 from tests.unit._disk.state import MIB, needs_qemu_img, qcow2
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"

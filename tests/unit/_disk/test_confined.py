@@ -16,11 +16,11 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._host import confined
 from ansible_collections.novalite.cloud.plugins.module_utils._host.command import CommandError
 from ansible_collections.novalite.cloud.plugins.module_utils._host.confined import Limits, run_bounded, run_confined
+from ansible_collections.novalite.cloud.plugins.module_utils._snapshots import image_snapshots as snapshot
 from tests.unit._disk.state import image_of, needs_qemu_img, push
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"

@@ -113,3 +113,69 @@ def test_a_copy_without_an_end_is_ended() -> None:
 def test_a_disk_that_the_guest_has_not() -> None:
     with pytest.raises(NovaliteError, match="has no disk /i/other"):
         copy(Domain({}), "/i/other")
+
+
+class Agent(Domain):
+    """A guest whose agent freezes and thaws; `deaf` is what it does not hear."""
+
+    def __init__(self, end: dict[str, t.Any], deaf: tuple[str, ...] = ()) -> None:
+        super().__init__(end)
+        self.deaf, self.said = deaf, []  # type: tuple[str, ...], list[str]
+
+    def agentSetResponseTimeout(self, seconds: int, _flags: int) -> None:
+        assert 0 < seconds < 60
+
+    def fsFreeze(self) -> None:
+        self._hear("freeze")
+
+    def fsThaw(self) -> None:
+        self._hear("thaw")
+
+    def _hear(self, word: str) -> None:
+        self.said.append(word)
+        if word in self.deaf:
+            raise FakeError(1, "Guest agent is not responding")
+
+    def backupBegin(self, xml: str, checkpoint: None, flags: int) -> None:
+        super().backupBegin(xml, checkpoint, flags)
+        self.said.append("begin")
+
+
+def copy_all(domain: Agent, at_once: t.Callable[[], None] = lambda: None) -> bool:
+    copies = {"/i/disk": "/s/disk", "/i/disk.eph0": "/s/disk.eph0"}
+    return lifecycle_backup.backup_all(Connection(domain), UUID, copies, at_once, 60.0)
+
+
+def test_all_disks_are_copied_while_the_file_systems_are_frozen() -> None:
+    domain = Agent({"type": 3, "success": True})
+    assert copy_all(domain, lambda: domain.said.append("at once")) is True
+    assert domain.said == ["freeze", "begin", "at once", "thaw"]
+    disks = ElementTree.fromstring(domain.begun).iterfind("disks/disk")
+    assert [(disk.get("name"), disk[0].get("file")) for disk in disks] == [("vda", "/s/disk"), ("vdb", "/s/disk.eph0")]
+
+
+def test_a_guest_without_an_agent_is_copied_as_it_is_and_thawed_in_case() -> None:
+    domain = Agent({"type": 3, "success": True}, ("freeze",))
+    assert copy_all(domain) is False and domain.said == ["freeze", "thaw", "begin"]
+
+
+def test_a_guest_is_thawed_though_the_copy_does_not_begin() -> None:
+    domain = Agent({"type": 3, "success": True})
+    domain.job = MIGRATION
+    with pytest.raises(NovaliteError, match="another job is under way"):
+        copy_all(domain)
+    assert domain.said == ["freeze", "thaw"] and domain.aborted == 0
+
+
+def test_a_guest_that_is_not_thawed_is_said_to_be_frozen() -> None:
+    domain = Agent({"type": 3, "success": True}, ("thaw",))
+    with pytest.raises(NovaliteError, match="not responding"):
+        copy_all(domain)
+    assert domain.said.count("thaw") == lifecycle_backup.THAW_ATTEMPTS and domain.aborted == 1 and domain.job == 0
+
+
+def test_what_a_killed_run_left_is_ended_and_thawed() -> None:
+    domain = Agent({"type": 3})
+    domain.job = BACKUP
+    lifecycle_backup.release(Connection(domain), UUID)
+    assert domain.aborted == 1 and domain.said == ["thaw"]

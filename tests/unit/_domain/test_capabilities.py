@@ -80,7 +80,9 @@ OFFER = """<domainCapabilities>
     <loader supported='yes'><enum name='secure'><value>{secure}</value><value>no</value></enum></loader></os>
   <devices><tpm supported='yes'><enum name='model'><value>tpm-tis</value><value>tpm-crb</value></enum>
     <enum name='backendModel'><value>{backend}</value></enum>
-    <enum name='backendVersion'>{versions}</enum></tpm></devices>
+    <enum name='backendVersion'>{versions}</enum></tpm>
+    <disk supported='yes'><enum name='bus'><value>virtio</value><value>scsi</value></enum></disk>
+    <video supported='yes'><enum name='modelType'><value>vga</value></enum></video></devices>
 </domainCapabilities>"""
 
 
@@ -103,3 +105,22 @@ def test_firmware_of_a_machine_type(firmware: str, secure: str, expected: list[s
 )
 def test_tpms_that_can_be_emulated(backend: str, versions: str, expected: list[str]) -> None:
     assert capabilities.tpm_of(OFFER.format(firmware="", secure="no", backend=backend, versions=versions)) == expected
+
+
+def test_devices_of_a_host() -> None:
+    facts = capabilities.devices_of(OFFER.format(firmware="", secure="no", backend="", versions=""))
+    assert facts == {"disk_buses": ["virtio", "scsi"], "video_models": ["vga"]}
+    assert capabilities.devices_of("<domainCapabilities/>") == {"disk_buses": [], "video_models": []}
+
+
+def test_numa_nodes_are_those_with_cpus() -> None:
+    cpus = "".join(f"<cpu id='{cpu}' siblings='{cpu % 2},{cpu % 2 + 2}'/>" for cpu in range(4))
+    pages = "<pages unit='KiB' size='4'>1000</pages><pages unit='KiB' size='2048'>16</pages>"
+    cells = (
+        f"<cell id='0'><memory unit='KiB'>1048576</memory>{pages}<cpus num='4'>{cpus}</cpus></cell>"
+        "<cell id='1'><memory unit='KiB'>1048576</memory><cpus num='0'/></cell>"
+    )
+    xml = f"<capabilities><host><topology><cells num='2'>{cells}</cells></topology></host></capabilities>"
+    node = {"id": 0, "cpus": "0-3", "siblings": ["0,2", "1,3"], "memory_mb": 1024, "pages": {"4": 1000, "2048": 16}}
+    assert capabilities.numa_of(xml) == [node]
+    assert capabilities.numa_of("<capabilities><host/></capabilities>") == []

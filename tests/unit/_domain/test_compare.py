@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import Guest, Interface, render
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_mode import CpuMode
 from ansible_collections.novalite.cloud.plugins.module_utils._model.cpu_topology import Topology
+from ansible_collections.novalite.cloud.plugins.module_utils._model.devices import Devices
 from ansible_collections.novalite.cloud.plugins.module_utils._model.hardware import Tpm
+from tests.unit._domain.shown_by_libvirt import LIVE
 
 # All that XML can hold: everything but control characters and surrogates.
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=20)
@@ -44,6 +47,8 @@ GUESTS = st.builds(
     emulator=st.just("/usr/bin/qemu"),
     memory_mb=st.integers(1, 2**22),
     vcpus=st.integers(1, 512),
+    max_vcpus=st.none() | st.integers(512, 514),
+    max_memory_mb=st.none() | st.integers(2**22, 2**23),
     disk=TEXT,
     disk_format=st.sampled_from(["qcow2", "raw"]),
     disk_cache=st.sampled_from(["none", "writethrough"]),
@@ -67,7 +72,46 @@ GUESTS = st.builds(
     boot_menu=st.booleans(),
     windows=st.booleans(),
     topology=st.none() | st.just(Topology(2, 4, 1)),
+    cpu=st.none() | st.just(CpuMode("custom", "Westmere", (("pcid", "require"),))) | st.just(CpuMode("maximum")),
+    devices=st.just(Devices())
+    | st.just(
+        Devices(
+            rng_rate=(64, 9),
+            input_bus="usb",
+            pointer_bus="usb",
+            video_ram_mb=16,
+            disk_bus="scsi",
+            scsi_model="virtio-scsi",
+            serial_ports=2,
+            pmu=False,
+            hpet=False,
+            hidden=True,
+            cputune=(("shares", 512),),
+            iotune=(("read_bytes_sec", 1024), ("total_iops_sec", 9)),
+            bandwidth=(("inbound", (("average", 9), ("peak", 10))),),
+        )
+    ),
+    queues=st.none() | st.just(4),
+    viommu=st.none() | st.just("intel"),
+    discard=st.booleans(),
+    video=st.just("vga"),
 )
+
+
+def devices_in(guest: Guest) -> dict[str, str]:
+    """Return what parse() must find of the guest's devices, CPU features and limits."""
+    fields = {} if guest.viommu is None else {"iommu": guest.viommu}
+    if guest.cpu is not None and guest.cpu.model is None:
+        fields["cpu_mode"] = "maximum"
+    elif guest.cpu is not None:
+        fields |= {"cpu_model": "Westmere", "cpu_feature pcid": "require"}
+    if guest.devices == Devices():
+        return {**fields, "input": "tablet usb" if guest.arch == "x86_64" else "keyboard virtio, tablet virtio"}
+    timer = {"hpet": "no"} if guest.arch == "x86_64" else {}
+    return {
+        **{**fields, **timer, "hidden": "on", "pmu": "off", "input": "keyboard usb, tablet usb", "cpu_shares": "512"},
+        **{"rng_rate": "bytes=64 period=9", "scsi_controller": "virtio-scsi", "video_ram": "16384"},
+    }
 
 
 def model_of(guest: Guest) -> compare.DomainModel:
@@ -76,9 +120,9 @@ def model_of(guest: Guest) -> compare.DomainModel:
         uuid=guest.uuid,
         name=guest.name,
         type=guest.domain_type,
-        memory_kib=guest.memory_mb * 1024,
+        memory_kib=(guest.max_memory_mb or guest.memory_mb) * 1024,
         current_memory_kib=guest.memory_mb * 1024,
-        vcpus=guest.vcpus,
+        vcpus=guest.max_vcpus or guest.vcpus,
         current_vcpus=guest.vcpus,
         arch=guest.arch,
         machine=guest.machine,
@@ -95,13 +139,33 @@ def model_of(guest: Guest) -> compare.DomainModel:
         local_time=guest.windows,
         topology=None if guest.topology is None else "2:4:1",
         hyperv=guest.windows and guest.domain_type == "kvm",
-        disks=(compare.Disk("vda", guest.disk, guest.disk_format, "virtio", guest.disk_cache),),
+        disks=(
+            compare.Disk(
+                "vda",
+                guest.disk,
+                guest.disk_format,
+                guest.devices.disk_bus,
+                guest.disk_cache,
+                discard="unmap" if guest.discard else None,
+                iotune="read_bytes_sec=1024 total_iops_sec=9" if guest.devices.iotune else None,
+            ),
+        ),
         interfaces=tuple(
-            compare.Nic(i.mac, i.bridge, i.model, i.filter, tuple(sorted(i.parameters)), i.mtu)
+            compare.Nic(
+                i.mac,
+                i.bridge,
+                i.model,
+                i.filter,
+                tuple(sorted(i.parameters)),
+                i.mtu,
+                queues="4" if guest.queues else None,
+                bandwidth="inbound average=9 peak=10" if guest.devices.bandwidth else None,
+            )
             for i in guest.interfaces
         ),
-        serials=((0, "pty", guest.console_log),),
+        serials=((0, "pty", guest.console_log), (1, "pty", None))[: guest.devices.serial_ports],
         rng="/dev/urandom",
+        devices=tuple(sorted(devices_in(guest).items())),
         metadata=tuple(
             sorted(
                 {
@@ -260,98 +324,6 @@ def test_where_and_effect() -> None:
         ("disks[vda].format", "live", "needs a rebuild"),
     ]
     assert compare.differences(desired, None, None) == []
-
-
-# What libvirt 9.0 answers as the live XML of a guest like EXAMPLE.
-LIVE = """<domain type='qemu' id='1'>
-  <name>instance-00000007</name>
-  <uuid>6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11</uuid>
-  <metadata>
-    <novalite:instance xmlns:novalite="urn:novalite:instance:1">
-      <novalite:uuid>6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11</novalite:uuid>
-      <novalite:name>web</novalite:name>
-      <novalite:project id="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa">demo</novalite:project>
-      <novalite:flavor>m1.nano</novalite:flavor>
-      <novalite:image id="8b">ami-tiny</novalite:image>
-    </novalite:instance>
-  </metadata>
-  <memory unit='KiB'>98304</memory>
-  <currentMemory unit='KiB'>98304</currentMemory>
-  <vcpu placement='static'>1</vcpu>
-  <os>
-    <type arch='x86_64' machine='pc-i440fx-7.2'>hvm</type>
-    <kernel>/i/kernel</kernel>
-    <initrd>/i/ramdisk</initrd>
-    <cmdline>root=/dev/vda console=ttyS0</cmdline>
-    <boot dev='hd'/>
-  </os>
-  <features>
-    <acpi/>
-    <apic/>
-  </features>
-  <cpu mode='custom' match='exact' check='full'>
-    <model fallback='forbid'>qemu64</model>
-    <feature policy='require' name='hypervisor'/>
-  </cpu>
-  <clock offset='utc'/>
-  <on_poweroff>destroy</on_poweroff>
-  <on_reboot>restart</on_reboot>
-  <on_crash>destroy</on_crash>
-  <devices>
-    <emulator>/usr/bin/qemu-system-x86_64</emulator>
-    <disk type='file' device='disk'>
-      <driver name='qemu' type='qcow2' cache='none'/>
-      <source file='/i/disk' index='1'/>
-      <backingStore/>
-      <target dev='vda' bus='virtio'/>
-      <alias name='virtio-disk0'/>
-      <address type='pci' domain='0x0000' bus='0x00' slot='0x03' function='0x0'/>
-    </disk>
-    <controller type='usb' index='0' model='piix3-uhci'>
-      <alias name='usb'/>
-    </controller>
-    <interface type='bridge'>
-      <mac address='fa:16:3e:00:00:01'/>
-      <source bridge='br100'/>
-      <target dev='vnet0'/>
-      <model type='virtio'/>
-      <filterref filter='nova-instance-instance-00000007'>
-        <parameter name='IP' value='10.20.0.5'/>
-      </filterref>
-      <mtu size='1450'/>
-      <alias name='net0'/>
-      <address type='pci' domain='0x0000' bus='0x00' slot='0x02' function='0x0'/>
-    </interface>
-    <serial type='pty'>
-      <source path='/dev/pts/3'/>
-      <log file='/i/console.log'/>
-      <target type='isa-serial' port='0'>
-        <model name='isa-serial'/>
-      </target>
-      <alias name='serial0'/>
-    </serial>
-    <console type='pty' tty='/dev/pts/3'>
-      <source path='/dev/pts/3'/>
-      <log file='/i/console.log'/>
-      <target type='serial' port='0'/>
-      <alias name='serial0'/>
-    </console>
-    <input type='mouse' bus='ps2'/>
-    <audio id='1' type='none'/>
-    <memballoon model='virtio'>
-      <stats period='10'/>
-      <alias name='balloon0'/>
-    </memballoon>
-    <rng model='virtio'>
-      <backend model='random'>/dev/urandom</backend>
-      <alias name='rng0'/>
-    </rng>
-  </devices>
-  <seclabel type='dynamic' model='dac' relabel='yes'>
-    <label>+64055:+64055</label>
-  </seclabel>
-</domain>
-"""
 
 
 def test_what_libvirt_adds_is_no_difference() -> None:

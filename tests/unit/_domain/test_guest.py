@@ -12,8 +12,14 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
-from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import guest_of, render
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import (
+    Volume,
+    guest_of,
+    render,
+    render_volume,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._model.devices import devices_of
 
 UUID = "6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11"
 FACTS = {
@@ -74,6 +80,47 @@ def test_without_a_kernel_it_boots_from_its_disk() -> None:
     assert [root.find(f"os/{tag}") for tag in ("kernel", "initrd", "cmdline")] == [None, None, None]
     boot = root.find("os/boot")
     assert boot is not None and boot.get("dev") == "hd"
+
+
+def test_cds_are_in_the_first_places_of_their_bus_and_started_from_where_the_image_is_one() -> None:
+    cd = {**INSTANCE["image"], "kernel": None, "disk_format": "iso", "checksum": "sha256:" + "3" * 64}
+    for image, machine, bus, first, boot in (
+        (cd, "pc", "ide", "hd", ["cdrom", "hd"]),
+        (cd, "pc-q35-7.2", "sata", "sd", ["cdrom", "hd"]),
+        (cd, "virt", "scsi", "sd", ["cdrom", "hd"]),
+        ({**cd, "disk_format": "qcow2"}, "pc", "ide", "hd", ["hd"]),
+    ):
+        root = xml_of(instance(image=image, cdroms=[cd, None], config_drive=True), machine=machine)
+        drives = root.findall("devices/disk[@device='cdrom']")[:2]
+        assert [drive.find("target").attrib for drive in drives] == [  # type: ignore[union-attr]  # each has one
+            {"dev": first + letter, "bus": bus} for letter in "ab"
+        ]
+        assert all(drive.find("readonly") is not None for drive in drives)
+        source, nothing = (compare.attribute(drive, "source", "file") for drive in drives)
+        assert source == f"/var/lib/novalite/instances/{UUID}/disk.cd0-{'3' * 16}" and nothing is None
+        assert [each.get("dev") for each in root.iterfind("os/boot")] == boot
+        assert (root.find("devices/controller[@type='scsi']") is not None) == (bus == "scsi")
+    assert xml_of(instance(cdroms=[cd], rescue=True)).find("devices/disk[@device='cdrom']") is None
+
+
+@pytest.mark.parametrize("machine", ["pc", "pc-q35-7.2", "virt"])
+@pytest.mark.parametrize("cdrom_bus", [None, "ide", "sata", "virtio"])
+@pytest.mark.parametrize("disk_bus", ["virtio", "ide", "sata", "scsi"])
+def test_no_two_disks_have_one_place_of_a_bus(machine: str, cdrom_bus: str | None, disk_bus: str) -> None:
+    properties = {"hw_disk_bus": disk_bus, **({"hw_cdrom_bus": cdrom_bus} if cdrom_bus else {})}
+    cd = {
+        **INSTANCE["image"],
+        "kernel": None,
+        "disk_format": "iso",
+        "checksum": "sha256:" + "3" * 64,
+        "properties": properties,
+    }
+    root = xml_of(instance(image=cd, cdroms=[cd, None], config_drive=True), machine=machine)
+    # libvirt counts the places of IDE, SATA and SCSI by the last letter, whatever comes before
+    targets = [disk.find("target") for disk in root.iterfind("devices/disk")]
+    places = [(target.get("bus"), str(target.get("dev"))[-1]) for target in targets if target is not None]
+    assert len(places) >= 4 and len(set(places)) == len(places), places
+    assert len(root.findall("devices/controller[@type='scsi']")) <= 1
 
 
 def test_filter_parameters_are_those_that_have_a_value() -> None:
@@ -308,3 +355,18 @@ def test_a_guest_with_secure_boot_gets_enrolled_keys_and_smm() -> None:
         True
     ] * 2
     assert compare.parse(render(guest_of(instance(), FACTS))).firmware is None
+
+
+def test_volumes_have_the_images_bus_and_own_disks_the_flavors_limits() -> None:
+    flavor = {**INSTANCE["flavor"], "ephemeral_gb": 1, "extra_specs": {"quota:disk_read_iops_sec": "9"}}
+    image = {**INSTANCE["image"], "properties": {"hw_disk_bus": "scsi"}}
+    root = xml_of(instance(flavor=flavor, image=image), disk_discard="unmap")
+    disks = root.findall("devices/disk")
+    assert [disk.findtext("iotune/read_iops_sec") for disk in disks] == ["9", "9"]
+    volume = Volume("/dev/vg/volume", "raw", "vdc", "block", serial="its-id")
+    alone = ElementTree.fromstring(render_volume(volume, {**FACTS, "disk_discard": "unmap"}, devices_of(flavor, image)))
+    assert alone.find("iotune") is None
+    for disk in (*disks, alone):
+        target, driver = disk.find("target"), disk.find("driver")
+        assert target is not None and target.get("bus") == "scsi"
+        assert driver is not None and driver.get("discard") == "unmap"

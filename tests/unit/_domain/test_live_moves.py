@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+import types
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle_migrate
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.lifecycle_migrate import (
     own_disks,
     sockets,
@@ -70,3 +72,15 @@ def test_what_is_in_its_own_directory_goes_with_it() -> None:
 )
 def test_a_disk_may_stay_on_a_share_past_all_caches(disks: tuple[str, ...], safe: bool) -> None:
     assert stay_whole(domain(disk("vda", file(OWN), "writeback"), *disks), UUID, STATE) is safe
+
+
+def test_what_is_defined_there_is_what_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CVE-2020-17376: a definition with the devices of the former host would be started at the next boot."""
+    names = ("URI", "DEST_XML", "PERSIST_XML", "DISKS_URI", "MIGRATE_DISKS", "BANDWIDTH")
+    binding = types.SimpleNamespace(**{f"VIR_MIGRATE_PARAM_{name}": name for name in names})
+    monkeypatch.setattr(lifecycle_migrate, "libvirt", binding, raising=False)
+    nic = '<interface type="bridge"><mac address="fa:16:3e:00:00:01"/><source bridge="{}"/></interface>'
+    before, planned = domain(nic.format("br-here")), domain(nic.format("br-there"))
+    parameters = lifecycle_migrate._parameters(before, planned, "ram", "nbd", 0, [])
+    assert parameters["PERSIST_XML"] == planned
+    assert "br-here" not in str(parameters["DEST_XML"]) and "br-there" in str(parameters["DEST_XML"])

@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     network_records,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.listed_nouns import NOBODY
 from tests.support.rows import DEMO, a_flavor, add_host, add_image, add_instance, add_network, add_vif, change_address
 
 
@@ -90,7 +91,7 @@ def test_rules_one_by_one(connection: sa.Connection) -> None:
     (shown,) = group_rules.groups_of(connection, DEMO)
     assert shown["rules"] == []
     stored = connection.execute(sa.select(tables.security_group_rule.c.cidr)).scalars().all()
-    assert stored == [group_rules.NOBODY], "a group without egress rules would let everything out"
+    assert stored == [NOBODY], "a group without egress rules would let everything out"
     assert not group_rules.instances_concerned(connection, group)
     connection.execute(sa.insert(tables.quota).values(project_id=DEMO, resource="security_group_rules", hard_limit=1))
     group_rules.add_rule(connection, DEMO, uuid, {"protocol": "tcp", "port_min": 1})

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import host_owner
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_renaming import (
     NAMES,
@@ -82,7 +82,7 @@ def fill(cloud: Cloud, host: str) -> None:
     )
     vif = cloud.vif(instance, network.id)
     networking, volumes = tables.tables_networking, tables.tables_volumes
-    jobs, moves = tables.tables_jobs, tables.tables_migrations
+    jobs, moves, images = tables.tables_jobs, tables.tables_migrations, tables_images
     key = str(uuid.uuid4())
     of_network, ip = tables.fixed_ip.c.network_id == network.id, tables.fixed_ip.c.ip
     first = int(ipaddress.ip_network(network.cidr).network_address)
@@ -95,6 +95,7 @@ def fill(cloud: Cloud, host: str) -> None:
         a_row(moves.departure, instance_uuid=instance, host=host),
         a_row(volumes.volume_type, id=key, name=f"type-{host}", backend="file"),
         a_row(volumes.volume, id=key, project_id=DEMO, name=f"data-{host}", type_id=key, format="raw", host=host),
+        a_row(images.server_snapshot, id=key, instance_uuid=instance, name="before", host=host, volumes=[]),
         a_row(jobs.job, id=key, kind="host_evacuate", variables={"host": host}, state="queued"),
         a_row(jobs.run, id=key, state="ended"),
         a_row(jobs.job_event, run_id=key, host=host),

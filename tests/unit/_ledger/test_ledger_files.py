@@ -151,6 +151,7 @@ INFO_MODULES: dict[str, dict[str, t.Any]] = {
     "capacity_info": {"flavor": "m1.tiny"},
     "cloud_info": {},
     "reachability": {"source": "web-1", "destination": "web-2", "protocol": "tcp", "port": 22},
+    "reserve_info": {},
     "security_group_info": {},
     "server_info": {},
 }

@@ -18,10 +18,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     ensure_default_group,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.listed_nouns import NOBODY
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import identity, normalised, ordered
 from tests.support.rows import add_instance
 
@@ -223,7 +223,7 @@ def test_groups_and_rules_are_limited(run: Run) -> None:
         run("security_group", security_groups=[{"name": "a"}, {"name": "b"}])
     assert run("security_group", security_groups=[{"name": "a", "rules": [SSH, PING]}])["changed"]
     # the rule by which nothing is let out is not counted, as when a group loses its last egress rule by the Network API
-    nobody = {"protocol": "any", "direction": "egress", "cidr": group_rules.NOBODY}
+    nobody = {"protocol": "any", "direction": "egress", "cidr": NOBODY}
     assert run("security_group", security_groups=[{"name": "a", "rules": [SSH, PING, nobody]}])["changed"]
     run("project", projects=[{"name": "demo", "quotas": {"security_groups": 0}}])
     assert run("security_group", security_groups=[{"name": "a", "description": "there already"}])["changed"]

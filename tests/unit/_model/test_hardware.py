@@ -24,7 +24,9 @@ UEFI = {"hw_firmware_type": "uefi"}
 
 
 def asked(specs: dict[str, str], properties: dict[str, t.Any], of: t.Any = hardware_of) -> Hardware:
-    hardware = of({"name": "f", "extra_specs": specs}, {"name": "i", "properties": properties})
+    hardware = of(
+        {"name": "f", "vcpus": 1, "memory_mb": 512, "extra_specs": specs}, {"name": "i", "properties": properties}
+    )
     assert isinstance(hardware, Hardware)
     return hardware
 
@@ -71,8 +73,9 @@ def test_what_no_host_can_do(specs: dict[str, str], properties: dict[str, str], 
 @pytest.mark.parametrize(
     ("specs", "properties", "message"),
     [
-        ({"hw:cpu_policy": "dedicated"}, {}, "flavor 'f' has hw:cpu_policy=dedicated, which novalite does not do"),
-        ({"hw:numa_nodes": "2"}, {}, "hw:numa_nodes=2"),
+        ({"hw:cpu_realtime": "yes"}, {}, "flavor 'f' has hw:cpu_realtime=yes, which novalite does not do"),
+        ({"hw:cpu_policy": "mixed"}, {}, "flavor 'f': extra spec hw:cpu_policy is 'mixed'; use shared, dedicated"),
+        ({"hw:numa_nodes": "2"}, {}, "1 vCPUs and 512 MiB, which 2 NUMA nodes cannot share evenly"),
         ({"pci_passthrough:alias": "gpu:1"}, {}, "pci_passthrough:alias=gpu:1"),
         ({"hw:tpm_version": "9"}, {}, "flavor 'f': extra spec hw:tpm_version is '9'; use 1.2, 2.0"),
         ({}, {"hw_machine_type": "pc-q35-7.2"}, "its property hw_machine_type is 'pc-q35-7.2'; use pc, q35, virt"),
@@ -122,8 +125,6 @@ def test_traits_of_a_host() -> None:
     assert traits_of({}) == []
 
 
-@pytest.mark.parametrize(
-    "specs", [{"hw:cpu_policy": "shared"}, {"hw:mem_page_size": "small"}, {"quota:cpu_shares": "9"}]
-)
+@pytest.mark.parametrize("specs", [{"hw:cpu_policy": "shared"}, {"hw:cpu_realtime": "no"}, {"quota:cpu_shares": "9"}])
 def test_extra_specs_that_ask_for_nothing_here_are_free(specs: dict[str, str]) -> None:
     assert asked(specs, {}, checked) == Hardware()

@@ -84,6 +84,25 @@ def test_a_bridge_and_its_end(lan: t.Any, tmp_path: pathlib.Path) -> None:
     assert "UP" not in left["flags"] and left["mtu"] == 1500
 
 
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_port_routes_nothing_by_what_routers_told_it(lan: t.Any, tmp_path: pathlib.Path) -> None:
+    """Another host of the network advertises it on the wire before this one has the bridge."""
+
+    def ip(*words: str) -> str:
+        return subprocess.run(["ip", "-n", lan.hypervisor, *words], check=True, capture_output=True, text=True).stdout
+
+    ip("link", "add", "p0", "type", "veth", "peer", "name", "p1")
+    for port in ("p0", "p1"):
+        ip("link", "set", port, "up")
+    ip("-6", "route", "add", "fd20::/64", "dev", "p0", "metric", "256", "proto", "kernel")
+    spec = {"name": "br100", "interface": "p0", "addresses": ["10.98.0.2/24", "fd20::2/64"]}
+    made, again = ensure_bridges(lan.hypervisor, tmp_path, [(spec, "present", False)] * 2)
+    assert made["changed"] and not again["changed"]
+    assert "p0" not in ip("-6", "route", "show", "fd20::/64")
+    ensure_bridges(lan.hypervisor, tmp_path, [(spec, "absent", False)])
+    assert "fe80::" in ip("-6", "addr", "show", "dev", "p0")
+
+
 @pytest.mark.parametrize("promote", ["0", "1"])
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_a_second_address_of_its_range(lan: t.Any, tmp_path: pathlib.Path, promote: str) -> None:

@@ -28,12 +28,14 @@ def request(**fields: t.Any) -> Request:
         ({"image_properties": {"hw_firmware_type": "uefi"}}, "has no UEFI firmware"),
         ({"extra_specs": {"hw:tpm_version": "2.0"}}, "emulates no TPM 2.0, tpm-tis"),
         ({"image_properties": {"hw_machine_type": "q35"}}, "does not offer machine type q35"),
+        ({"image_properties": {"hw_disk_bus": "scsi"}}, "has no disks on bus scsi: it has virtio"),
+        ({"image_properties": {"hw_video_model": "qxl"}}, "has no video of model qxl"),
     ],
 )
 def test_the_host_that_has_it_is_chosen(fields: dict[str, t.Any], reason: str) -> None:
     asked = request(**fields)
     assert hardware.concerns(asked, OPTIONS)
-    old = HostState("hv1", 8, 8192, 100, facts={"machine": "pc"})
+    old = HostState("hv1", 8, 8192, 100, facts={"machine": "pc", "disk_buses": ["virtio"], "video_models": ["vga"]})
     new = HostState("hv2", 8, 8192, 100, facts=MODERN)
     assert (hardware.passes(old, asked, OPTIONS) or "").startswith(reason)
     (choice,) = select([old, new], [asked])

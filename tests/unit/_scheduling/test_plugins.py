@@ -20,7 +20,7 @@ from tests.parity import cases
 HOSTS = [HostState(name=name, vcpus=8, memory_mb=8192, disk_gb=100) for name in ("even-2", "odd-1", "odd-3")]
 REQUEST = Request(uuid="u", name="web-1", vcpus=1, memory_mb=512, disk_gb=1)
 PLACEMENT = {"requested_host", "retry", "other_ledger", "ranges"}
-PLACEMENT |= {"availability_zone", "traits", "hardware", "vcpu", "ram", "disk"}
+PLACEMENT |= {"availability_zone", "traits", "hardware", "numa_topology", "vcpu", "ram", "disk"}
 
 
 def write(path: pathlib.Path, text: str) -> str:

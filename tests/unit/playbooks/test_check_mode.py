@@ -24,9 +24,10 @@ def hosts(seeded: pathlib.Path, tmp_path: pathlib.Path) -> Hosts:
     return hosts
 
 
-def check(hosts: Hosts, *words: str, **server: str) -> list[str]:
+def check(hosts: Hosts, *words: str, playbook: str = "launch.yml", **server: str) -> list[str]:
     servers = json.dumps({"servers": [{"name": "web", "flavor": "m1.nano", "image": "tiny", **server}]})
-    done = hosts.play("launch.yml", "-e", servers, "--check", *words, **SUMMARY)
+    mode = () if playbook == "plan.yml" else ("--check",)
+    done = hosts.play(playbook, "-e", servers, *mode, *words, **SUMMARY)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
@@ -54,3 +55,21 @@ def test_a_secret_plan_names_the_host_all_the_same(hosts: Hosts) -> None:
     lines = check(hosts, "-v", admin_password="Zx9-unheard-of")
     plan = lines[lines.index("Launch, project demo:") :]
     assert plan[1].startswith("  +    server  web  on hv1: ") and "Zx9-unheard-of" not in "".join(lines)
+
+
+def test_the_playbook_of_plans_shows_that_plan_and_touches_nothing(hosts: Hosts) -> None:
+    def plan(lines: list[str]) -> list[str]:
+        return lines[lines.index("Launch, project demo:") :]
+
+    assert plan(check(hosts, playbook="plan.yml")) == plan(check(hosts))
+    checked = [check for _host, check, _steps in map(json.loads, hosts.taken.read_text().splitlines())]
+    assert checked and all(checked) and hosts.servers() == []
+
+
+def test_a_plan_without_that_callback_says_where_and_why(hosts: Hosts) -> None:
+    servers = json.dumps({"servers": [{"name": "web", "flavor": "m1.nano", "image": "tiny"}]})
+    done = hosts.play("plan.yml", "-e", servers)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert [line for line in lines if line.startswith('"NAME HOST MESSAGE"')]
+    assert [line for line in lines if line.startswith('"web hv1 ')], done.stdout

@@ -9,6 +9,8 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
+import sys
 import typing as t
 
 import sqlalchemy as sa
@@ -16,7 +18,9 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _failure_files
+from tests.support.patience import GENEROUS
 from tests.unit.playbooks.answering import Hosts
+from tests.unit.playbooks.controller import ROOT
 
 CAUSE = "the network filter nova-instance-x on this host is another ledger's"
 SCREEN = {
@@ -68,6 +72,39 @@ def test_the_last_line_is_the_fault_and_begins_with_the_cause(seeded: pathlib.Pa
     assert {path.stat().st_mode & 0o777 for path in named} == {0o600}
     details = json.loads(named[0].read_text())
     assert details["steps"][-1]["name"] == "Ensure the network filters" and CAUSE in details["msg"]
+
+
+def shown(hosts: Hosts, *words: str) -> t.Any:
+    """Return what the command `novalite` says, as JSON."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from api.cli import main; main()"
+    command = [sys.executable, "-c", program, *words, "-o", "json"]
+    return json.loads(subprocess.check_output(command, env=hosts.environment, text=True, timeout=GENEROUS))
+
+
+def test_the_command_shows_the_words_of_the_last_line(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    hosts = failing(tmp_path, seeded)
+    last = launch(hosts, SCREEN)[-1]
+    assert last == f"FAILED localhost: {shown(hosts, 'show', 'web')['fault']['message']}"
+
+
+def test_an_action_that_one_step_failed_is_told_in_the_words_of_that_step(
+    seeded: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    hosts = failing(tmp_path, seeded)
+    (tmp_path / "failing").write_text("{}")
+    servers = json.dumps({"servers": [{"name": "web", "flavor": "m1.nano", "image": "tiny"}]})
+    launched = hosts.play("launch.yml", "-e", servers, **SCREEN)
+    assert launched.returncode == 0, launched.stdout
+    trips = [steps for _host, _check, steps in map(json.loads, hosts.taken.read_text().splitlines())]
+    domains = [step["args"]["domains"] for steps in trips for step in steps if step["module"] == "domain"][-1]
+    rows = [{**domain, "action": "none", "state": "running", "error": CAUSE} for domain in domains]
+    refused = {"domain_power": {"failed": True, "msg": CAUSE, "domains": rows}}
+    (tmp_path / "failing").write_text(json.dumps({"hv1": refused, "hv2": refused}))
+    done = hosts.play("stop.yml", "-e", "server=web", **SCREEN)
+    last = (done.stdout + done.stderr).splitlines()[-1]
+    newest = shown(hosts, "events", "web")[-1]
+    assert (newest["action"], newest["message"]) == ("stop", CAUSE)
+    assert last == f"FAILED localhost: 'web': {CAUSE}"
 
 
 def test_lines_are_short_on_ansibles_own_screen_and_what_was_built_is_taken_back(

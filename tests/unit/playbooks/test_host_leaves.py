@@ -17,6 +17,7 @@ from tests.support.patience import GENEROUS
 from tests.unit.playbooks.controller import ROOT
 
 PROFILE = "/etc/apparmor.d/local/usr.lib.libvirt.virt-aa-helper"
+GUESTS = "/etc/apparmor.d/local/abstractions/libvirt-qemu"
 THEIRS = "# the operator's own\n/srv/images/* r,\n"
 # one line each of what compute_nodes.yml writes, and of what others have beside it
 PREPARE = r"""
@@ -26,16 +27,17 @@ for directory in /etc/apparmor.d /etc/systemd/system /etc/sudoers.d /usr/local/s
   mount -t overlay -o "$options" none "$directory"
 done
 mount -t tmpfs none /sys/kernel/security
-mkdir -p /sys/kernel/security/apparmor /etc/apparmor.d/local /etc/systemd/system/multi-user.target.wants
+mkdir -p /sys/kernel/security/apparmor /etc/apparmor.d/local/abstractions /etc/systemd/system/multi-user.target.wants
 touch /sys/kernel/security/apparmor/profiles
 printf '#!/bin/sh\necho "$@" >>%s\n' "$SCRATCH/parsed" >/usr/sbin/apparmor_parser
 chmod 755 /usr/sbin/apparmor_parser
 printf '%s# BEGIN novalite\n"%s/volumes/*" r,\n# END novalite\n' "$THEIRS" "$STATE" >"$PROFILE"
+cp "$PROFILE" "$GUESTS"
 ln -s ../novalite-firewall.service /etc/systemd/system/multi-user.target.wants/novalite-firewall.service
 touch /etc/systemd/system/novalite-firewall.service /usr/local/sbin/novalite-firewall /usr/local/sbin/novalite-reach
 touch /etc/sudoers.d/novalite-reach /usr/local/sbin/theirs
 """
-LEAVE = 'ansible-playbook -i hv1, leave.yml "$@"; cp "$PROFILE" "$SCRATCH/profile"; '
+LEAVE = 'ansible-playbook -i hv1, leave.yml "$@"; cp "$PROFILE" "$SCRATCH/profile"; cp "$GUESTS" "$SCRATCH/guests"; '
 FOUND = "find /etc /usr/local/sbin -name '*novalite*' | sort; ls /usr/local/sbin/theirs"
 PLAY = """
 - hosts: hv1
@@ -83,6 +85,7 @@ class Host:
                 "STATE": str(self.state),
                 "PROFILE": PROFILE,
                 "THEIRS": THEIRS,
+                "GUESTS": GUESTS,
                 "ANSIBLE_COLLECTIONS_PATH": f"{ROOT}/collections:{ROOT}/.cache/collections",
                 "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
                 "ANSIBLE_NOCOLOR": "1",
@@ -103,7 +106,7 @@ def host(tmp_path: pathlib.Path) -> Host:
 def test_all_that_carries_novalites_mark_goes(host: Host) -> None:
     said = host.leave()
     assert said.splitlines()[-1:] == ["/usr/local/sbin/theirs"] and "novalite-" not in said.splitlines()[-2]
-    assert (host.scratch / "profile").read_text() == THEIRS
+    assert (host.scratch / "profile").read_text() == (host.scratch / "guests").read_text() == THEIRS
     assert (host.scratch / "parsed").read_text().split() == [
         "--replace",
         "/etc/apparmor.d/usr.lib.libvirt.virt-aa-helper",

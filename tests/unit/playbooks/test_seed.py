@@ -12,7 +12,8 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger
-from tests.unit.playbooks.controller import ROOT, Controller
+from tests.molecule.chapters.printed import chapter
+from tests.unit.playbooks.controller import Controller
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2ZrEW7v7EmTZ1FPH3pwW9LmqzQUvVb8nXKPqvMZ3XN me@example"
 IN_DOCUMENT = "/srv/images/debian-12-genericcloud-amd64.qcow2"
@@ -32,24 +33,20 @@ def test_the_document_of_install_md_is_recorded(controller: Controller, tmp_path
     (tmp_path / ".ssh/id_ed25519.pub").write_text(PUBLIC_KEY + "\n")
     image = tmp_path / "debian.qcow2"
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(image), "1M"], check=True)
-    (document,) = [
-        block.partition("```")[0]
-        for block in (ROOT / "docs/install.md").read_text().split("```yaml\n")
-        if block.startswith("novalite_cloud:")
-    ]
+    document = chapter("install").files["cloud.yml"]
     assert IN_DOCUMENT in document
     (controller.elsewhere / "cloud.yml").write_text(document.replace(IN_DOCUMENT, str(image)))
 
     done = controller.play("seed.yml", "-e", "@cloud.yml", HOME=str(tmp_path))
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
     recorded = {table.name: names(controller.home, table) for table in (tables.flavor, tables.image, tables.keypair)}
-    assert recorded == {"flavor": ["m1.tiny"], "image": ["debian-12"], "keypair": ["me"]}
+    assert recorded == {"flavor": ["m1.small", "m1.tiny"], "image": ["debian-12"], "keypair": ["me"]}
 
 
 def test_a_part_may_come_alone(controller: Controller) -> None:
-    (controller.elsewhere / "flavors.yml").write_text(
-        "novalite_cloud: {flavors: [{name: m1.nano, vcpus: 1, memory_mb: 96}]}\n"
+    (controller.elsewhere / "pools.yml").write_text(
+        "novalite_cloud: {floating_pools: [{name: public, cidr: 203.0.113.0/24, interface: eth1}]}\n"
     )
-    done = controller.play("seed.yml", "-e", "@flavors.yml")
+    done = controller.play("seed.yml", "-e", "@pools.yml")
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
-    assert names(controller.home, tables.flavor) == ["m1.nano"]
+    assert names(controller.home, tables.floating_pool) == ["public"]

@@ -67,6 +67,8 @@ def test_expectations_are_the_role_s_defaults_and_the_inventory_s_variables(tmp_
         **{"reserved_vcpus": 0, "reserved_memory_mb": 512, "reserved_disk_gb": 0, "count_foreign": "running"},
         **{"address": "192.0.2.1", "tunnel_address": "192.0.2.1", "antispoof": "chains"},
         **{"state_dir": "/var/lib/novalite", "shared_routes": [], "vnc": True},
+        **{"cpu_mode": None, "cpu_models": [], "cpu_model_extra_flags": [], "disk_discard": None},
+        **{"cpu_shared_set": "", "cpu_dedicated_set": "", "reserved_huge_pages": []},
     }
     changed = {"zone": "west", "domain_type": "kvm", "state_dir": "/srv/novalite"}
     # a name is no address, and is not looked up

@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.filter.by_host import by_host
 from ansible_collections.novalite.cloud.plugins.filter.causes import LONGEST, causes
+from ansible_collections.novalite.cloud.plugins.filter.columns import columns
 from ansible_collections.novalite.cloud.plugins.filter.from_hosts import from_hosts
 from ansible_collections.novalite.cloud.plugins.filter.named import named
 
@@ -61,3 +62,14 @@ def test_of_many_causes_the_first_are_told_and_the_others_counted() -> None:
     assert joined.startswith("'web-0': its host does not answer; 'web-1': ")
     assert joined.endswith("; and 83 more: novalite show says of each why")
     assert LONGEST - 50 < len(joined) < LONGEST + 80
+
+
+def test_records_become_a_table() -> None:
+    records: list[dict[str, t.Any]] = [{"address": "192.0.2.129", "server": "web"}, {"address": "::1", "server": None}]
+    assert columns(records, "address", "server") == ["ADDRESS      SERVER", "192.0.2.129  web", "::1          -"]
+    assert columns([], "address") == ["ADDRESS"]
+
+
+def test_of_two_thousand_causes_the_rest_is_counted() -> None:
+    text = causes([f"hv{number}: it did not answer" for number in range(2000)], "the table has them all")
+    assert len(text) < LONGEST + 60 and text.endswith(" more: the table has them all")

@@ -7,7 +7,7 @@ usage() {
   cat <<USAGE
 usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
                     [--login ${PREFIX}1,${PREFIX}2] [--port NAME=PORT]
-                    [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME] [--libvirt FILE]
+                    [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME] [--numa NAME] [--libvirt FILE]
        $TOOL down   --state DIR
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
        $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
@@ -23,6 +23,8 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         --modular makes NAME run libvirt's modular daemons, which lie in DIR (modular-libvirt builds them).
         --root takes NAME's system directories out of DIR, a tree of another system, instead of this machine's.
         --systemd has NAME run systemd and sshd, and nothing of libvirt's.
+        --numa gives NAME, a virtual machine, two NUMA nodes: CPU 0 on the first; CPUs 1 and 2 and 64 huge pages of 2 MiB
+        on the second.
         --libvirt has all that it makes run sshd alone; their Python imports FILE in place of libvirt's binding.
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
 exec    runs a command as root on one hypervisor.
@@ -32,10 +34,11 @@ USAGE
 }
 
 parse_options() {
-  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 PORT='' MODULAR='' TREE='' SYSTEMD='' LIBVIRT='' REST=()
+  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 PORT='' MODULAR='' TREE='' SYSTEMD='' NUMA='' LIBVIRT=''
+  REST=()
   while (($#)); do
     case $1 in
-      --state | --count | --names | --inventory | --disk | --memory | --login | --port | --modular | --root | --systemd | --libvirt)
+      --state | --count | --names | --inventory | --disk | --memory | --login | --port | --modular | --root | --systemd | --numa | --libvirt)
         (($# >= 2)) || die "$1 wants a value"
         case $1 in
           --state) STATE=$2 ;;
@@ -49,6 +52,7 @@ parse_options() {
           --modular) MODULAR=$2 ;;
           --root) TREE=$2 ;;
           --systemd) SYSTEMD=$2 ;;
+          --numa) NUMA=$2 ;;
           --libvirt) LIBVIRT=$2 ;;
         esac
         shift 2
@@ -94,6 +98,7 @@ command_up() {
   [[ -z $MODULAR ]] || echo "${MODULAR#*=}" >"$STATE/${MODULAR%%=*}.modular" # also when it is made again
   [[ -z $TREE ]] || echo "${TREE#*=}" >"$STATE/${TREE%%=*}.root"
   [[ -z $SYSTEMD ]] || : >"$STATE/$SYSTEMD.systemd"
+  [[ -z $NUMA ]] || : >"$STATE/$NUMA.numa"
   lab_write_names
   for name in $(lab_hosts); do
     host_healthy "$name" && continue

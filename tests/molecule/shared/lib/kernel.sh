@@ -11,9 +11,9 @@ cloud_kernel() {
 }
 
 # make_ramdisk FILE KERNEL INIT MODULE...: busybox, INIT as /init, and the modules in /modules, numbered in the order
-# in which modprobe would load them.
+# in which modprobe would load them. Debian 13 has them compressed, which busybox does not load.
 make_ramdisk() {
-  local file=$1 kernel=$2 init=$3 tree number=10 module path
+  local file=$1 kernel=$2 init=$3 tree number=10 module path name
   shift 3
   tree=$(mktemp -d "$file.XXXXXX")
   mkdir -p "$tree"/{bin,proc,sys,dev,newroot,modules,lower,disk}
@@ -21,7 +21,10 @@ make_ramdisk() {
   install -m 755 "$init" "$tree/init"
   for module in "$@"; do
     while read -r path; do
-      compgen -G "$tree/modules/*-${path##*/}" >/dev/null || cp "$path" "$tree/modules/$((number++))-${path##*/}"
+      name=$(basename "$path" .xz)
+      ! compgen -G "$tree/modules/*-$name" >/dev/null || continue
+      xz --decompress --stdout --force "$path" >"$tree/modules/$number-$name"
+      number=$((number + 1))
     done < <(modprobe -S "$kernel" --show-depends "$module" | awk '$1 == "insmod" { print $2 }')
   done
   (cd "$tree" && find . | sort | cpio -o -H newc -R 0:0 --quiet | gzip -n -1) >"$file.new"

@@ -145,7 +145,7 @@ lab_remove() {
   done
   [[ ! -s $STATE/inventory ]] || while read -r inventory; do rm -f -- "$inventory"; done <"$STATE/inventory"
   for name in $(lab_hosts); do
-    rm -f "$STATE/$name".{hostkey,hostkey.pub,password,log,port,modular,root,systemd,libvirt}
+    rm -f "$STATE/$name".{hostkey,hostkey.pub,password,log,port,modular,root,systemd,numa,libvirt}
     [[ ! -d $STATE/$name.mnt ]] || rmdir "$STATE/$name.mnt"
   done
   rm -f "$STATE"/{kind,ramdisk,hosts,subnet,etc-hosts,known_hosts,known_hosts.new,id_ed25519,id_ed25519.pub,inventory}

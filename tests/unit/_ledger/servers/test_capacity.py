@@ -9,7 +9,14 @@ import json
 import shlex
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.modules import balance_plan, capacity_info
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.modules import balance_plan, capacity_info, reserve_info
 
 
 def ask(cloud: t.Any, module: t.Any, **args: t.Any) -> dict[str, t.Any]:
@@ -42,13 +49,57 @@ def test_moves_are_proposed_as_commands(cloud: t.Any) -> None:
     assert result["score_after"] < result["score_before"] and len(result["moves"]) == 2
     move = result["moves"][0]
     assert (move["from"], move["to"], move["project"]) == ("hv1", "hv2", "demo")
-    terminate, launch = map(shlex.split, move["commands"])
-    assert terminate[1] == "playbooks/terminate.yml" and json.loads(terminate[3])["servers"] == [{"name": move["name"]}]
-    (server,) = json.loads(launch[3])["servers"]
-    assert (server["flavor"], server["image"], server["key"], server["rank"]) == (
-        "m1.large",
-        "ami-tiny",
-        "test",
-        'name = "hv2"',
-    )
+    assert [shlex.split(command)[:3] for command in move["commands"]] == [
+        ["ansible-playbook", "novalite.cloud.live_migrate", "-e"]
+    ]
+    asked = json.loads(shlex.split(move["commands"][0])[3])
+    assert asked == {"project": "demo", "server": move["name"], "host": "hv2"}
     assert len(ask(cloud, balance_plan, max_moves=1)["moves"]) == 1
+
+
+def test_the_reserve_for_the_death_of_a_host(cloud: t.Any) -> None:
+    assert ask(cloud, reserve_info)["msg"] == "no compute host has instances"
+    built = cloud.server({"name": "web", "count": 3, "flavor": "m1.large", "image": "ami-tiny", "key": "test"})[
+        "to_build"
+    ]
+    for host, instance in zip(("hv1", "hv2", "hv3"), built):
+        cloud.place(instance["uuid"], host)
+        cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": host})
+    result = ask(cloud, reserve_info)  # 15872 MiB each, 8192 of which are taken
+    assert [(loss["host"], loss["instances"], loss["takers"]) for loss in result["hosts"]] == [
+        ("hv1", 1, {}),
+        ("hv2", 1, {}),
+        ("hv3", 1, {}),
+    ]
+    assert result["msg"] == (
+        "if hv1 died, 1 of its 1 instances would find no host (web-1); so it is with 2 other hosts"
+    )
+    assert "ram removed 2" in result["hosts"][0]["stranded"][0]["reason"]
+    cloud.change_host("hv3", ram_ratio=2.0, disk_ratio=2.0)
+    result = ask(cloud, reserve_info)
+    assert [loss["takers"] for loss in result["hosts"]] == [{"hv3": 1}, {"hv3": 1}, {}]
+    assert [loss["host"] for loss in ask(cloud, reserve_info, host="hv2")["hosts"]] == ["hv2"]
+    cloud.change_host("hv2", ram_ratio=2.0, disk_ratio=2.0)
+    assert ask(cloud, reserve_info)["msg"] == (
+        "one host may fail: the others have room for its instances, whichever it is"
+    )
+    with pytest.raises(NovaliteError, match="compute host hv9 could not be found"):
+        ask(cloud, reserve_info, host="hv9")
+
+
+def test_who_is_bound_to_a_host_is_stranded_with_it(cloud: t.Any) -> None:
+    built = cloud.server({"name": "web", "count": 2, "flavor": "m1.tiny", "image": "ami-tiny", "key": "test"})[
+        "to_build"
+    ]
+    for instance in built:
+        cloud.place(instance["uuid"], "hv1")
+        cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
+    cloud.run("volume", volumes=[{"name": "data", "size": 1}])
+    ((volume_id,),) = cloud.rows(sa.select(tables_volumes.volume.c.id))
+    with transaction(cloud.engine) as connection:
+        volume_attachments.begin_attach(connection, volume_id, built[0]["uuid"])
+    (loss,) = ask(cloud, reserve_info)["hosts"]
+    assert [(instance["name"], instance["reason"]) for instance in loss["stranded"]] == [
+        ("web-1", "'web-1' has volume data, which is on hv1 alone")
+    ]
+    assert sum(loss["takers"].values()) == 1

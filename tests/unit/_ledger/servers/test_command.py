@@ -17,12 +17,15 @@ import pytest
 import sqlalchemy as sa
 from tools.looks import statements
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ssh_config import ssh_config
 from api import cli
 from api.cli import looking
+from api.cli.nouns import NOUNS
 from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
 
@@ -156,9 +159,67 @@ def test_quick_looks_at_a_server_hosts_and_networks_find_the_same(
     with monkeypatch.context() as patched:
         patched.setenv("NOVALITE_LEDGER_URL", f"sqlite:///{os.environ['NOVALITE_HOME']}/ledger.sqlite")
         assert [novalite(*words, "-o", "json") for words in asked] == quick
-    for words in (["show", "web"], ["hosts"], ["networks"]):
+    for words in (["show", "web"], ["hosts"]):
         program = f"import sys; from api import cli; cli.main({words!r}, standalone_mode=False); print(*sys.modules)"
         assert "sqlalchemy" not in subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT).split()
+
+
+LOOKS = (
+    *([noun, "-A", "-o", "json"] for noun, row in NOUNS.items() if row.by_project),
+    *([noun, "-o", "json"] for noun, row in NOUNS.items() if not row.by_project),
+    *([noun, "-p", "other", "-o", "json"] for noun, row in NOUNS.items() if row.by_project),
+    ["why", "web", "-o", "json"],
+    ["why", "db", "-p", "other", "-o", "json"],
+    ["top", "--once", "-o", "json"],
+    ["doctor", "-i", "hosts.ini", "-o", "json"],
+)
+
+
+@on_sqlite
+def test_quick_lists_reasons_and_findings_are_those_of_the_ledgers_own_queries(
+    cloud: Cloud, novalite: t.Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    other_project(cloud)
+    web, db = active(cloud, "web"), active(cloud, "db", "hv2", project="other")
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == db).values(vm_state="error"))
+    details = {"scheduler": {"host": "hv1", "lines": ["hv1: chosen"]}}
+    created = {"instance_uuid": web, "action": "create", "request_id": "req-1", "started_at": 7, "details": details}
+    cloud.write(sa.insert(tables.instance_action).values(created))
+    cloud.network("shop", "10.30.0.0/24", owner="e" * 32)
+    cloud.run("volume", volumes=[{"name": "data", "size": 1}])
+    snapshot = {"id": "5" * 36, "instance_uuid": web, "name": "before", "volumes": [], "created_at": 1, "updated_at": 1}
+    cloud.insert(server_snapshot, **snapshot, status="available", host="hv1")
+    cloud.run("security_group", project="other", security_groups=[{"name": "door", "rules": [{"protocol": "icmp"}]}])
+    (tmp_path / "hosts.ini").write_text("[compute]\nhv1\nhv2\n")
+    monkeypatch.chdir(tmp_path)
+
+    def said(words: list[str]) -> list[Json]:
+        return list(json.loads(novalite(*words, code=words[0] == "doctor")))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(looking, "_ledger", None)  # the slow way
+        quick = [said(words) for words in LOOKS]
+    assert all(quick[: len(NOUNS)]) and len(quick[-1]) > 1
+    with monkeypatch.context() as patched:
+        patched.setenv("NOVALITE_LEDGER_URL", f"sqlite:///{os.environ['NOVALITE_HOME']}/ledger.sqlite")
+        assert [said(words) for words in LOOKS] == quick
+
+
+@on_sqlite
+@pytest.mark.parametrize("words", LOOKS, ids="-".join)
+def test_no_look_imports_sqlalchemy(
+    cloud: Cloud, novalite: t.Callable[..., str], words: list[str], tmp_path: pathlib.Path
+) -> None:
+    other_project(cloud)
+    active(cloud, "web"), active(cloud, "db", project="other")
+    (tmp_path / "hosts.ini").write_text("[compute]\nhv1\nhv2\n")
+    words = [str(tmp_path / word) if word == "hosts.ini" else word for word in words]
+    program = (
+        f"import contextlib, sys; from api import cli\nwith contextlib.suppress(SystemExit): cli.main({words!r})\n"
+    )
+    program += "print(*sys.modules)"
+    modules = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT).splitlines()[-1].split()
+    assert "api.cli" in modules and "sqlalchemy" not in modules
 
 
 @on_sqlite
@@ -297,6 +358,10 @@ def test_what_is_done_is_done_by_playbooks(
     interface = called("attach-interface", "web", "-n", "storage")["argv"]
     variables = {"server": "web", "project": "demo", "network": "storage"}
     assert interface[4:] == ["novalite.cloud.interface_attach", "-e", json.dumps(variables)]
+    cdrom = called("cdrom", "web", "--eject", "--drive", "1")["argv"]
+    assert cdrom[4] == "novalite.cloud.cdrom"
+    assert json.loads(cdrom[6]) == {"server": "web", "project": "demo", "eject": True, "drive": 1}
+    assert "say one of --insert" in novalite("cdrom", "web", code=2)
     restore = called("ledger", "restore", "site.yml", "--force")["argv"]
     assert restore[4] == "novalite.cloud.ledger_restore"
     assert json.loads(restore[6]) == {"ledger_file": str(tmp_path / "site.yml"), "force": True}

@@ -16,6 +16,7 @@ import sys
 import termios
 import time
 import typing as t
+import uuid
 
 import click
 import click.testing
@@ -26,6 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as ledger_tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
@@ -40,7 +42,7 @@ LONG = "a-server-with-a-name-that-its-owner-found-telling"
 CAUSE = "the disk of hv1 is full: " + "no space left " * 20
 FAULT = {"message": CAUSE, "code": 500, "created": 1}
 SERVING = ("api", "worker", "metadata")  # whose help is another parser's
-LISTS = [[name] for name in ("list", "hosts", *nouns.NOUNS)] + [["events", "web"]]
+LISTS = [[name] for name in ("list", "hosts", "reserve", *nouns.NOUNS)] + [["events", "web"]]
 OF_ONE = [["show", "web"], ["why", "web"], ["show", LONG]]
 
 
@@ -57,6 +59,9 @@ def cloud_in_use(cloud: Cloud, tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     c = ledger_tables.instance.c
     cloud.write(sa.update(ledger_tables.instance).where(c.name == LONG).values(vm_state="error", fault=FAULT))
     cloud.run("volume", volumes=[{"name": "data", "size": 1}])
+    (server,) = cloud.rows(sa.select(c.uuid).where(c.name == "web"))
+    snapshot = {"id": str(uuid.uuid4()), "instance_uuid": server.uuid, "name": "before", "volumes": []}
+    cloud.insert(server_snapshot, **snapshot, status="available", host="hv1", created_at=1, updated_at=1)
     return cloud
 
 

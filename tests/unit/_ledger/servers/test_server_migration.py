@@ -386,3 +386,17 @@ def test_a_guest_that_runs_moves_among_hosts_with_its_state_directory(cloud: t.A
     begun = ask(cloud, "migrate", {"name": "web", "host": "hv2"})
     directories = {host: plan["state_dir"] for host, plan in begun["hosts"].items()}
     assert directories == {"hv1": "/var/lib/novalite", "hv2": "/srv/nv"}
+
+
+def test_a_guest_that_runs_moves_among_hosts_that_give_it_the_same_cpu(cloud: t.Any) -> None:
+    c = tables.compute_host.c
+    server(cloud)
+    westmere = {"cpu_mode": "custom", "cpu_models": ["Westmere"]}
+    for name in ("hv2", "hv3"):
+        changed = {**cloud.rows(sa.select(c.facts).where(c.name == name))[0].facts, **westmere}
+        cloud.write(sa.update(tables.compute_host).where(c.name == name).values(enabled=True, facts=changed))
+    with pytest.raises(NovaliteError, match="host hv2 gives its guests the CPU custom Westmere, hv1 none: a guest"):
+        ask(cloud, "live-migration", {"name": "web", "host": "hv2"})
+    with pytest.raises(NovaliteError, match="no other host gives its guests the CPU none as hv1 does"):
+        ask(cloud, "live-migration", "web")
+    assert ask(cloud, "migrate", {"name": "web", "host": "hv2"})["moves"]

@@ -160,7 +160,9 @@ def test_no_path_of_the_controller_comes_from_a_host(table: str, column: str) ->
     image = dict.fromkeys(Image.__annotations__, "x") | {"source": EVIL, "kernel": kernel, "ramdisk": None}
     image |= {"properties": {"os_host_mount": "yes", "novalite:x": 1}}
     believed = Filter(10**9)
-    reported = {column: image if (table, column) in IMAGES else kernel}
+    reported: dict[str, t.Any] = {column: image if (table, column) in IMAGES else kernel}
+    if column == "cdroms":
+        reported = {column: [None, image]}
     assert EVIL not in json.dumps(believed._row(table, reported))
     assert f"{table}.{column}'s files and what hosts may do with them" in believed.refused
     assert EVIL not in json.dumps(without_paths(table, column, reported[column]))

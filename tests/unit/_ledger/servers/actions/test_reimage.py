@@ -244,6 +244,14 @@ def test_an_image_that_the_host_cannot_boot_is_refused(cloud: t.Any, action: str
         ask(cloud, action, "web", request={"image": "other"})
 
 
+@pytest.mark.parametrize("action", ["rebuild", "rescue"])
+def test_an_image_for_devices_that_the_host_lacks_is_refused(cloud: t.Any, action: str) -> None:
+    server(cloud)
+    other_image(cloud, properties={"hw_viommu_model": "intel"})
+    with pytest.raises(NovaliteError, match="image 'other' does not suit hv1, which gives the guest machine type"):
+        ask(cloud, action, "web", request={"image": "other"})
+
+
 def test_an_image_with_a_tpm_gives_none_to_a_server_that_is_there(cloud: t.Any) -> None:
     server(cloud)
     other_image(cloud, properties={"hw_tpm_version": "2.0"})

@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._model import cpu_mode
 from ..modules import compute_host
 from ..plugin_utils import _host_expectations
 from ..plugin_utils._handshake import Errand
@@ -39,6 +40,8 @@ class ActionModule(HostLedgerAction):
         tunnel_address = params["tunnel_address"]
         if tunnel_address and _host_expectations.address_or_none(tunnel_address) is None:
             raise AnsibleActionFail(f"tunnel_address {tunnel_address!r} of {name} is not an address")
+        if (fault := cpu_mode.fault_of(params)) is not None:
+            raise AnsibleActionFail(f"{name}: {fault}")
         policy = _host_expectations.policy_of(params)
         facts = _host_expectations.controllers_facts(
             params, task_vars.get("ansible_host") or task_vars["inventory_hostname"]

@@ -285,14 +285,15 @@ class CallbackModule(Default):
             self._shown("_handle_warnings_and_exception", result)
         return None
 
-    def _message(self, result: CallbackTaskResult) -> None:
-        """Show what a task has to say: lines, such as those of a table, as they are."""
+    def _message(self, result: CallbackTaskResult, default: str = "v2_runner_on_ok") -> None:
+        """Show what a task, or an item of it, has to say: lines, such as those of a table, as they are."""
         said = result.result.get("msg")
         if not (isinstance(said, list) and all(isinstance(line, str) for line in said)):
-            self._shown("v2_runner_on_ok", result)
+            self._shown(default, result)
             return
         with self.screen.aside() if self.screen is not None else contextlib.nullcontext():
-            for line in said:
+            label = result.result.get("_ansible_item_label")
+            for line in [f"{label}:", *said] if label else said:
                 self._display.display(line)
 
     def v2_runner_on_failed(self, result: CallbackTaskResult, ignore_errors: bool = False) -> None:
@@ -324,8 +325,10 @@ class CallbackModule(Default):
         return self._ended(result, "skipped")
 
     def v2_runner_item_on_ok(self, result: CallbackTaskResult) -> None:
-        if self.progress is None or result.result.get("_ansible_verbose_always"):
-            self._shown("v2_runner_item_on_ok", result)
+        if self.progress is None:
+            super().v2_runner_item_on_ok(result)
+        elif result.result.get("_ansible_verbose_always"):
+            self._message(result, "v2_runner_item_on_ok")
 
     def v2_runner_item_on_skipped(self, result: CallbackTaskResult) -> None:
         if self.progress is None:

@@ -12,13 +12,17 @@ author: [novalite contributors (@novalite)]
 description:
   - The novalite playbooks' own way to say at the end of a run why servers or volumes failed. Each of them has its own
     words, too, as a fault or an error.
-positional: _input
+positional: _input, rest
 options:
   _input:
     description: The message of each.
     type: list
     elements: str
     required: true
+  rest:
+    description: Where the messages are that there is no room for.
+    type: str
+    default: novalite show says of each why
 """
 
 EXAMPLES = r"""
@@ -39,17 +43,18 @@ import collections.abc as c
 from ..module_utils._model.plain_text import shortened
 
 LONGEST = 600  # characters of messages: Ansible's own screen shows them twice
+REST = "novalite show says of each why"
 
 
-def causes(messages: c.Iterable[str]) -> str:
+def causes(messages: c.Iterable[str], rest: str = REST) -> str:
     """Join as many of the messages as there is room for, the same one once."""
     left = list(dict.fromkeys(map(str, messages)))
     text = shortened(left.pop(0), LONGEST) if left else ""
     while left and len(text) + len(left[0]) <= LONGEST:
         text += f"; {left.pop(0)}"
-    return f"{text}; and {len(left)} more: novalite show says of each why" if left else text
+    return f"{text}; and {len(left)} more: {rest}" if left else text
 
 
 class FilterModule:
-    def filters(self) -> dict[str, c.Callable[[c.Iterable[str]], str]]:
+    def filters(self) -> dict[str, c.Callable[..., str]]:
         return {"causes": causes}

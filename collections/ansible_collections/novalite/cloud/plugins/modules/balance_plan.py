@@ -17,9 +17,7 @@ description:
     standard deviation of the loads, V(0.0) when all are equal.
   - Each move is one that the scheduler's filters allow, with the groups and hints of the instances. Hosts that are down
     or disabled neither give nor take.
-notes:
-  - novalite cannot move a disk yet. The commands end the server and launch it again on the other host, with another
-    UUID and address, and with a disk that is made anew from its image. Only for servers that keep nothing.
+  - The command of each move migrates the server while it runs, its disks included (C(novalite.cloud.live_migrate)).
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.scheduling
@@ -34,6 +32,7 @@ options:
     default: 0.001
 seealso:
   - module: novalite.cloud.capacity_info
+  - module: novalite.cloud.reserve_info
 """
 
 EXAMPLES = r"""
@@ -80,7 +79,7 @@ moves:
       description: The score after it.
       type: float
     commands:
-      description: What would make the move.
+      description: What makes the move, one command.
       type: list
       elements: str
 msg:

@@ -21,6 +21,8 @@ extends_documentation_fragment:
   - novalite.cloud.ledger.host
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
+  - novalite.cloud.guests_of_host
+  - novalite.cloud.host_policy
 notes:
   - On x86_64, whether KVM works is found out with a guest that counts to ten million, because some hosts have a
     C(/dev/kvm) that takes every call but interprets its guests a thousand times too slowly. The answer is kept in the
@@ -52,39 +54,11 @@ options:
         installed anew. It is recorded then. Otherwise another machine is refused.
     type: bool
     default: false
-  domain_type:
-    description:
-      - What accelerates the guests. V(auto) is V(kvm) where it works and V(qemu), which is slow, otherwise.
-    type: str
-    choices: [auto, kvm, qemu]
-    default: auto
   tunnel_address:
     description:
       - The host's address that VXLAN tunnels between compute hosts end at. Defaults to its address in the inventory, if
         that is an address.
     type: str
-  antispoof:
-    description:
-      - What keeps guests from sending under addresses that are not theirs. V(nwfilter) is libvirt's network filters,
-        V(chains) is C(ebtables) in one transaction by M(novalite.cloud.firewall), which makes a start quicker.
-      - A guest that runs keeps what it was started with.
-    type: str
-    choices: [nwfilter, chains]
-    default: nwfilter
-  vnc:
-    description:
-      - Whether guests get a display, which the console in a browser shows. It is on a Unix socket of libvirt's, and on
-        no port. The image property C(hw_video_model) says which; with V(none) there its guests have no display.
-      - A guest that runs keeps what it was started with.
-    type: bool
-    default: true
-  shared_routes:
-    description:
-      - Destinations of routes of the host, such as C(10.0.0.0/8), of which networks may have a part. Otherwise no
-        network gets a range in which the host lives, be it by an address, a gateway or a route.
-    type: list
-    elements: str
-    default: []
   room:
     description:
       - What the ledger counts on, as the step V(launch_plan) gives it. The task fails where the host's libvirt
@@ -125,52 +99,6 @@ options:
         description: The host's disk in GiB. Left out, it is not checked.
         type: dict
         suboptions: *share
-  zone:
-    description:
-      - Availability zone. Left as it is by default, V(nova) for a new host.
-      - An aggregate with a zone that the host is in (M(novalite.cloud.aggregate)) goes before V(nova). It is an error
-        if it is another zone than one that is given here.
-    type: str
-  aggregates:
-    description: Names of the host aggregates that it belongs to. Left as they are by default, none for a new host.
-    type: list
-    elements: str
-  enabled:
-    description:
-      - Whether the scheduler may choose it. Left as it is by default, V(true) for a new host.
-      - What M(novalite.cloud.compute_service) decided stays when this is left out, and is overruled when it is given.
-    type: bool
-  disabled_reason:
-    description: Why it is not enabled.
-    type: str
-  reserved_vcpus:
-    description: CPUs that are kept for the host itself. Left as they are by default, V(0) for a new host.
-    type: int
-  reserved_memory_mb:
-    description: MiB of memory that are kept for the host itself. Left as they are by default, V(512) for a new host.
-    type: int
-  reserved_disk_gb:
-    description: GiB of disk that are kept for the host itself. Left as they are by default, V(0) for a new host.
-    type: int
-  count_foreign:
-    description:
-      - Which guests count as using the host that are not in the ledger, because somebody else made them. Left as it is
-        by default, V(running) for a new host.
-      - With V(running), those that run count with their vCPUs, memory and disks, and those that are off with their
-        disks alone. V(all) counts those that are off as if they ran. V(none) counts nobody.
-      - What was kept for them with O(reserved_vcpus), O(reserved_memory_mb) and O(reserved_disk_gb) is kept beside
-        that. Take it back, or use V(none), lest they are counted twice.
-    type: str
-    choices: [running, all, none]
-  cpu_ratio:
-    description: Virtual CPUs that are handed out for each CPU. Left as it is by default, V(4.0) for a new host.
-    type: float
-  ram_ratio:
-    description: Memory that is handed out for each MiB. Left as it is by default, V(1.0) for a new host.
-    type: float
-  disk_ratio:
-    description: Disk that is handed out for each GiB. Left as it is by default, V(1.0) for a new host.
-    type: float
 """
 
 EXAMPLES = r"""
@@ -248,7 +176,7 @@ compute_host:
       description: Name of its CPU.
       type: str
     traits:
-      description: What its CPU, its firmware and its TPMs can do, by the names of OpenStack's os-traits.
+      description: What its CPU, its firmware, its TPMs and its devices can do, by the names of OpenStack's os-traits.
       type: list
       elements: str
     domain_type:
@@ -278,6 +206,44 @@ compute_host:
       description: Versions and models of the TPMs that it can emulate.
       type: list
       elements: str
+    disk_buses:
+      description: Buses that it can have disks on, as libvirt says.
+      type: list
+      elements: str
+    video_models:
+      description: Models of displays that it has, as libvirt says.
+      type: list
+      elements: str
+    cpu_mode:
+      description: O(cpu_mode).
+      type: str
+    cpu_models:
+      description: O(cpu_models).
+      type: list
+      elements: str
+    cpu_model_extra_flags:
+      description: O(cpu_model_extra_flags).
+      type: list
+      elements: str
+    disk_discard:
+      description: O(disk_discard).
+      type: str
+    numa:
+      description: >-
+        Its NUMA nodes, each with C(id), C(cpus), C(siblings), the hardware threads of its cores, C(memory_mb) and
+        C(pages), how many there are by their size in KiB.
+      type: list
+      elements: dict
+    cpu_shared_set:
+      description: O(cpu_shared_set).
+      type: str
+    cpu_dedicated_set:
+      description: O(cpu_dedicated_set).
+      type: str
+    reserved_huge_pages:
+      description: O(reserved_huge_pages).
+      type: list
+      elements: dict
     security_driver:
       description: What libvirt confines guests with, V(apparmor), V(selinux), or V(none).
       type: str
@@ -339,6 +305,7 @@ from ..module_utils._drift.host_facts import gather
 from ..module_utils._host.files import STATE_DIR
 from ..module_utils._host.libvirt_connection import DEFAULT_URI
 from ..module_utils._host.module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._model import cpu_mode
 
 _SHARE = {
     "type": "dict",
@@ -365,6 +332,7 @@ FACT_ARGUMENTS = {
         },
     },
 }
+GUEST_ARGUMENTS = ("antispoof", "vnc", *cpu_mode.OPTIONS, "disk_discard")  # how the operator has its guests
 POLICY_ARGUMENTS = {
     "zone": {"type": "str"},
     "aggregates": {"type": "list", "elements": "str"},
@@ -386,7 +354,19 @@ ARGUMENT_SPEC = {
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     "shared_routes": {"type": "list", "elements": "str", "default": []},
+    "cpu_shared_set": {"type": "str", "default": ""},
+    "cpu_dedicated_set": {"type": "str", "default": ""},
+    "reserved_huge_pages": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {key: {"type": "int", "required": True} for key in ("node", "size", "count")},
+    },
     "vnc": {"type": "bool", "default": True},
+    "cpu_mode": {"type": "str", "choices": list(cpu_mode.MODES)},
+    "cpu_models": {"type": "list", "elements": "str", "default": []},
+    "cpu_model_extra_flags": {"type": "list", "elements": "str", "default": []},
+    "disk_discard": {"type": "str", "choices": ["ignore", "unmap"]},
     # As in the documentation fragment `ledger`, of which a hypervisor can make nothing.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
@@ -399,7 +379,7 @@ def run(call: HostCall) -> Result:
         raise HostModuleError("state=absent is the controller's work: use novalite.cloud.compute_host in a task")
     name = params["name"] or platform.node()
     facts = gather(name, params["state_dir"], params["uri"], params["domain_type"], call.check_mode)
-    facts = {**facts, "antispoof": params["antispoof"], "vnc": params["vnc"]}
+    facts = {**facts, **{option: params[option] for option in GUEST_ARGUMENTS}}
     if params["room"]:
         lacking = shortage(facts, Room.of(params["room"])) if facts["up"] else facts["down_reason"]
         if lacking:

@@ -29,10 +29,11 @@ options:
         type: str
         required: true
       base:
-        description: The checksum of the cached disk image, C(sha256:<hex>). Required for a root disk.
+        description: The checksum of the cached disk image, C(sha256:<hex>). A root disk without one is empty.
         type: str
       virtual_size_gb:
-        description: The size of the disk in GiB; 0 for the size of the image. It must hold the image.
+        description:
+          - The size of the disk in GiB; 0 for the size of the image. It must hold the image. An empty disk needs one.
         type: int
         default: 0
       kernel:
@@ -71,6 +72,14 @@ options:
           - Whether it is the disk, kernel and ramdisk that the instance is rescued with. Its own ones are left alone.
         type: bool
         default: false
+      cdroms:
+        description:
+          - The checksums of the cached ISO images in the CD drives of the instance, in their order; an empty text for
+            an empty drive. Each is a copy-on-write file C(disk.cd<drive>-<checksum>) that nobody writes to.
+        type: list
+        elements: str
+        default: []
+        version_added: 0.2.0
       to_bin:
         description:
           - With O(state=absent), moves the directory to C(<state_dir>/removed/<date>/<uuid>), as it is, instead.
@@ -187,6 +196,7 @@ ARGUMENT_SPEC = {
             "swap_mb": {"type": "int", "default": 0},
             "root": {"type": "bool", "default": True},
             "rescue": {"type": "bool", "default": False},
+            "cdroms": {"type": "list", "elements": "str", "default": []},
             "to_bin": {"type": "bool", "default": False},
             "record": {"type": "str"},
         },

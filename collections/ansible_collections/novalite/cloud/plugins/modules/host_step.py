@@ -39,13 +39,16 @@ options:
       - disk_move
       - disk_snapshot
       - domain_adopt
+      - domain_cdroms
       - domain_interfaces
+      - domain_size
       - host_drift
       - host_files
       - host_record
       - live_migration
       - nfs_mount
       - orphans
+      - server_snapshot
       - stale_devices
       - state_labels
       - volume_attach
@@ -85,13 +88,16 @@ from ..module_utils._steps import (
     disk_move,
     disk_snapshot,
     domain_adopt,
+    domain_cdroms,
     domain_interfaces,
+    domain_size,
     host_drift,
     host_files,
     host_record,
     live_migration,
     nfs_mount,
     orphans,
+    server_snapshot,
     stale_devices,
     state_labels,
     volume_attach,
@@ -106,13 +112,16 @@ STEPS = {
         disk_move,
         disk_snapshot,
         domain_adopt,
+        domain_cdroms,
         domain_interfaces,
+        domain_size,
         host_drift,
         host_files,
         host_record,
         live_migration,
         nfs_mount,
         orphans,
+        server_snapshot,
         stale_devices,
         state_labels,
         volume_attach,

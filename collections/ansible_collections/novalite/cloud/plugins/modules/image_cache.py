@@ -47,7 +47,7 @@ options:
       disk_format:
         description: The declared format of a disk image. Formats are never guessed.
         type: str
-        choices: [qcow2, raw]
+        choices: [qcow2, raw, iso]
       virtual_size:
         description: The size in bytes that a guest would see, 0 where it is not known. Another size is an error.
         type: int
@@ -219,7 +219,7 @@ ARGUMENT_SPEC = {
             "source": {"type": "str", "required": True},
             "size": {"type": "int", "default": 0},
             "kind": {"type": "str", "choices": ["disk", "kernel", "ramdisk"], "default": "disk"},
-            "disk_format": {"type": "str", "choices": ["qcow2", "raw"]},
+            "disk_format": {"type": "str", "choices": ["qcow2", "raw", "iso"]},
             "virtual_size": {"type": "int"},
             "max_virtual_size": {"type": "int", "default": 0},
             "staged": {"type": "path"},

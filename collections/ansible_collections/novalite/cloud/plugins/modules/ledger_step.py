@@ -33,6 +33,7 @@ options:
       - samples
       - server_action
       - server_adopt
+      - server_cdrom
       - server_interface
       - server_migration
       - server_plan

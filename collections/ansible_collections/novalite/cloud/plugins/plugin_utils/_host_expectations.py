@@ -19,6 +19,7 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._model import host_numa
 from ..modules import compute_host
 
 ROLE = pathlib.Path(__file__).parents[2] / "roles/compute_node"
@@ -36,7 +37,7 @@ def controllers_facts(params: JsonMapping, address: str) -> JsonObject:
     # for SimpleCIDRAffinityFilter's like; a name is left alone, for to look it up may take seconds
     known_address = address_or_none(address)
     tunnel_address = params["tunnel_address"] or known_address
-    own = {option: params[option] for option in ("antispoof", "shared_routes", "vnc")}
+    own = {option: params[option] for option in ("shared_routes", *compute_host.GUEST_ARGUMENTS, *host_numa.OPTIONS)}
     return {"address": known_address, "tunnel_address": tunnel_address, **own}
 
 

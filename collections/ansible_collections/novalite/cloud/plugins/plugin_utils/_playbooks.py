@@ -102,6 +102,17 @@ PLAYBOOKS: dict[str, Playbook] = {
         hosts=False,
         changes=False,
     ),
+    "cdrom": Playbook(
+        {
+            **SERVERS,
+            "insert": Variable("name or id of the ISO image that is put in"),
+            "eject": Variable("take out what is in the drive", "bool"),
+            "drive": Variable("number of the CD drive, from 0", "int"),
+            "force": Variable("take a CD from a guest that holds on to it", "bool"),
+        },
+        (*WHOM, ("insert", "eject")),
+        instead={**EITHER, "insert": ("eject",)},
+    ),
     "compute_node_remove": Playbook(
         {
             "host": Variable("compute host that leaves"),
@@ -202,6 +213,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "ledger_restore": RESTORE,
     "live_migrate": Playbook(MOVE, WHOM, instead=EITHER),
+    "live_resize": _of_servers(_options("flavor")),
     "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False, instead=EITHER),
     "reachability": Playbook(
         {
@@ -275,6 +287,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "resume": _of_servers(),
     "revert_resize": _of_servers(),
+    "rollback": _of_servers(SHUTDOWN, WAIT, {"snapshot": Variable("name of the snapshot")}),
     "samples": Playbook({}, changes=False),
     "security_groups": Playbook(
         {
@@ -298,6 +311,10 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("stack",),),
         hosts=False,  # asked for when there is something to do on one
     ),
+    "server_snapshot": _of_servers(
+        {"snapshot": Variable("name of the snapshot"), "snapshot_description": Variable("what it is for")}
+    ),
+    "server_snapshot_delete": _of_servers({"snapshot": Variable("name of the snapshot")}),
     "shelve": _of_servers(SHUTDOWN),
     "shelve_offload": _of_servers(),
     "snapshot": _of_servers(

@@ -52,6 +52,7 @@ LOOKS = {
     "console_output",
     "counters",
     "domain_info",
+    "domain_cdroms",
     "domain_interfaces",
     "host_drift",
     "orphans",

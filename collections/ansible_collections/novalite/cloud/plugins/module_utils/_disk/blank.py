@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Empty file systems and swap areas that every ephemeral and swap disk of one size is an overlay, or a copy, of.
+"""Empty disks, file systems and swap areas that every disk of one kind and size is an overlay, or a copy, of.
 
 Their names in the cache are made of a kind and a size in the flavor's units, and of nothing that a user gives: with
 names that an image's properties took part in, one user could fill a host (CVE-2013-6437).
@@ -19,6 +19,8 @@ from . import layout
 
 EPHEMERAL = "ephemeral"
 SWAP = "swap"
+EMPTY = "empty"  # for a root disk that a system is installed on
+KINDS = (EPHEMERAL, SWAP, EMPTY)
 LABEL = "ephemeral0"  # Nova's label; cloud-init mounts the file system by it
 GIB = 1 << 30
 MIB = 1 << 20
@@ -27,11 +29,16 @@ LOCK_TIMEOUT = 300.0  # seconds
 
 
 def blank_name(kind: str, size: int) -> str:
-    """Name of an empty disk in the cache: `size` in GiB for an ephemeral one, in MiB for swap. Raises NovaliteError."""
-    unit = GIB if kind == EPHEMERAL else MIB
+    """Name of an empty disk in the cache: `size` in MiB for swap, in GiB for others. Raises NovaliteError."""
+    unit = MIB if kind == SWAP else GIB
     if not 0 < size * unit <= MAX_SIZE:
-        raise NovaliteError(f"a disk for {kind} cannot have {size} {'GiB' if kind == EPHEMERAL else 'MiB'}")
+        raise NovaliteError(f"a disk for {kind} cannot have {size} {'MiB' if kind == SWAP else 'GiB'}")
     return f"{kind}_{size}"
+
+
+def is_blank(name: str) -> bool:
+    """Tell whether the file of this name in the cache is an empty disk, and no image."""
+    return name.partition("_")[0] in KINDS
 
 
 def ensure_blank(name: str, state_dir: str) -> str:
@@ -47,7 +54,7 @@ def ensure_blank(name: str, state_dir: str) -> str:
 def blank_size(name: str) -> int:
     """The size in bytes of the empty disk `name`."""
     kind, _sep, size = name.partition("_")
-    return int(size) * (GIB if kind == EPHEMERAL else MIB)
+    return int(size) * (MIB if kind == SWAP else GIB)
 
 
 def _make(name: str, path: str) -> None:
@@ -58,7 +65,7 @@ def _make(name: str, path: str) -> None:
         if name.startswith(EPHEMERAL):
             # lazy: the guest's kernel fills in the inode tables; the file stays a few MiB
             run(["mke2fs", "-q", "-F", "-t", "ext4", "-L", LABEL, "-E", "lazy_itable_init=1,lazy_journal_init=1", part])
-        else:
+        elif name.startswith(SWAP):
             run(["mkswap", part])
         sync(part, 0o444)
         os.rename(part, path)

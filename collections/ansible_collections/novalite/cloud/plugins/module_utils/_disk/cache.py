@@ -28,7 +28,7 @@ from .._json import JsonObject
 from .._likeness import Content
 from . import layout
 from .download_request import Report, Source, Transfer, remove_part
-from .inspect import DEFAULT_LIMIT, inspect_image
+from .inspect import DEFAULT_LIMIT, DRIVERS, inspect_image
 from .sparse import sha256_of
 
 KINDS = ("disk", "kernel", "ramdisk")
@@ -272,7 +272,8 @@ def _convert(image: Image, part: str, converted: str) -> None:
     content: Content = "unpacked" if image.is_url else "any"  # what lies on the controller was looked at there
     virtual_size = inspect_image(part, disk_format, limit=limit, name=str(image), content=content).virtual_size
     _check_virtual_size(image, virtual_size)
-    info = _ask_qemu(image, ["info", "--output=json", "-f", disk_format, part])
+    driver = DRIVERS.get(disk_format, disk_format)
+    info = _ask_qemu(image, ["info", "--output=json", "-f", driver, part])
     # Our own reader has refused these already; QEMU's opinion is asked because QEMU will open the file.
     data_file = info.get("format-specific", {}).get("data", {}).get("data-file")
     if info.get("backing-filename") or info.get("full-backing-filename") or data_file:
@@ -289,7 +290,7 @@ def _convert(image: Image, part: str, converted: str) -> None:
         make_private(converted)
         with events.growing(converted, events.size_on_disk(part)):
             run_confined(
-                ["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted],
+                ["qemu-img", "convert", "-f", driver, "-O", "raw", part, converted],
                 reads=[part],
                 writes=[converted],
                 limits=Limits(CONVERT_MEMORY, CONVERT_CPU, virtual_size),
@@ -323,7 +324,7 @@ def _damaged(image: Image, error: CommandError) -> ImageRefusedError:
 
 def _unfolded(image: Image, part: str, virtual_size: int) -> int:
     """The most bytes that the raw file can take. An image of a few KB can hold its whole virtual size, compressed."""
-    if image.disk_format == "raw":
+    if image.disk_format != "qcow2":
         return min(os.stat(part).st_blocks * 512, virtual_size)
     report = _ask_qemu(image, ["check", "--output=json", "-f", "qcow2", part])
     if report.get("corruptions") or report.get("check-errors"):

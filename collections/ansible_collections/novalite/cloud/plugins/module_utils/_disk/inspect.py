@@ -20,8 +20,11 @@ from .. import _likeness as likeness
 from .._errors import ImageRefusedError, NovaliteError
 from .._host.files import opened
 from .._likeness import Content
+from .iso import fault_of
 
-DISK_FORMATS = ("raw", "qcow2")
+ISO = "iso"
+DISK_FORMATS = ("raw", "qcow2", ISO)
+DRIVERS = {ISO: "raw"}  # by disk_format: QEMU's, where they differ
 DEFAULT_LIMIT = 16 << 40  # bytes; a 1 PiB qcow2 is a file of 17 MB, and a raw base file must be able to hold it
 
 QCOW2_MAGIC = b"QFI\xfb"
@@ -84,7 +87,7 @@ class ImageInfo:
 def inspect_image(
     path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name: str | None = None, content: Content = "any"
 ) -> ImageInfo:
-    """Return what the file `path` holds, which must be `disk_format` ("raw" or "qcow2") and stand on its own.
+    """Return what the file `path` holds, which must be `disk_format`, one of DISK_FORMATS, and stand on its own.
 
     `limit` is the greatest virtual size in bytes, `name` what messages call the file, `content` what a raw file may
     hold: "any" thing, for a guest's disk is the guest's; what is "unpacked", so no archive; a "disk" that shows a sign.
@@ -133,6 +136,8 @@ def _inspect(fd: int, disk_format: str, name: str, content: Content) -> ImageInf
     size = status.st_size
     head = os.pread(fd, HEAD_BYTES, 0)
     detected = _detect(head, os.pread(fd, SECTOR, max(0, size - SECTOR)))
+    if disk_format == ISO and detected == "raw":
+        return _iso(fd, size, name)
     if detected == "raw" and (detected != disk_format or content != "any"):
         _refuse_unlike(likeness.head_of(fd), disk_format, name, content)
     if detected != disk_format:
@@ -144,6 +149,14 @@ def _inspect(fd: int, disk_format: str, name: str, content: Content) -> ImageInf
         return _Qcow2(name, fd, head, size).info()
     # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
     return ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
+
+
+def _iso(fd: int, size: int, name: str) -> ImageInfo:
+    packed = likeness.is_packed(likeness.head_of(fd))
+    fault = f"is {packed}" if packed else fault_of(fd, size)
+    if fault is not None:
+        raise ImageRefusedError(f"{name}, declared {ISO}, {fault}")
+    return ImageInfo(ISO, -(-size // SECTOR) * SECTOR, size)
 
 
 def _refuse_unlike(head: bytes, disk_format: str, name: str, content: Content) -> None:

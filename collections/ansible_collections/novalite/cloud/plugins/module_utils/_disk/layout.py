@@ -26,6 +26,7 @@ RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
 CONFIG_DRIVE = "disk.config"  # Nova's name
 NVRAM = "nvram.fd"  # variables of a UEFI guest's firmware; libvirt makes it at the first start
+CDROM = re.compile(r"disk\.cd[0-9]-[0-9a-f]{16}\Z")  # what is in a CD drive, over the image in the cache
 KEPT = ".resize"  # what follows the name of a disk that is kept for a revert
 RESCUE = ".rescue"  # what the files of a rescue end in, as Nova's
 
@@ -39,7 +40,7 @@ LINK_PREFIX = ".link-"  # of a link that has no name yet
 
 CHECKSUM = re.compile(r"sha256:([0-9a-f]{64})\Z")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}\Z")
-CACHE_KEY = re.compile(r"[0-9a-f]{64}\Z|(?:ephemeral|swap)_[1-9][0-9]*\Z")
+CACHE_KEY = re.compile(r"[0-9a-f]{64}\Z|(?:ephemeral|swap|empty)_[1-9][0-9]*\Z")
 
 
 def cache_key(checksum: str) -> str:
@@ -48,6 +49,12 @@ def cache_key(checksum: str) -> str:
     if match is None:
         raise NovaliteError(f"checksum '{checksum}' is not sha256:<64 lower case hex digits>")
     return match.group(1)
+
+
+def cdrom_name(drive: int, checksum: str) -> str:
+    """The file that is the CD with the image of this checksum, in an instance's drive of this number. Another CD has
+    another name: libvirt takes a file of the same name for the CD that is in the drive already."""
+    return f"disk.cd{drive}-{cache_key(checksum)[:16]}"
 
 
 def base_dir(state_dir: str) -> str:

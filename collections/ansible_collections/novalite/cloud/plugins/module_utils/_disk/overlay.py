@@ -17,7 +17,7 @@ from .._host.locks import locked
 from .._host.waiting import in_threads
 from .._json import JsonObject
 from . import config_drive, layout, records
-from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
+from .blank import EMPTY, EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank, is_blank
 from .inspect import inspect_image
 from .qcow2 import write_overlay
 from .records import Record, read_records, recorded_format, write_records
@@ -27,6 +27,7 @@ GIB = 1 << 30
 LOCK = "instances"
 LOCK_TIMEOUT = 1800.0  # seconds; another run may be copying raw disks
 BACKENDS = ("qcow2", "raw")
+CDROM_FORMAT = "qcow2"
 NOTE = "boots-from-volume"  # an empty file in place of a root disk
 PREALLOCATIONS = ("none", "space")
 REPLACED = "replaced"  # where the old files are, beside the new ones, until these are complete
@@ -52,8 +53,9 @@ RESCUE_FILES = (
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """The disks of one instance. `base`, `kernel`, `ramdisk` are checksums of cached images; `virtual_size_gb` is the
-    root disk's size in GiB, 0 for the base's own; `ephemeral_gb` (GiB) and `swap_mb` (MiB) are further disks, 0 for
+    """The disks of one instance. `base`, `kernel`, `ramdisk` are checksums of cached images; a root disk without a
+    base is empty. `virtual_size_gb` is its size in GiB, 0 for the base's own; `cdroms` are the checksums of the CDs in
+    the drives ("": an empty one); `ephemeral_gb` (GiB) and `swap_mb` (MiB) are further disks, 0 for
     none. `backend` is "qcow2" (overlays) or "raw" (copies); `preallocation` "none" or "space", as Nova's
     preallocate_images. With `rescue` it is the disk that the instance is rescued with, beside its own ones."""
 
@@ -68,6 +70,7 @@ class Disk:
     swap_mb: int = 0
     root: bool = True  # without one, the instance starts from a volume
     rescue: bool = False
+    cdroms: t.Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -145,7 +148,8 @@ def _set_aside(disk: Disk, directory: str, undo: contextlib.ExitStack) -> None:
         return
     os.mkdir(aside, 0o700)
     undo.callback(os.rmdir, aside)
-    for name in RESCUE_FILES if disk.rescue else OWN_FILES:
+    cdroms = [] if disk.rescue else [name for name in os.listdir(directory) if layout.CDROM.match(name)]
+    for name in (*(RESCUE_FILES if disk.rescue else OWN_FILES), *cdroms):
         old, kept = os.path.join(directory, name), os.path.join(aside, name)
         if os.path.lexists(old):
             os.rename(old, kept)
@@ -181,14 +185,14 @@ def _made(plans: t.Sequence[_Plan], state_dir: str) -> JsonObject:
 
 def _files(disk: Disk) -> t.Iterator[_File]:
     """Yield all files that an instance needs, in the order of Nova's devices."""
-    if disk.root and disk.base is None:
-        raise NovaliteError(f"instance {disk.uuid}: a disk needs its base image")
+    if disk.root and disk.base is None and not disk.virtual_size_gb:
+        raise NovaliteError(f"instance {disk.uuid}: a disk needs its base image, or a size to be empty with")
     size = f"{disk.virtual_size_gb} GiB" if disk.virtual_size_gb else "the base's size"
     if disk.root:
         yield _File(
             disk.name,
-            layout.cache_key(str(disk.base)),
-            f"{disk.backend}, {size}, on {disk.base}",
+            layout.cache_key(disk.base) if disk.base else blank_name(EMPTY, disk.virtual_size_gb),
+            f"{disk.backend}, {size}, on {disk.base}" if disk.base else f"{disk.backend}, {size}, empty",
             disk.backend,
             disk.virtual_size_gb * GIB,
         )
@@ -198,6 +202,10 @@ def _files(disk: Disk) -> t.Iterator[_File]:
         if amount:
             blank = blank_name(kind, amount)
             yield _File(name, blank, f"{disk.backend}, empty, {blank}", disk.backend, blank_size(blank))
+    for number, checksum in enumerate(disk.cdroms):
+        if checksum:
+            name = layout.cdrom_name(number, checksum)
+            yield _File(name, layout.cache_key(checksum), f"CD of {checksum}", CDROM_FORMAT)
     for name, checksum in disk.boot_files():
         yield _File(name, layout.cache_key(checksum), f"copy of {checksum}")
 
@@ -243,7 +251,7 @@ def _check_format(disk: Disk, file: _File, directory: str) -> None:
 
 
 def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, sizes: dict[str, int]) -> None:
-    if file.name in (layout.EPHEMERAL, layout.SWAP, NOTE):
+    if file.name == NOTE or is_blank(file.source):
         return  # made when it is missing
     path = layout.cached_path(state_dir, file.source)
     if not os.path.exists(path):
@@ -267,9 +275,7 @@ def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, siz
 
 
 def _create(plans: t.Sequence[_Plan], state_dir: str) -> None:
-    for blank in sorted(
-        {file.source for plan in plans for file in plan.missing if file.name in (layout.EPHEMERAL, layout.SWAP)}
-    ):
+    for blank in sorted({file.source for plan in plans for file in plan.missing if is_blank(file.source)}):
         ensure_blank(blank, state_dir)
     sizes = {file.source: _size_of(file, state_dir) for plan in plans for file in plan.missing}
     # One stack for every thread: its list of callbacks only ever grows, until all have ended.
@@ -339,7 +345,7 @@ def _make_file(
         copy_file(source, part, 0o600 if file.format else 0o644)
         if file.format:
             os.truncate(part, size)
-    if file.format and disk.preallocation == "space":
+    if file.format and disk.preallocation == "space" and not layout.CDROM.match(file.name):
         allocate(part, size)
     undo.callback(_remove, path)
     os.rename(part, path)

@@ -141,6 +141,7 @@ def check_wipe(wipe: str) -> None:
 
 
 def wipe_files(how: str, directory: str) -> None:
-    """wipe_file() for all files in `directory`."""
-    for name in os.listdir(directory):
-        wipe_file(os.path.join(directory, name), how)
+    """wipe_file() for all files in `directory` and below."""
+    for parent, _directories, names in os.walk(directory):
+        for name in names:
+            wipe_file(os.path.join(parent, name), how)

@@ -10,6 +10,8 @@ import re
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
+from .._json import JsonObject
+from .._model import cpu_sets
 from .._model.hardware import EFI, MACHINES, SECURE
 
 _DEFAULT_MACHINES = {
@@ -86,6 +88,26 @@ def parse_capabilities(xml: str) -> Capabilities:
     )
 
 
+def numa_of(xml: str) -> list[JsonObject]:
+    """NUMA nodes that the same answer tells of, as facts: CPUs, those that share a core, MiB of memory, pages by KiB.
+    A node without CPUs is left out: no guest runs there."""
+    nodes = []
+    for cell in ElementTree.fromstring(xml).iterfind("host/topology/cells/cell"):
+        cpus = cell.findall("cpus/cpu")
+        siblings = {cpu.get("siblings") or cpu.get("id") or "" for cpu in cpus}
+        if cpus:
+            nodes.append(
+                {
+                    "id": int(cell.get("id", "0")),
+                    "cpus": cpu_sets.text_of(int(cpu.get("id", "0")) for cpu in cpus),
+                    "siblings": sorted(siblings, key=lambda text: min(cpu_sets.parse("siblings", text))),
+                    "memory_mb": int(cell.findtext("memory") or 0) // 1024,
+                    "pages": {pages.get("size", ""): int(pages.text or 0) for pages in cell.iterfind("pages")},
+                }
+            )
+    return nodes
+
+
 def firmware_of(xml: str) -> list[str]:
     """Firmware that a machine type has beside a BIOS, by libvirt's answer to getDomainCapabilities()."""
     root = ElementTree.fromstring(xml)
@@ -102,6 +124,15 @@ def tpm_of(xml: str) -> list[str]:
         return []
     versions = _values(root, "devices/tpm/enum[@name='backendVersion']") or ["1.2", "2.0"]
     return [*versions, *_values(root, "devices/tpm/enum[@name='model']")]
+
+
+def devices_of(xml: str) -> dict[str, list[str]]:
+    """Buses of disks and models of video that the same answer names, as facts."""
+    root = ElementTree.fromstring(xml)
+    return {
+        "disk_buses": _values(root, "devices/disk/enum[@name='bus']"),
+        "video_models": _values(root, "devices/video/enum[@name='modelType']"),
+    }
 
 
 def _values(root: ElementTree.Element, path: str) -> list[str]:

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 from .._json import JsonObject
+from . import compare_devices, compare_numa
 
 METADATA_NAMESPACE = "urn:novalite:instance:1"
 OPEN_FILTER = "nova-open"  # network filter of an interface whose port security is off
@@ -63,6 +64,8 @@ class Disk:
     bus: str | None
     cache: str | None = None
     serial: str | None = None
+    discard: str | None = None
+    iotune: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +76,8 @@ class Nic:
     filter: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()  # sorted
     mtu: int | None = None
+    queues: str | None = None
+    bandwidth: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,11 +110,13 @@ class DomainModel:
     interfaces: tuple[Nic, ...] = ()
     serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, file that it is logged to)
     rng: str | None = None
+    devices: tuple[tuple[str, str], ...] = ()  # of compare_devices
+    placement: tuple[tuple[str, str], ...] = ()  # on the host's CPUs and NUMA nodes
     metadata: tuple[tuple[str, str], ...] = ()
 
 
 # what is compared as it is
-_PARTS = ("machine", "disks", "interfaces", "serials", "metadata")
+_PARTS = ("machine", "disks", "interfaces", "serials", "devices", "placement", "metadata")
 _WHOLE = tuple(field.name for field in dataclasses.fields(DomainModel) if field.name not in _PARTS)
 
 
@@ -152,6 +159,8 @@ def parse(xml: str) -> DomainModel:
         interfaces=tuple(_nic(interface) for interface in root.iterfind("devices/interface")),
         serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),
         rng=_text(root, "devices/rng/backend"),
+        devices=compare_devices.parse(root),
+        placement=compare_numa.placement_of(root),
         metadata=_metadata(root),
     )
 
@@ -164,6 +173,8 @@ def differences(desired: DomainModel, persistent: DomainModel | None, live: Doma
         for where, actual in ((PERSISTENT, persistent), (LIVE, live))
         if actual is not None
         for field, expected, got in _compare(desired, actual)
+        # a running guest gives back memory when it comes to it, and takes it back as it likes
+        if (field, where) != ("current_memory_kib", LIVE) or desired.current_memory_kib == desired.memory_kib
     ]
 
 
@@ -182,6 +193,8 @@ def as_dict(model: DomainModel) -> JsonObject:
         "disks": [_plain(disk) for disk in model.disks],
         "interfaces": [_plain(nic) for nic in model.interfaces],
         "serials": [{"port": port, "type": kind, "path": path} for port, kind, path in model.serials],
+        "devices": dict(model.devices),
+        "placement": dict(model.placement),
         "metadata": dict(model.metadata),
     }
 
@@ -213,6 +226,9 @@ def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[_Unlike]:
             yield field, desired_part, actual_part
     for kind, devices in _devices(desired).items():
         yield from _compare_devices(kind, devices, _devices(actual)[kind])
+    asked = dict(desired.devices)
+    yield from _compare_keys("devices", asked, compare_devices.comparable(asked, dict(actual.devices)))
+    yield from _compare_keys("placement", dict(desired.placement), dict(actual.placement))
     metadata, there = dict(desired.metadata), dict(actual.metadata)
     if LEDGER not in there:
         metadata.pop(LEDGER, None)  # defined before ledgers had an identity; it comes with the next definition
@@ -240,7 +256,7 @@ def _compare_devices(
             if isinstance(expected, dict) and isinstance(got, dict):
                 yield from _compare_keys(f"{field}[{key}].parameters", expected, got)
             # None: as the host likes
-            elif expected != got and not (expected is None and attribute in ("cache", "mtu")):
+            elif expected != got and not (expected is None and attribute in ("cache", "mtu", "discard")):
                 yield f"{field}[{key}].{attribute}", expected, got
 
 
@@ -308,6 +324,8 @@ def disk_of(element: ElementTree.Element) -> Disk:
         bus=attribute(element, "target", "bus"),
         cache=attribute(element, "driver", "cache"),
         serial=_text(element, "serial"),
+        discard=attribute(element, "driver", "discard"),
+        iotune=compare_devices.iotune(element),
     )
 
 
@@ -320,6 +338,8 @@ def _nic(element: ElementTree.Element) -> Nic:
         filter=attribute(element, "filterref", "filter"),
         parameters=tuple(sorted((variable.get("name", ""), variable.get("value", "")) for variable in variables)),
         mtu=None if mtu is None else int(mtu),
+        queues=attribute(element, "driver", "queues"),
+        bandwidth=compare_devices.bandwidth(element),
     )
 
 

@@ -17,13 +17,20 @@ import netaddr
 from .._addressing.macs import LINK_LOCAL, eui64, router_link_local
 from .._disk.layout import NVRAM, RESCUE, volume_path
 from .._errors import ConflictError, NovaliteError
-from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount, video_model
+from .._guest.image_properties import LAST_DEVICES, guest_agent, video_model
 from .._host.files import STATE_DIR
 from .._json import JsonMapping
+from .._model import maxima
+from .._model.cpu_mode import CpuMode, cpu_mode_of
 from .._model.cpu_topology import Topology
+from .._model.devices import Devices, devices_of
 from .._model.hardware import Tpm, hardware_of
-from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
+from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_iso, is_secured, serves_dhcp
+from .._model.instance import drives as instance_drives
+from .._model.numa import Claim
+from . import drives
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
+from .guest_numa import Numa, cpuset_of, numa_of
 
 if t.TYPE_CHECKING:
     import jinja2
@@ -33,6 +40,7 @@ RESCUE_FORMAT = "qcow2"  # of the disk that an instance is rescued with
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 ROOT = "vda"
 SECOND = "vdb"
+MOST_QUEUES = 256  # of a tap device, since Linux 4.0
 ROOT_PORTS = 14  # as virt-manager gives; libvirt itself leaves one free
 NAMES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)  # a guest has no more PCI slots than these need
 _BUILT_NEXT = ("building", "shelved_offloaded")  # vm_states of an instance that has no guest yet, or none any more
@@ -53,16 +61,6 @@ class Interface:
     mtu: int | None = None  # bytes; None leaves it to the bridge
     device: str | None = None  # the host's end of it; None leaves the name to libvirt
     model: str = "virtio"
-
-
-@dataclasses.dataclass(frozen=True)
-class ConfigDrive:
-    """The image with what the guest is told, and where the guest finds it."""
-
-    source: str
-    device: str  # cdrom or disk
-    dev: str
-    bus: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +98,9 @@ class Guest:
     volumes: tuple[Volume, ...] = ()
     root_volume: Volume | None = None  # instead of `disk`
     interfaces: tuple[Interface, ...] = ()
-    config_drive: ConfigDrive | None = None
+    cdroms: tuple[drives.Cdrom, ...] = ()
+    boot_cdrom: bool = False  # before its disk
+    config_drive: drives.ConfigDrive | None = None
     agent: bool = False  # a channel for QEMU's guest agent
     uefi: bool = False
     secure_boot: bool = False
@@ -110,6 +110,15 @@ class Guest:
     boot_menu: bool = False
     windows: bool = False
     topology: Topology | None = None
+    cpu: CpuMode | None = None
+    devices: Devices = dataclasses.field(default_factory=Devices)
+    queues: int | None = None  # of each interface
+    viommu: str | None = None
+    discard: bool = False  # what the guest frees, its host's file system gets back
+    numa: Numa | None = None
+    cpuset: str | None = None  # the host's CPUs that it runs on, where it has no NUMA nodes; None: any
+    max_vcpus: int | None = None  # that it can have without a restart; None: those that it starts with
+    max_memory_mb: int | None = None
     root_ports: int = 0  # places for what is plugged in later, on PCI Express
     video: str | None = None  # the model of its display, which it shows by VNC; None: it has neither
     display_name: str = ""
@@ -121,9 +130,11 @@ class Guest:
     ledger: str = ""  # the identity of the ledger that knows it
 
 
-def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "") -> Guest:
+def guest_of(
+    instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "", claim: Claim | None = None
+) -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe, with its
-    `state_dir`.
+    `state_dir`, where it holds the NUMA nodes, CPUs and pages of `claim`.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
     second; the others stay away. Raises NovaliteError when a value cannot be written as XML, and for a host that was
@@ -138,7 +149,7 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
     kernel = os.path.join(directory, "kernel" + suffix) if image.get("kernel") else None
     root = os.path.join(directory, "disk")
     attached = [volume_of(volume, state_dir) for volume in plugged(instance)]
-    hardware = hardware_of(flavor, image)
+    hardware, devices = hardware_of(flavor, image), devices_of(flavor, image)
     machine = hardware.machine_on(facts)
     own = list(_volumes(flavor, directory))
     if rescue:  # as Nova's, it has its old root disk then and nothing else
@@ -164,8 +175,10 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         cmdline=(image.get("cmdline") or None) if kernel else None,
         volumes=(*own, *(volume for volume in attached if volume.target != ROOT)),
         root_volume=next((volume for volume in attached if volume.target == ROOT), None),
-        interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
-        config_drive=_config_drive(instance, machine, directory),
+        interfaces=_interfaces(instance, facts.get("antispoof") == "chains", devices.vif_model),
+        cdroms=tuple(drives.cdroms(instance, machine, directory)),
+        boot_cdrom=is_iso(image) and bool(instance_drives(instance)),
+        config_drive=drives.config_drive(instance, machine, directory),
         agent=guest_agent(image),
         uefi=hardware.uefi,
         secure_boot=hardware.secure_on(facts),
@@ -175,6 +188,16 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
         boot_menu=hardware.boot_menu,
         windows=hardware.windows,
         topology=hardware.topology,
+        cpu=cpu_mode_of(facts),
+        devices=devices,
+        # as in Nova: with KVM, one for each CPU
+        queues=min(flavor["vcpus"], MOST_QUEUES) if devices.multiqueue and facts["domain_type"] == "kvm" else None,
+        viommu=devices.viommu_on(facts, machine),
+        discard=facts.get("disk_discard") == "unmap",
+        numa=None if claim is None else numa_of(instance["domain_name"], claim, facts),
+        cpuset=cpuset_of(facts) if claim is None else None,
+        max_vcpus=maxima.max_vcpus(flavor),
+        max_memory_mb=maxima.max_memory_mb(flavor),
         root_ports=ROOT_PORTS if "q35" in machine else 0,
         video=video_model(image) if facts.get("vnc", True) else None,
         display_name=instance["name"],
@@ -210,10 +233,13 @@ def volume_of(attachment: JsonMapping, state_dir: str = STATE_DIR) -> Volume:
     )
 
 
-def render_volume(volume: Volume, facts: JsonMapping) -> str:
-    """The XML of this disk alone, for a guest on the compute host that `facts` describe."""
+def render_volume(volume: Volume, facts: JsonMapping, devices: Devices) -> str:
+    """The XML of this disk alone, for a guest with these `devices` on the compute host that `facts` describe."""
     template = _template().environment.get_template("volume.xml.j2")
-    return template.render(volume=volume, guest={"disk_cache": facts["disk_cache"]})
+    discard = facts.get("disk_discard") == "unmap"
+    return template.render(
+        volume=volume, guest={"disk_cache": facts["disk_cache"], "discard": discard, "devices": devices}
+    )
 
 
 def disk_backend(flavor: JsonMapping) -> str:
@@ -252,25 +278,12 @@ def _volumes(flavor: Flavor, directory: str) -> t.Iterator[Volume]:
         yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
 
 
-def _config_drive(instance: Instance, machine: str, directory: str) -> ConfigDrive | None:
-    """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name. hw_cdrom_bus of
-    the image chooses the bus: on virtio, all that some kernels know, it is a disk that cannot be written to."""
-    if not instance.get("config_drive"):
-        return None
-    usual = "sata" if "q35" in machine else "ide" if machine.startswith("pc") else "virtio"
-    bus = cdrom_bus(instance["image"], usual)
-    device = "disk" if bus == "virtio" else "cdrom"
-    own = not instance.get("rescue") or host_mount(instance["image"])
-    name = "disk.config" if own else "disk.config" + RESCUE
-    return ConfigDrive(os.path.join(directory, name), device, LAST_DEVICES[bus], bus)
-
-
 def tap_device(vif_id: str) -> str:
     """Nova's name for the host's end of an interface."""
     return f"tap{vif_id[:11]}"
 
 
-def _interfaces(instance: Instance, own_chains: bool) -> tuple[Interface, ...]:
+def _interfaces(instance: Instance, own_chains: bool, model: str) -> tuple[Interface, ...]:
     """`own_chains`: the host's firewall holds the guest to its addresses, so libvirt is to filter nothing."""
     # One filter serves all interfaces of an instance, so each needs every variable that the filter reads.
     with_ipv6 = any(nic.get("ipv6") for nic in instance["nics"] if is_secured(nic))
@@ -283,6 +296,7 @@ def _interfaces(instance: Instance, own_chains: bool) -> tuple[Interface, ...]:
             parameters=tuple(_filter_parameters(nic, with_ipv6)) if is_secured(nic) and not own_chains else (),
             device=tap_device(nic["id"]),  # the firewall judges by it
             mtu=nic["network"].get("mtu"),
+            model=model,
         )
         for nic in instance["nics"]
     )

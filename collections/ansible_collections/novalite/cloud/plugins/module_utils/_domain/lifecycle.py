@@ -161,7 +161,7 @@ def ensure_defined(
             if outcome.changed:
                 forget_fresh(str(spec["xml"]))
                 with clear(f"domain {spec['name']} cannot be defined"):
-                    _define(connection, spec)
+                    define(connection, spec)
     return outcomes
 
 
@@ -226,7 +226,7 @@ def _bring_up(
         forget_fresh(str(spec["xml"]))
     with clear(f"domain {spec['name']} does not start"):
         if "define" in outcome.action:
-            domain = _define(connection, spec)
+            domain = define(connection, spec)
             if before is None:
                 undo.append(lambda: _remove(connection, uuid))
             else:
@@ -258,7 +258,7 @@ def _resume(connection: libvirt.virConnect, spec: DomainSpec, timeout: float) ->
         wait_until_running(domain, spec["name"], timeout)
 
 
-def _define(connection: libvirt.virConnect, spec: DomainSpec) -> libvirt.virDomain:
+def define(connection: libvirt.virConnect, spec: DomainSpec) -> libvirt.virDomain:
     domain = connection.defineXML(str(spec["xml"]))
     keep_definition(str(spec["xml"]), spec["uuid"])
     return domain

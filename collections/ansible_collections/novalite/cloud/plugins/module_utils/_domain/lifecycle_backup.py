@@ -1,13 +1,14 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A copy of a running guest's disk as it is at one moment: QEMU's backup job, which keeps what the guest overwrites
+"""A copy of a running guest's disks as they are at one moment: QEMU's backup job, which keeps what the guest overwrites
 meanwhile until it was copied. The copy stands on no other file."""
 
 from __future__ import annotations
 
 import contextlib
 import time
+import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
@@ -19,6 +20,8 @@ with contextlib.suppress(ImportError):  # connect() reports it
 
 POLL = 0.1  # seconds
 ABORT_TIMEOUT = 60.0  # seconds
+AGENT_TIMEOUT = 10  # seconds that a guest's agent gets to freeze its file systems
+THAW_ATTEMPTS = 6
 
 
 def backup(connection: libvirt.virConnect, uuid: str, disk: str, path: str, timeout: float) -> None:
@@ -31,12 +34,74 @@ def backup(connection: libvirt.virConnect, uuid: str, disk: str, path: str, time
         copy_disk(domain, device, path, timeout)
 
 
+def backup_all(
+    connection: libvirt.virConnect,
+    uuid: str,
+    copies: t.Mapping[str, str],
+    at_once: t.Callable[[], None],
+    timeout: float,
+) -> bool:
+    """Copy the disks that the active domain has at the paths `copies` into the new files there, qcow2 of their own, all
+    as they are at one moment; `at_once` is called then. Returns whether the guest's agent had frozen its file systems.
+    Raises NovaliteError, also after `timeout` seconds; no job is left then, and nothing is frozen."""
+    domain = lifecycle.present(connection, uuid)
+    with lifecycle.clear(f"domain {uuid} cannot be copied"):
+        xml = domain.XMLDesc(0)
+        devices = {_device(xml, disk): path for disk, path in copies.items()}
+        frozen = _freeze(domain)
+        try:
+            try:
+                domain.backupBegin(_xml(devices, "qcow2", "file"), None, 0)
+                at_once()
+            finally:
+                if frozen:
+                    _thaw(domain)
+            _wait(domain, timeout)
+        except BaseException:
+            with contextlib.suppress(libvirt.libvirtError, NovaliteError):
+                _end_job(domain)
+            raise
+    return frozen
+
+
+def release(connection: libvirt.virConnect, uuid: str) -> None:
+    """End what a run that was killed may have left in an active domain: a copy under way, frozen file systems. Raises
+    NovaliteError."""
+    domain = lifecycle.present(connection, uuid)
+    with lifecycle.clear(f"domain {uuid} cannot be copied"):
+        _end_job(domain)
+        with contextlib.suppress(libvirt.libvirtError):  # there is no agent, or nothing is frozen
+            domain.fsThaw()
+
+
+def _freeze(domain: libvirt.virDomain) -> bool:
+    """Freeze the guest's file systems; False where no agent does it in time."""
+    try:
+        domain.agentSetResponseTimeout(AGENT_TIMEOUT, 0)
+        domain.fsFreeze()
+    except libvirt.libvirtError:
+        with contextlib.suppress(libvirt.libvirtError):  # it may do it yet
+            domain.fsThaw()
+        return False
+    return True
+
+
+def _thaw(domain: libvirt.virDomain) -> None:
+    for attempt in range(1, THAW_ATTEMPTS + 1):
+        try:
+            domain.fsThaw()
+            return
+        except libvirt.libvirtError:
+            if attempt == THAW_ATTEMPTS:
+                raise
+
+
 def copy_disk(
     domain: libvirt.virDomain, device: str, path: str, timeout: float, fmt: str = "qcow2", kind: str = "file"
 ) -> None:
     """Copy the disk `device` of an active domain to `path`, a "file" or a "block" device, in the format `fmt`. Raises
     NovaliteError, and libvirt's errors; no job of this call is left then."""
-    domain.backupBegin(_xml(device, path, fmt, kind), None, 0)
+    domain.backupBegin(_xml({device: path}, fmt, kind), None, 0)
     try:
         _wait(domain, timeout)
     except BaseException:
@@ -52,12 +117,14 @@ def _device(xml: str, disk: str) -> str:
     raise NovaliteError(f"the running domain has no disk {disk}")
 
 
-def _xml(device: str, path: str, fmt: str, kind: str) -> str:
-    """Return the XML of a backup of one disk, which it names, so that libvirt copies no other."""
+def _xml(devices: t.Mapping[str, str], fmt: str, kind: str) -> str:
+    """Return the XML of a backup of these disks to their paths; it names them, so that libvirt copies no other."""
     root = ElementTree.Element("domainbackup", mode="push")
-    disk = ElementTree.SubElement(ElementTree.SubElement(root, "disks"), "disk", name=device, backup="yes", type=kind)
-    ElementTree.SubElement(disk, "target", {"dev" if kind == "block" else "file": path})
-    ElementTree.SubElement(disk, "driver", type=fmt)
+    disks = ElementTree.SubElement(root, "disks")
+    for device, path in devices.items():
+        disk = ElementTree.SubElement(disks, "disk", name=device, backup="yes", type=kind)
+        ElementTree.SubElement(disk, "target", {"dev" if kind == "block" else "file": path})
+        ElementTree.SubElement(disk, "driver", type=fmt)
     return ElementTree.tostring(root, encoding="unicode")
 
 

@@ -181,8 +181,15 @@ def _writable(xml: str) -> t.Iterator[Disk]:
 
 def merged(running: str, desired: str) -> str:
     """The XML of a `running` domain with that which differs from host to host as in `desired`: what its interfaces are
-    connected to, and what their filters hold them to."""
+    connected to, what their filters hold them to, and the CPUs and NUMA nodes that it is on."""
     root, other = ElementTree.fromstring(running), ElementTree.fromstring(desired)
+    for tag in ("cputune", "numatune"):
+        for old in root.findall(tag):
+            root.remove(old)
+        root.extend(other.findall(tag))
+    for vcpu in root.findall("vcpu"):
+        vcpu.attrib.pop("cpuset", None)
+        vcpu.attrib.update({"cpuset": there} if (there := attribute(other, "vcpu", "cpuset")) else {})
     by_mac = {attribute(nic, "mac", "address"): nic for nic in other.findall("./devices/interface")}
     for nic in root.findall("./devices/interface"):
         model = by_mac.get(attribute(nic, "mac", "address"))

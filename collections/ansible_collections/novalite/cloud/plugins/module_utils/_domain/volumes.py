@@ -16,9 +16,9 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
+from . import lifecycle_backup
 from .compare import Disk, disk_of
 from .lifecycle import clear, ignoring, is_active, lookup, present
-from .lifecycle_backup import copy_disk
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -151,11 +151,19 @@ class LiveGuests:
         with clear(what):
             device = self._device(domain, serial)
             try:
-                copy_disk(domain, device, path, COPY_TIMEOUT, fmt, "block" if block else "file")
+                lifecycle_backup.copy_disk(domain, device, path, COPY_TIMEOUT, fmt, "block" if block else "file")
             except NovaliteError as error:
                 raise NovaliteError(f"{what}: {error}") from None
         if not block and not os.path.exists(path):
             raise NovaliteError(f"{what}: nothing was written")
+
+    def copy_all(self, uuid: str, copies: t.Mapping[str, str], at_once: t.Callable[[], None], timeout: float) -> bool:
+        """Copy all of these disks, as lifecycle_backup.backup_all() does."""
+        return lifecycle_backup.backup_all(self._connection, uuid, copies, at_once, timeout)
+
+    def release(self, uuid: str) -> None:
+        """End what a run that was killed left, as lifecycle_backup.release() does."""
+        lifecycle_backup.release(self._connection, uuid)
 
     @staticmethod
     def _device(domain: libvirt.virDomain, serial: str) -> str:

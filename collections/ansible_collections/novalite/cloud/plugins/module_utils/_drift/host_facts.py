@@ -21,8 +21,10 @@ from .._domain.capabilities import (
     Capabilities,
     booted_at_of,
     cpu_model_of,
+    devices_of,
     firmware_of,
     memory_mb_of,
+    numa_of,
     parse_capabilities,
     tpm_of,
     traits_of,
@@ -79,6 +81,9 @@ def gather(
         "machine": None,
         "machine_types": {},
         "tpm": [],
+        "disk_buses": [],
+        "video_models": [],
+        "numa": [],
         "security_driver": "none",
         "disk_cache": disk_cache(state_dir),
         "domains": [],
@@ -95,7 +100,8 @@ def gather(
             facts["hypervisor_version"] = connection.getVersion()
             facts["libvirt_version"] = connection.getLibVersion()
             facts["domains"] = lifecycle.list_domains(connection, existing(state_dir))
-            capabilities = parse_capabilities(connection.getCapabilities())
+            capabilities_xml = connection.getCapabilities()
+            capabilities = parse_capabilities(capabilities_xml)
             offers = {
                 machine: connection.getDomainCapabilities(capabilities.emulator, capabilities.arch, machine, None)
                 for machine in capabilities.machine_types
@@ -107,8 +113,10 @@ def gather(
     chosen, reason = choose_domain_type(domain_type, capabilities, key, known, remember=not check_mode)
     guests: JsonObject = {
         "machine_types": {machine: firmware_of(offer) for machine, offer in offers.items()},
-        "tpm": tpm_of(next(iter(offers.values()))) if offers else [],
+        "numa": numa_of(capabilities_xml),
     }
+    for offer in list(offers.values())[:1]:
+        guests |= {"tpm": tpm_of(offer), **devices_of(offer)}
     return {
         **facts,
         **guests,

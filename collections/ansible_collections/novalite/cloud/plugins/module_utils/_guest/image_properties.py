@@ -13,7 +13,8 @@
 | `hw_qemu_guest_agent` | `yes`: the guest gets a channel for QEMU's guest agent; `no` (the default) |
 | `os_host_mount` | `yes`: hosts may mount its file system, to inject; only the operator sets it; `no` by default |
 | `hw_video_model` | its display: `virtio` (the default), `vga`, `bochs`, `cirrus`, `qxl`, `vmvga`; `none` for none |
-| `hw_cdrom_bus` | bus of the config drive: `ide`, `sata` or `virtio`; by default what the machine type has |
+| `hw_cdrom_bus` | bus of CDs: `ide`, `sata` or `virtio`; by default what the machine type has |
+| `os_cdrom_images` | names or ids of the ISO images in further drives, with commas between; no name: an empty drive |
 """
 
 from __future__ import annotations
@@ -30,11 +31,25 @@ HOST_MOUNT = "os_host_mount"
 _YES, _NO = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
 NO_VIDEO = "none"
 _VIDEO_MODELS = ["bochs", "cirrus", NO_VIDEO, "qxl", "vga", "virtio", "vmvga"]  # Nova's that QEMU has for libvirt
+CDROM_IMAGES = "os_cdrom_images"
+MOST_DRIVES = 3  # of a guest; IDE has one place more, which is the config drive's
 LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")  # useradd(8)'s, with the capitals of Windows
 
+PRIVATE = "novalite:"  # properties that begin so are bookkeeping, and shown to nobody
+
 Image = JsonMapping
+
+
+def shown_name(row: JsonMapping) -> str:
+    """Return an image's name in the APIs; empty when it has none."""
+    return str(row["name"] if row["display_name"] is None else row["display_name"])
+
+
+def public_properties(properties: JsonMapping) -> JsonObject:
+    """Return those of an image's properties that are shown, and that go with it."""
+    return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
 
 
 def check(image: Image) -> None:
@@ -44,6 +59,7 @@ def check(image: Image) -> None:
     config_drive_is_mandatory(image)
     config_drive_format(image)
     cdrom_bus(image, "")
+    cdrom_images(image)
     guest_agent(image)
     video_model(image)
     shutdown_timeout(image)
@@ -121,6 +137,15 @@ def config_drive_format(image: Image) -> str:
 def cdrom_bus(image: Image, usual: str) -> str:
     """The bus of the config drive; `usual` is what the machine type has."""
     return _one_of(image, "hw_cdrom_bus", usual, sorted(LAST_DEVICES))
+
+
+def cdrom_images(image: Image) -> list[str]:
+    """Names or ids of what is in drives beside that of an ISO image itself; "" for an empty drive."""
+    text = _properties(image).get(CDROM_IMAGES)
+    names = [] if text is None else [name.strip() for name in str(text).split(",")]
+    if len(names) >= MOST_DRIVES:
+        raise _refused(image, CDROM_IMAGES, str(text), [f"up to {MOST_DRIVES - 1} names, with commas between"])
+    return names
 
 
 def guest_agent(image: Image) -> bool:

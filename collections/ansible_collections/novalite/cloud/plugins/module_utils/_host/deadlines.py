@@ -86,11 +86,13 @@ _MORE: dict[str, t.Callable[[JsonMapping], float]] = {
     "disk": _of_disks,
     "disk_move": lambda args: _LOCK + (_SENT if args["state"] == "sent" else _COPY) * math.ceil(_count(args) / 4),
     "disk_snapshot": _each(_COPY, "snapshots"),
+    "domain_cdroms": lambda _args: _LOCK,
     "domain_power": _of_power,
     "image_cache": _of_images,
     "live_migration": _each(_MOVED, "moves"),
     "nbd_inject": _each(600.0, "instances"),  # to connect, look for the partition, mount, disconnect
     "nfs_mount": _each(60.0, "shares"),
+    "server_snapshot": _each(_COPY, "snapshots"),
     "volume_disk": _each(_COPY, "volumes"),
 }
 

@@ -23,7 +23,7 @@ from .._disk.inspect import DISK_FORMATS, inspect_image
 from .._disk.sparse import sha256_of
 from .._errors import ImageRefusedError, NovaliteError
 from .._host.command import CommandError
-from .._host.confined import run_confined
+from .._host.confined import ANY_SIZE, run_confined
 from .._host.files import make_private, opened, remove_file, sync, write_atomically
 from .._host.locks import locked_file
 from .._likeness import Content
@@ -168,6 +168,18 @@ def _imported(foreign: Foreign, path: str, base: str, workplace: str, keep: bool
     return Imported(tuple(disks), archive.appliance)
 
 
+def convert(foreign: Foreign, path: str, made: str, most: int = ANY_SIZE) -> int:
+    """Convert the disk of another hypervisor in the file `path` into the new file `made`, of the format CONVERTED and
+    at most `most` bytes; return its virtual size in bytes. Raises ImageRefusedError for one that is not what it was
+    declared to be, or becomes too large; CommandError, OSError."""
+    disk = inspect_foreign(path, foreign.disk_format, foreign.name)
+    _ask_qemu(foreign, path, disk.driver)
+    make_private(made)
+    _convert(foreign, path, disk.driver, made, min(most, disk.virtual_size + disk.virtual_size // 50 + TABLES))
+    name = f"{foreign.name}, converted,"
+    return inspect_image(made, CONVERTED, limit=disk.virtual_size, name=name).virtual_size
+
+
 def _disk(foreign: Foreign, path: str, base: str, workplace: str, keep: bool) -> ImportedDisk:
     """The disk in the file `path`, converted to, or moved to, a file that begins with `base`."""
     if foreign.disk_format in DISK_FORMATS:
@@ -176,12 +188,10 @@ def _disk(foreign: Foreign, path: str, base: str, workplace: str, keep: bool) ->
     else:
         disk = inspect_foreign(path, foreign.disk_format, foreign.name)
         disk_format, virtual_size, made = CONVERTED, disk.virtual_size, os.path.join(workplace, "converted")
-        _ask_qemu(foreign, path, disk.driver)
         if keep:
-            make_private(made)
-            _convert(foreign, path, disk.driver, made, virtual_size)
-            info = inspect_image(made, CONVERTED, limit=virtual_size, name=f"{foreign.name}, converted,")
-            virtual_size = info.virtual_size
+            virtual_size = convert(foreign, path, made)
+        else:
+            _ask_qemu(foreign, path, disk.driver)
     target = f"{base}.{disk_format}"
     if not keep:
         return ImportedDisk(target, disk_format, 0, virtual_size, "")
@@ -207,9 +217,9 @@ def _ask_qemu(foreign: Foreign, path: str, driver: str) -> None:
         raise ImageRefusedError(f"{foreign.name} needs another file, its parent: merge the chain into one disk first")
 
 
-def _convert(foreign: Foreign, path: str, driver: str, made: str, virtual_size: int) -> None:
+def _convert(foreign: Foreign, path: str, driver: str, made: str, most: int) -> None:
     try:
-        convert_file(path, driver, made, CONVERTED, virtual_size + virtual_size // 50 + TABLES)
+        convert_file(path, driver, made, CONVERTED, most)
     except CommandError as error:
         if error.rc in (124, 127):
             raise

@@ -14,6 +14,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
+from .maxima import max_vcpus
 
 PARTS = ("sockets", "cores", "threads")
 PROPERTIES = tuple(f"hw_cpu_{bound}{part}" for bound in ("", "max_") for part in PARTS)
@@ -53,7 +54,7 @@ def topology_of(flavor: JsonMapping, image: JsonMapping) -> Topology | None:
     if any(wish > bound for wish, bound in zip(of_flavor, most)):
         of_flavor = [0, 0, 0]  # the image's bounds undid the flavor's wishes
     wishes = of_image if any(of_image) else of_flavor
-    vcpus = int(flavor["vcpus"])
+    vcpus = max_vcpus(flavor) or int(flavor["vcpus"])
     possible = [
         Topology(sockets, cores, vcpus // (sockets * cores))
         for sockets, cores in itertools.product(_divisors(vcpus), repeat=2)

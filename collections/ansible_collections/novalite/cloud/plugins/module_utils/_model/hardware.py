@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
-from . import cpu_topology
+from . import cpu_topology, devices, maxima, numa
 from .cpu_topology import Topology
 
 MACHINE, FIRMWARE, SECURE_BOOT = "hw_machine_type", "hw_firmware_type", "os_secure_boot"
@@ -47,11 +47,8 @@ EXTRA_SPECS: t.Mapping[str, str] = {
 }
 # Extra specs that Nova acts on and novalite does not, with the values that ask for nothing
 _NOT_BUILT: t.Mapping[str, tuple[str, ...]] = {
-    "hw:cpu_policy": ("shared",),
-    "hw:mem_page_size": ("small", "any"),
-    "hw:numa_nodes": (),
-    "hw:mem_encryption": ("false", "no", "0", "off"),
-    "hw:locked_memory": ("false", "no", "0", "off"),
+    "hw:cpu_realtime": ("false", "no", "0", "off"),
+    "hw:cpu_dedicated_mask": (),
     "pci_passthrough:alias": (),
 }
 
@@ -94,6 +91,8 @@ class Hardware:
 def check_property(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the property `name` of `what` cannot have."""
     cpu_topology.check_number(what, name, value)
+    devices.check_property(what, name, value)
+    numa.check_value(what, name, value)
     if name in PROPERTIES:
         _one_of(f"{what}: its property {name}", value, PROPERTIES[name])
 
@@ -101,6 +100,9 @@ def check_property(what: str, name: str, value: object) -> None:
 def check_extra_spec(what: str, name: str, value: object) -> None:
     """Raise NovaliteError for a value that the extra spec `name` of `what` cannot have."""
     cpu_topology.check_number(what, name, value)
+    devices.check_extra_spec(what, name, value)
+    numa.check_value(what, name, value)
+    maxima.check_number(what, name, value)
     if name in EXTRA_SPECS:
         _one_of(f"{what}: extra spec {name}", value, PROPERTIES[EXTRA_SPECS[name]])
 
@@ -113,13 +115,17 @@ def checked(flavor: JsonMapping, image: JsonMapping) -> Hardware:
     for key, idle in _NOT_BUILT.items():
         if key in specs and str(specs[key]).lower() not in idle:
             raise NovaliteError(
-                f"flavor '{flavor.get('name')}' has {key}={specs[key]}, which novalite does not do: CPUs are not "
-                "pinned, huge pages, NUMA nodes and PCI devices not handed out. Use another flavor, or take it out of "
-                "this one"
+                f"flavor '{flavor.get('name')}' has {key}={specs[key]}, which novalite does not do: no CPU is of "
+                "real time, no memory locked or encrypted, no PCI device handed out. Use another flavor, or take it "
+                "out of this one"
             )
     for key, value in specs.items():
         check_extra_spec(f"flavor '{flavor.get('name')}'", key, value)
+    maxima.check(flavor)
     cpu_topology.topology_of(flavor, image)
+    devices.check(flavor, image)
+    if numa.numa_of(flavor, image) is not None:
+        maxima.check_fixed(flavor)
     return hardware_of(flavor, image)
 
 
@@ -173,14 +179,14 @@ def lacking(hardware: Hardware, facts: JsonMapping) -> str | None:
 
 
 def traits_of(facts: JsonMapping) -> list[str]:
-    """The traits of a host by os-traits' names, for what its `facts` say of firmware and TPMs."""
+    """The traits of a host by os-traits' names, for what its `facts` say of firmware, TPMs and devices."""
     firmware = {value for values in _machine_types(facts).values() for value in values}
     traits = ["COMPUTE_FIRMWARE_BIOS"] if "pc" in _machine_types(facts) or Q35 in _machine_types(facts) else []
     traits += ["COMPUTE_FIRMWARE_UEFI"] if EFI in firmware else []
     traits += ["COMPUTE_SECURITY_UEFI_SECURE_BOOT"] if SECURE in firmware else []
     for value in facts.get("tpm") or ():
         traits.append("COMPUTE_SECURITY_TPM_" + value.replace("tpm-", "").replace(".", "_").upper())
-    return traits
+    return [*traits, *devices.traits_of(facts)]
 
 
 def _tpm(request: _Wanted) -> Tpm | None:

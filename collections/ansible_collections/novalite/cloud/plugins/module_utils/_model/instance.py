@@ -314,6 +314,7 @@ class Instance(_Instance, total=False):
 
     guest: GuestRecord  # on the way to the host that builds it
     rescue: bool  # `image` is that of a rescue
+    cdroms: list[Image | None] | None  # what is in its CD drives; None in the place of a CD: the drive is empty
     actions: list[JsonObject]  # its history, where that was asked for
 
 
@@ -344,6 +345,19 @@ class Error(t.TypedDict):
     uuid: str
     name: str
     message: str
+
+
+ISO = "iso"  # disk_format of an image that is a CD
+
+
+def is_iso(image: Image) -> bool:
+    """Tell whether the image is a CD: an instance of it gets an empty root disk, and starts from the CD."""
+    return image.get("disk_format") == ISO
+
+
+def drives(instance: Instance) -> list[Image | None]:
+    """List the CD drives that the instance's guest has, each an image or None. In a rescue there are none."""
+    return [] if instance.get("rescue") else list(instance.get("cdroms") or [])
 
 
 def not_adopted(instances: t.Iterable[Instance]) -> list[Instance]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from .._json import JsonObject
+from .._json import JsonMapping, JsonObject
 from .listed_servers import Read, dotted
 
+STATES = ("total", "instances", "hosts", "reserved", "resting")  # of addresses; the others are free
 Ranges = list[tuple[str, str]]  # first and last address of each
 
 
@@ -22,6 +23,19 @@ def records(read: Read) -> list[JsonObject]:
     for row in read("reserved_addresses", {"ids": list(kept)}):
         kept[row["network_id"]].add(row["ip"])
     return [{**row, "ranges": [] if row["cidr"] is None else _complement(row["cidr"], kept[row["id"]])} for row in rows]
+
+
+def with_addresses(read: Read) -> list[JsonObject]:
+    """The networks, by name, each with how many addresses are in which state."""
+    counted = {row["network_id"]: counts_of(row) for row in read("addresses", {})}
+    none = dict.fromkeys((*STATES, "free"), 0)
+    return [{**row, "addresses": counted.get(row["id"], none)} for row in read("whole_networks", {})]
+
+
+def counts_of(row: JsonMapping) -> dict[str, int]:
+    """Return how many addresses are in which state, of a row that counts those of STATES."""
+    counts = {state: int(row[state]) for state in STATES}
+    return {**counts, "free": 2 * counts["total"] - sum(counts.values())}
 
 
 def _complement(cidr: str, kept: t.Iterable[int]) -> Ranges:

@@ -26,6 +26,23 @@ def records(read: Read, ids: t.Sequence[int]) -> list[Record]:
     return [record for batch in batches for record in _records(read, batch)]
 
 
+def placement(read: Read, uuid: str) -> tuple[Record, Record] | None:
+    """The row of a server, by which it is told whether its run is dead, and its host with the scheduler's record of its
+    last placement (`explanation`; None: it was not placed yet). None for a server that is not there."""
+    rows = list(read("placed_server", {"uuid": uuid}))
+    if not rows:
+        return None
+    decisions = list(read("decisions", {"uuid": uuid}))
+    explanation = decisions[0]["explanation"] if decisions else None
+    row: Record = {**rows[0]}
+    return row, {
+        **{field: row[field] for field in ("uuid", "name", "host", "attempts")},
+        "silent_for": None,
+        "decided_at": None if explanation is None else decisions[0]["started_at"],
+        "explanation": explanation,
+    }
+
+
 def _records(read: Read, ids: t.Sequence[int]) -> list[Record]:
     rows = {row["id"]: row for row in read("servers", {"ids": list(ids)})}
     uuids = [row["uuid"] for row in rows.values()]

@@ -48,6 +48,7 @@ class InstanceRow(StateRow, t.Protocol):
     locked_reason: str | None
     rescue_image: Image | None
     disk_image: Image | None
+    cdroms: list[Image | None] | None
     adopted: Adopted | None
     tags: list[str]
 

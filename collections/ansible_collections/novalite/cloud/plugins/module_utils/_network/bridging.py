@@ -161,6 +161,9 @@ def _present(work: _Run, bridge: Bridge, host: Host) -> None:
     shown = work if bridge.name in host.links else _Run(work.check_mode, False)
     if not shared:
         shown.set(f"net of {bridge.name}", _own_settings(bridge))
+    if not shared and bridge.port is not None and bridge.vxlan is None:
+        # A port hears the routers of the network that it carries, other hosts among them, and would route by them
+        work.claim(f"net of {bridge.port}", [bridge], {f"ipv6/conf/{bridge.port}/disable_ipv6": "1"})
     if bridge.namespace is not None:
         shown.set(f"net in {bridge.namespace}", _inner_settings(bridge), bridge.namespace)
     if not work.check_mode:
@@ -192,6 +195,7 @@ def _absent(work: _Run, bridge: Bridge) -> None:
         work.before[bridge.name] = planning.summary(bridge, host) or {"namespace": {bridge.namespace: None}}
         work.after[bridge.name] = [line for step in steps for line in step.shown()]
         if not work.check_mode:
+            work.release(bridge)  # a port that has IPv6 again can take its addresses back
             work.carry_out(bridge, steps)
             work.after[bridge.name] = planning.summary(bridge, work.look(bridge))
     if not work.check_mode and host.added != Additions():

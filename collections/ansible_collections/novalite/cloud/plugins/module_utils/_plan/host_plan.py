@@ -19,7 +19,7 @@ from .._guest import image_properties
 from .._guest.config_drive import config_drive
 from .._guest.network_data import interfaces_of
 from .._json import JsonMapping, JsonObject
-from .._model.instance import AttachedVolume, GuestRecord, Instance, is_secured
+from .._model.instance import AttachedVolume, GuestRecord, Instance, drives, is_iso, is_secured
 from . import networks, targets
 from .firewall import allowed_pairs, firewall_plan
 
@@ -172,15 +172,29 @@ def servers_plan(
 def _images(instances: t.Iterable[Instance]) -> list[Plan]:
     images: dict[str, Plan] = {}
     for instance in instances:
-        for file in image_files(instance["image"], 0 if instance.get("rescue") else instance["flavor"]["root_gb"]):
-            if file["kind"] == "disk" and boot_volume(instance) is not None:
-                continue
+        for file in _files(instance):
             known = images.setdefault(file["checksum"], file)
             if file["kind"] == "disk":
                 # the largest flavor's limit; a flavor of 0 GiB takes the image's own size and sets none
                 limits = [record.get("max_virtual_size", 0) for record in (known, file)]
                 known["max_virtual_size"] = max(limits) if all(limits) else 0
     return list(images.values())
+
+
+def _files(instance: Instance) -> t.Iterator[Plan]:
+    """The files that the instance needs in the cache of its host."""
+    for file in image_files(instance["image"], 0 if instance.get("rescue") else instance["flavor"]["root_gb"]):
+        if file["kind"] != "disk" or (boot_volume(instance) is None and not _is_installed(instance)):
+            yield file
+    for cdrom in drives(instance):
+        if cdrom is not None:
+            yield image_files({**cdrom, "kernel": None, "ramdisk": None})[0]
+
+
+def _is_installed(instance: Instance) -> bool:
+    """Tell whether the root disk begins empty, for the system that a CD installs. The disk of one that was shelved is
+    an image by itself."""
+    return is_iso(instance["image"]) and not instance.get("rescue")
 
 
 def image_files(image: JsonMapping, root_gb: int = 0) -> list[Plan]:
@@ -197,9 +211,10 @@ def image_files(image: JsonMapping, root_gb: int = 0) -> list[Plan]:
 
 def _disk(instance: Instance) -> Plan:
     image, flavor = instance["image"], instance["flavor"]
+    cdroms = [cdrom["checksum"] if cdrom else "" for cdrom in drives(instance)]
     files = {
         "uuid": instance["uuid"],
-        "base": image["checksum"],
+        "base": None if _is_installed(instance) else image["checksum"],
         "kernel": image["kernel"]["checksum"] if image["kernel"] else None,
         "ramdisk": image["ramdisk"]["checksum"] if image["ramdisk"] else None,
     }
@@ -213,6 +228,7 @@ def _disk(instance: Instance) -> Plan:
         "preallocation": (flavor.get("extra_specs") or {}).get(PREALLOCATION, "none"),
         "ephemeral_gb": flavor.get("ephemeral_gb", 0),
         "swap_mb": flavor.get("swap_mb", 0),
+        **({"cdroms": cdroms} if cdroms else {}),
     }
 
 
@@ -232,7 +248,8 @@ def _to_be_injected(instance: Instance) -> bool:
     image, root = instance["image"], boot_volume(instance)
     if root is not None and (root["made_at"] is not None or root.get("copied") or root["image"] != image["id"]):
         return False
-    return image_properties.host_mount(image) and image_properties.partition(image) is not None
+    allowed = image_properties.host_mount(image) and image_properties.partition(image) is not None
+    return allowed and not _is_installed(instance)
 
 
 def _to_have_config_drive(instance: Instance) -> bool:

@@ -53,6 +53,11 @@ def build_of(vm_state: str, task_state: str | None) -> Build | None:
     return next((build for build in BUILDS if build.holds(vm_state, task_state)), None)
 
 
+def is_troubled(record: JsonMapping) -> bool:
+    """Tell whether an instance failed, or the run that is at it is dead."""
+    return record["silent_for"] is not None or (record["vm_state"] == "error" and record["task_state"] is None)
+
+
 def may_be_silent(record: JsonMapping, dead_since: float) -> bool:
     """Tell whether something is done to an instance of which nothing was heard since then, in seconds since the epoch:
     the run that is at it is dead, unless a job waits or runs for it."""

@@ -141,7 +141,7 @@ _BOOT_FILE: Schema = {"anyOf": [{"type": "string"}, closed(_FILE, site=True)]}
 IMAGE = (
     KEY,
     Option("source"),
-    Option("disk_format", choices=("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ova")),
+    Option("disk_format", choices=("raw", "qcow2", "iso", "vmdk", "vhd", "vhdx", "vdi", "ova")),
     Option("checksum", json_schema={"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}),
     Option("any_content", "bool", default=False, change="ignored"),
     Option("kernel", "raw", json_schema=_BOOT_FILE),
@@ -161,6 +161,7 @@ disk_format:
   - What the file is. Required for a new image.
   - V(vmdk), V(vhd), V(vhdx), V(vdi), and the disks of an V(ova), are converted to qcow2 on the controller, as are
     files compressed with xz, gzip, bzip2 or zstd (by their suffix) unpacked there. The record has the converted file.
+  - An V(iso) is a CD. A server that is launched from one starts from it, with an empty root disk to install on.
   - Of an V(ova) the disk that it boots from gets the name, further ones C(NAME-disk2) and so on.
 checksum: C(sha256:) and 64 hexadecimal digits. Required for a URL, computed for a local file.
 any_content:
@@ -247,14 +248,16 @@ name: Name of the project, of at most 64 characters.
 quotas:
   - Limits by resource. V(-1) is unlimited. What is not named stays as it is.
   - The word V(unlimited) stands for V(-1) of everything that a project has some of, for a cloud that is its
-    operator's alone. What one request may bring (metadata, injected files) and V(jobs) stay bounded.
+    operator's alone. What one request may bring (metadata, injected files), V(jobs) and V(server_snapshots) stay
+    bounded.
   - A new project C(demo), in which playbooks act where none is named, is the operator's own, and V(unlimited) unless
     quotas are named.
   - The resources, and what another project has that never said otherwise, are V(instances) 10, V(cores) 20,
     V(ram) 51200 MiB, V(fixed_ips) -1, V(floating_ips) 10, V(key_pairs) 100, V(security_groups) 10,
     V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
     V(image_size_total) 102400 MiB of images that it uploads, V(server_groups) 10,
-    V(server_group_members) 10 for each group, V(metadata_items) 128 and V(injected_files) 5 for each instance,
+    V(server_group_members) 10 for each group, V(metadata_items) 128, V(injected_files) 5 and
+    V(server_snapshots) 5 for each instance,
     V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
     V(jobs) 500 that wait or run.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .._addressing.texts import parse_address
 from .._errors import NovaliteError, QuotaError
 from .._json import Json, JsonMapping, JsonObject
-from .._model.instance import Flavor, Image, Instance
+from .._model.instance import Flavor, Image, Instance, is_iso
 from .._model.plain_text import is_plain
 from .._model.yaml_types import complaint
 from . import guest_requests, hints, volume_asks
@@ -156,7 +156,7 @@ def check_fits(name: str, flavor: Flavor, image: Image) -> None:
         return
     if root_gb < image["min_disk_gb"]:
         raise NovaliteError(f"{pair}: its disk has {root_gb} GiB, the image needs {image['min_disk_gb']}")
-    if root_gb * GIB < image["virtual_size"]:
+    if root_gb * GIB < image["virtual_size"] and not is_iso(image):
         needed = -(-image["virtual_size"] // GIB)
         raise NovaliteError(f"{pair}: its disk has {root_gb} GiB, the image's disk {needed} GiB")
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-_RESIZING = dict.fromkeys(("resize_prep", "resize_migrating", "resize_migrated", "resize_finish"), "RESIZE")
+_RESIZING = dict.fromkeys(
+    ("resize_prep", "resize_migrating", "resize_migrated", "resize_finish", "resizing_live"), "RESIZE"
+)
 # vm_state -> {task_state: status}; "default" for any other task
 _STATUS: dict[str, dict[str, str]] = {
     "active": {

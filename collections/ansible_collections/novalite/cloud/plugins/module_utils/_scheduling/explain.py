@@ -9,6 +9,7 @@ import dataclasses
 import typing as t
 
 from .._json import Json, JsonMapping, JsonObject
+from .._model.numa import Claim
 from .choices import Score
 from .rows import Request
 
@@ -50,12 +51,15 @@ class Decision:
     alternates: tuple[str, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
     message: str = ""
+    numa: Claim | None = None  # the NUMA nodes, CPUs and pages that it gets there
 
-    def with_host(self, host: str, alternates: tuple[str, ...], weighed: tuple[WeighedHost, ...]) -> Decision:
-        """Return this decision with `host` as the chosen one."""
+    def with_host(
+        self, host: str, alternates: tuple[str, ...], weighed: tuple[WeighedHost, ...], numa: Claim | None
+    ) -> Decision:
+        """Return this decision with `host` as the chosen one, where it gets `numa`."""
         remain = self.filters[-1].end if self.filters else self.hosts
         message = f"{host} was chosen for {self.request.name!r} by {self.choice} from {remain} of {self.hosts} hosts"
-        return dataclasses.replace(self, host=host, alternates=alternates, weighed=weighed, message=message)
+        return dataclasses.replace(self, host=host, alternates=alternates, weighed=weighed, message=message, numa=numa)
 
 
 def no_valid_host(decision: Decision) -> str:

@@ -31,6 +31,7 @@ OF_PLACEMENT = (
     "availability_zone",
     "traits",
     "hardware",
+    "numa_topology",
     "vcpu",
     "ram",
     "disk",
@@ -38,7 +39,6 @@ OF_PLACEMENT = (
 IDLE = ("AllHostsFilter", "CrossCellWeigher")  # refuses no host; there are no cells
 
 _RATIOS = "a ratio is the host's (compute_node_cpu_ratio and its siblings), and {} holds it"
-_NO_NUMA = "guests have no NUMA topology here"
 _NO_PCI = "no PCI devices are passed through here"
 _IRONIC = "it is for bare metal (Ironic)"
 REFUSED = {
@@ -49,7 +49,6 @@ REFUSED = {
     "ExactDiskFilter": _IRONIC,
     "ExactRamFilter": _IRONIC,
     "ImagePropertiesWeigher": "hosts are not weighed by the images that they run",
-    "NUMATopologyFilter": _NO_NUMA,
     "PCIWeigher": _NO_PCI,
     "PciPassthroughFilter": _NO_PCI,
     "TrustedFilter": "Nova has it no more; traits (trait:NAME=required in a flavor) do its work",

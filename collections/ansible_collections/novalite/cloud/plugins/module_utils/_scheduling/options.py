@@ -11,7 +11,7 @@ import typing as t
 from .._errors import NovaliteError
 from .._json import JsonMapping
 
-# Nova's defaults, without NUMA and PCI; `ranges`, lest a network cuts a host off; then Placement's part (capacity,
+# Nova's defaults, without PCI; `ranges`, lest a network cuts a host off; then Placement's part (capacity,
 # zone, traits), which is a filter here; then those that act only when a request asks for it, since a hint that is taken
 # and then ignored is a trap. `json` is not among them, as in Nova: with it, whoever may launch can ask after anything
 # that is known about a host.
@@ -32,6 +32,7 @@ ENABLED_FILTERS = (
     "requirements",
     "server_group_anti_affinity",
     "server_group_affinity",
+    "numa_topology",
     "vcpu",
     "ram",
     "disk",

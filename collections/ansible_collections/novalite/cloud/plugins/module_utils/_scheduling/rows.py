@@ -14,7 +14,10 @@ import typing as t
 
 from .._addressing.places import Use, uses
 from .._json import Json, JsonMapping
+from .._model import host_numa
 from .._model.instance import Instance
+from .._model.numa import Claim, Topology, recorded_numa_of
+from . import numa_fit
 
 GIB = 1024**3
 _NOTHING: t.Mapping[str, t.Any] = types.MappingProxyType({})
@@ -93,6 +96,8 @@ class HostState(t.NamedTuple):
     facts: JsonMapping = _NOTHING
     """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
     supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
+    claims: t.Mapping[str, Claim] = _NOTHING
+    """By UUID: the CPUs, NUMA nodes and pages that instances hold; of requests that ask for such."""
 
     @property
     def vcpus_room(self) -> float:
@@ -117,7 +122,27 @@ class HostState(t.NamedTuple):
     def with_more(self, request: Request, count: int = 1, **changes: Json) -> HostState:
         """The same host with `count` more (below zero: less) of what `request` asks for, and with these `changes`."""
         used = {f"{name}_used": getattr(self, f"{name}_used") + count * getattr(request, name) for name in AMOUNTS}
+        if request.numa is not None:
+            changes["claims"] = self._claims_with(request, count)
         return self._replace(num_instances=self.num_instances + count, **used, **changes)
+
+    def numa_fit(self, asked: Topology, claims: t.Mapping[str, Claim] | None = None) -> Claim | str:
+        """Claim of an instance that asks for this topology here, beside `claims` (None: those that there are); or why
+        it gets none."""
+        ratios = numa_fit.Ratios(self.cpu_ratio, self.ram_ratio)
+        there = self.claims if claims is None else claims
+        return numa_fit.fit(host_numa.cells_of(self.facts), there.values(), asked, ratios)
+
+    def _claims_with(self, request: Request, count: int) -> dict[str, Claim]:
+        if count < 0:
+            return {uuid: claim for uuid, claim in self.claims.items() if uuid != request.uuid}
+        claims = dict(self.claims)
+        for number in range(count):
+            claim = self.numa_fit(t.cast(Topology, request.numa), claims)
+            if isinstance(claim, str):
+                break  # what is short stays short
+            claims[f"{request.uuid}-{number}" if number else request.uuid] = claim
+        return claims
 
     @property
     def used_by_others(self) -> dict[str, int]:
@@ -138,7 +163,7 @@ class Request:
 
     uuid: str
     name: str
-    vcpus: int
+    vcpus: int  # that it shares with others
     memory_mb: int
     disk_gb: int  # all that it takes: root, ephemeral and swap
     root_gb: int = 0  # of the flavor; 0: as large as the image
@@ -157,6 +182,7 @@ class Request:
     requirements: str | None = None  # an expression: which hosts
     rank: str | None = None  # an expression: which of them first
     ranges: tuple[Use, ...] = ()  # of its networks: what its host does with them
+    numa: Topology | None = None  # NUMA nodes, with CPUs and pages of its own
 
     def likeness(self) -> t.Hashable:
         """Equal for requests that differ in nothing but who asks: one examination of the hosts serves them all."""
@@ -180,7 +206,7 @@ class Request:
 _MAPPINGS = operator.attrgetter("image_properties", "extra_specs", "hints")
 _ALIKE = operator.attrgetter(
     *("vcpus", "memory_mb", "disk_gb", "root_gb", "project_id", "flavor_name", "image_id", "availability_zone"),
-    *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank", "ranges"),
+    *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank", "ranges", "numa"),
 )
 
 
@@ -208,10 +234,12 @@ def request_of(instance: JsonMapping, group: Group | None = None) -> Request:
     zone, _colon, host = (instance.get("availability_zone") or "").partition(":")
     hints = dict(instance.get("request") or {})
     hinted = hints.pop("host", None)
+    numa = recorded_numa_of(flavor, image)
     return Request(
         uuid=instance["uuid"],
         name=instance["name"],
-        vcpus=flavor["vcpus"],
+        # CPUs of its own are of another kind, as in Placement (PCPU)
+        vcpus=0 if numa and numa.dedicated else flavor["vcpus"],
         memory_mb=flavor["memory_mb"],
         disk_gb=root_gb + flavor.get("ephemeral_gb", 0) + -(-flavor.get("swap_mb", 0) // 1024),
         root_gb=flavor["root_gb"] if own_root else 0,
@@ -230,4 +258,5 @@ def request_of(instance: JsonMapping, group: Group | None = None) -> Request:
         ranges=tuple(dict.fromkeys(use for nic in instance.get("nics") or () for use in uses(nic["network"]))),
         hints=hints,
         group=group,
+        numa=numa,
     )

@@ -105,9 +105,14 @@ class _Selection:
             for host in [hosts[passed[at]]]
         )
         index = passed[winner]
-        decision = decision.with_host(hosts[index].name, tuple(others[: max(0, alternates)]), weighed)
         self._claim(request, index)
-        return decision
+        numa = hosts[index].claims.get(request.uuid)
+        if request.numa is not None and numa is None:
+            raise NovaliteError(
+                f"{request.name!r} asks for CPUs, NUMA nodes or pages of its own, which enabled_filters leave out of "
+                "account: add numa_topology to them"
+            )
+        return decision.with_host(hosts[index].name, tuple(others[: max(0, alternates)]), weighed, numa)
 
     def _candidates(self, request: Request) -> Candidates:
         likeness = request.likeness()

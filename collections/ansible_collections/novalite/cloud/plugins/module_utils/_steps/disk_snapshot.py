@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from .._disk import snapshot
 from .._domain import lifecycle, lifecycle_backup
 from .._domain.volumes import LiveGuests
 from .._errors import NovaliteError
 from .._host.files import STATE_DIR
 from .._host.libvirt_connection import DEFAULT_URI, connect
 from .._host.module import HostCall, HostModuleError, Result, each_for_itself
+from .._snapshots import image_snapshots as snapshot
 
 ARGUMENT_SPEC = {
     "snapshots": {

@@ -16,9 +16,9 @@ import struct
 import typing as t
 
 from .._disk import layout, records, removed
-from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
+from .._disk.blank import SWAP, blank_name, blank_size, ensure_blank, is_blank
 from .._disk.inspect import qcow2_size
-from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
+from .._disk.overlay import CDROM_FORMAT, LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
 from .._disk.sparse import copy_file, resize
 from .._errors import NovaliteError
@@ -53,6 +53,8 @@ def send(
     def send(move: channel.Move) -> None:
         directory = instance_dir(state_dir, move["uuid"])
         names = [name for name in (BESIDE if running else FILES) if os.path.lexists(os.path.join(directory, name))]
+        if not running and os.path.isdir(directory):
+            names += sorted(name for name in os.listdir(directory) if layout.CDROM.match(name))
         if not names and running:
             return
         if not names:
@@ -196,7 +198,7 @@ def _check_files(staging: str, uuid: str) -> None:
         remove_file(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
     for entry in sorted(os.scandir(staging), key=lambda entry: entry.name):
         mode = entry.stat(follow_symlinks=False).st_mode
-        if entry.name not in FILES or not stat.S_ISREG(mode):
+        if not (entry.name in FILES or layout.CDROM.match(entry.name)) or not stat.S_ISREG(mode):
             raise NovaliteError(f"instance {uuid}: its source sent {entry.name[:40]!r}, which no instance has")
         os.chmod(entry.path, 0o644 if entry.name in (layout.KERNEL, layout.RAMDISK) else 0o600)
 
@@ -206,13 +208,15 @@ def _check_disks(staging: str, disk: Disk, state_dir: str) -> None:
     if disk.root != (layout.DISK in records):
         what = "no disk" if disk.root else "a disk, but it starts from a volume"
         raise NovaliteError(f"instance {disk.uuid}: its source sent {what}")
-    names = {layout.DISK: layout.cache_key(disk.base or "")} if disk.root else {}
+    names = {layout.DISK: layout.cache_key(disk.base)} if disk.root and disk.base else {}
+    names |= {layout.cdrom_name(drive, of): layout.cache_key(of) for drive, of in enumerate(disk.cdroms) if of}
     for name, record in records.items():
         path = os.path.join(staging, name)
         if not os.path.exists(path):
             raise NovaliteError(f"instance {disk.uuid}: its source sent no {name}")
-        if record.format != disk.backend:
-            raise NovaliteError(f"instance {disk.uuid}: its {name} is {record.format}, not {disk.backend}")
+        expected = CDROM_FORMAT if layout.CDROM.match(name) else disk.backend
+        if record.format != expected:
+            raise NovaliteError(f"instance {disk.uuid}: its {name} is {record.format}, not {expected}")
         if record.format == "qcow2":
             _check_overlay(path, record, names.get(name), disk.uuid, state_dir)
 
@@ -220,7 +224,7 @@ def _check_disks(staging: str, disk: Disk, state_dir: str) -> None:
 def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state_dir: str) -> None:
     """The disk stands on the file of this host's cache that it stood on, and on nothing else. Empty ones are made."""
     name = record.base or ""
-    if base is None and name.startswith((EPHEMERAL, SWAP)):
+    if base is None and is_blank(name):
         ensure_blank(name, state_dir)
     elif name != base:
         raise NovaliteError(f"instance {uuid}: its {os.path.basename(path)} stands on {name[:70]!r}, not on {base}")

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model import hardware
+from ..._rules.listed_nouns import shown_flavor
 from ..._rules.records import Changes, check_range, checked_names, scalar_text, set_values
 from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
@@ -62,11 +63,14 @@ def flavors_seen(connection: sa.Connection, private: bool, project_id: str | Non
     """
     granted = sa.select(flavor_access.c.flavor_id).where(flavor_access.c.project_id == project_id)
     mine = set(connection.execute(granted).scalars()) if project_id is not None else set()
-    query = sa.select(flavor).order_by(flavor.c.id)
+    query = LOAD["all_flavors"]
     if not private:
         query = query.where(sa.or_(flavor.c.is_public, flavor.c.id.in_(sorted(mine))))
     rows = connection.execute(query).mappings()
-    return [{**row, "flavorid": row["flavorid"] or str(row["id"]), "granted": row["id"] in mine} for row in rows]
+    return [shown_flavor({**row}, granted=row["id"] in mine) for row in rows]
+
+
+LOAD = {"all_flavors": sa.select(flavor).order_by(flavor.c.id)}
 
 
 def access_of(connection: sa.Connection, number: int) -> list[str]:

@@ -12,9 +12,9 @@ import os
 import typing as t
 
 from ..._errors import NovaliteError
+from ..._guest.image_properties import PRIVATE
 from ..._image_import.imported import Foreign, Imported, ImportedDisk, import_file, is_foreign
 from ..._json import JsonMapping, JsonObject
-from ..queries.lookups import PRIVATE
 from .image_files import local_path
 
 LOG = logging.getLogger("novalite.images")

@@ -25,7 +25,7 @@ LOG = logging.getLogger("novalite.images")
 REPORT_AFTER, REPORT_EVERY = 5.0, 30.0  # seconds
 GIB = 1 << 30
 # What a host opens as a disk, and as which format. The rest is kept and given back, and no program of ours reads it.
-LAUNCHED_AS = {"raw": "raw", "qcow2": "qcow2", "ami": "raw"}
+LAUNCHED_AS = {"raw": "raw", "qcow2": "qcow2", "ami": "raw", "iso": "iso"}
 
 # {"source", "checksum", "size", "virtual_size", "stat"}: sizes in bytes, 0 where a URL has not been fetched yet; stat
 # is [size, mtime in ns] of a local file, null for a URL

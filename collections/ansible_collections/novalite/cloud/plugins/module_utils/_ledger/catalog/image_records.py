@@ -16,15 +16,17 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
+from ..._guest.image_properties import PRIVATE
 from ..._json import JsonMapping, JsonObject
 from ..._rules import volume_mappings
+from ..._rules.listed_nouns import shown_image
 from ..._rules.records import NAME_LENGTH, check_range, check_text, scalar_text
 from ..db import clock
 from ..db.tables import image
 from ..db.tables_images import image_id_used, image_member, image_task
 from ..identity import quotas
 from ..queries.counts import equal, is_any, owned
-from ..queries.lookups import PRIVATE, image_visible, lock_project, public_properties, shown_name
+from ..queries.lookups import image_visible, lock_project
 
 Record = JsonObject
 
@@ -55,16 +57,22 @@ def images_seen(
     Each has `name` as it is shown (None: it has none), `handle`, the playbooks' name for it, `updated_at`,
     `member_status` (the project's, where the image is shared with it), and no private properties.
     """
-    query = sa.select(image, image_member.c.status.label("member_status")).select_from(
-        image.outerjoin(
-            image_member, sa.and_(image_member.c.image_id == image.c.id, image_member.c.member == project_id)
-        )
-    )
-    if not everything:
-        query = query.where(image_visible(project_id))
-    query = query.where(*equal({image.c.id: image_id}))
-    rows = connection.execute(query.order_by(image.c.created_at.desc(), image.c.id.desc())).mappings()
-    return [_shown(dict(row)) for row in rows]
+    query = LOAD["images_of_all" if everything else "images_of_project"].where(*equal({image.c.id: image_id}))
+    rows = connection.execute(query, {"project_id": project_id}).mappings()
+    return [shown_image({**row}) for row in rows]
+
+
+_MEMBER = sa.and_(image_member.c.image_id == image.c.id, image_member.c.member == sa.bindparam("project_id"))
+_IMAGES = (
+    sa.select(image, image_member.c.status.label("member_status"))
+    .select_from(image.outerjoin(image_member, _MEMBER))
+    .order_by(image.c.created_at.desc(), image.c.id.desc())
+)
+# What listed_nouns reads; here and elsewhere. The command `novalite` has them as texts, too: operations/looks.py
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "images_of_all": _IMAGES,
+    "images_of_project": _IMAGES.where(image_visible(sa.bindparam("project_id"))),
+}
 
 
 def insert_image(
@@ -143,7 +151,7 @@ def register(connection: sa.Connection, project_id: str, name: str, description:
     row = dict(connection.execute(sa.select(image).where(image.c.id == of["id"])).mappings().one())
     if row["status"] != "active":
         raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")
-    properties = image_properties.without_host_mount(public_properties(row["properties"]))
+    properties = image_properties.without_host_mount(image_properties.public_properties(row["properties"]))
     image_properties.check_new(of["name"] or of["id"], properties, {})
     if description:
         properties |= checked_properties(name, {"description": description})
@@ -212,17 +220,6 @@ def _checked(image_id: str, attributes: JsonMapping, known: JsonMapping) -> tupl
         if len(values) > MOST:
             raise NovaliteError(f"{what}: {len(values)} {kind}, and {MOST} is the limit")
     return t.cast("Record", properties), tags
-
-
-def _shown(row: Record) -> Record:
-    return {
-        **row,
-        "handle": row["name"],
-        "name": shown_name(row) or None,
-        "visibility": row["visibility"] if row["owner"] else "public",
-        "properties": public_properties(row["properties"]),
-        "updated_at": max(row["updated_at"], row["created_at"]),
-    }
 
 
 def checked_properties(name: str, properties: JsonMapping, known: JsonMapping | None = None) -> dict[str, str]:

@@ -16,7 +16,6 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import checked_names
 from ..db import clock
 from ..db.tables import image, instance_action
-from ..queries.lookups import public_properties
 from .image_records import checked_properties, delete_images, insert_image
 
 ACTIONS = ("createImage", "shelve")  # those that make one
@@ -50,7 +49,7 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject
         raise NovaliteError("an image needs a name, and an id: see details_of()")
     base = row.image
     properties = {
-        **public_properties(image_properties.without_host_mount(base["properties"])),
+        **image_properties.public_properties(image_properties.without_host_mount(base["properties"])),
         **{"image_type": "snapshot", "instance_uuid": row.uuid},
         **({"base_image_ref": base["id"]} if base.get("id") else {}),
         **({"user_id": details["user_id"]} if details.get("user_id") else {}),

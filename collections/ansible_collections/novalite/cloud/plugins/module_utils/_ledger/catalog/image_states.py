@@ -15,7 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
-from ..._guest.image_properties import without_host_mount
+from ..._guest.image_properties import MOST_DRIVES, without_host_mount
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
 from ..db.tables import image, instance
@@ -105,7 +105,8 @@ def is_needed(connection: sa.Connection, source: str) -> bool:
     if is_any(connection, sa.or_(image.c.source == source, *boot_files)):
         return True
     images = (instance.c.image, instance.c.rescue_image, instance.c.disk_image)
-    columns = [*images, *(column[kind] for column in images for kind in ("kernel", "ramdisk"))]
+    inside = (instance.c.cdroms[drive] for drive in range(MOST_DRIVES))
+    columns = [*images, *inside, *(column[kind] for column in images for kind in ("kernel", "ramdisk"))]
     named = sa.or_(*(column["source"].as_string() == source for column in columns))
     if is_any(connection, instance.c.deleted == 0, named):
         return True

@@ -119,6 +119,20 @@ def check_room(path: str, size: int) -> None:
         raise TooLargeError(f"there is no room for the image: {max(0, free - RESERVE)} bytes are left in the store")
 
 
+def free(path: str) -> int:
+    """Return the bytes that may still be written beside `path`."""
+    return max(0, shutil.disk_usage(os.path.dirname(path)).free - RESERVE)
+
+
+def measured(path: str) -> Received:
+    """Return the size and the checksums of the file."""
+    with open(path, "rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+        return Received(os.fstat(file.fileno()).st_size, sha256, md5)
+
+
 def put_in_place(part: str, path: str) -> None:
     os.rename(part, path)
     fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

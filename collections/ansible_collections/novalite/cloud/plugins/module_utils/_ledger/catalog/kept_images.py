@@ -58,10 +58,20 @@ class KeptImages:
 def give_files(connection: sa.Connection, image_id: str) -> None:
     """The image has its data again: so do its copies, as far as they are of the same data."""
     record = connection.execute(sa.select(image).where(image.c.id == image_id)).mappings().one()
+    now = {part: record[part] for part in _OF_RECORD}
+
+    def with_file(kept: JsonObject | None) -> JsonObject | None:
+        mine = kept and (kept["id"], kept["checksum"], kept["source"]) == (image_id, record["checksum"], "")
+        return {**kept, **now} if kept and mine else kept
+
+    drives = sa.select(instance.c.id, instance.c.cdroms).where(instance.c.cdroms.is_not(None), instance.c.deleted == 0)
+    for number, inside in connection.execute(drives).all():
+        if (after := [with_file(kept) for kept in inside]) != inside:
+            connection.execute(sa.update(instance).where(instance.c.id == number).values(cdroms=after))
     for table, name in _COPIES:
         column, (key,) = table.c[name], table.primary_key.columns
         of_it = sa.and_(column["id"].as_string() == image_id, column["source"].as_string() == "")
         for number, kept in connection.execute(sa.select(key, column).where(of_it)).all():
             if kept["checksum"] == record["checksum"]:
-                values = {name: {**kept, **{part: record[part] for part in _OF_RECORD}}}
+                values = {name: {**kept, **now}}
                 connection.execute(sa.update(table).where(key == number).values(**values))

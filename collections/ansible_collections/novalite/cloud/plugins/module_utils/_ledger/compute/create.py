@@ -51,6 +51,7 @@ from ..queries.instance_rows import swap
 from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
 from ..volumes import server_volumes
+from .cdroms import at_start, check_root
 
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
 
@@ -104,6 +105,8 @@ def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[Vol
     """Raise NovaliteError for an image that a server cannot start from: now, and not when a host is to build it."""
     # the volume that it starts from is looked at when that is recorded
     check_fits(name, flavor if root_of(volumes) is None else {**flavor, "root_gb": 0}, image)
+    if root_of(volumes) is None:
+        check_root(name, flavor["root_gb"], image)
     image_properties.check(image)
     hardware.checked(flavor, image)
 
@@ -177,8 +180,10 @@ def _insert_rows(
     connection: sa.Connection, project_id: str, plans: list[NewInstance], now: int, open_default_group: bool
 ) -> None:
     """Insert the instances, and their memberships in security groups and in server groups."""
+    inside = {plan.image["id"]: at_start(connection, project_id, plan.image) for plan in plans}
+    rows = [{**_row(plan, project_id, now), "cdroms": inside[plan.image["id"]]} for plan in plans]
     try:
-        made = connection.execute(_INSERT, [_row(plan, project_id, now) for plan in plans]).all()
+        made = connection.execute(_INSERT, rows).all()
     except sa.exc.IntegrityError as error:
         raise ConflictError("another run made a server of one of these names just now: run again") from error
     ids: dict[str, int] = {row.uuid: row.id for row in made}

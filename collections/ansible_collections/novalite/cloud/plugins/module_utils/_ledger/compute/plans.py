@@ -17,6 +17,7 @@ from ..._plan.host_plan import HostPlan, NetworksPlan, Plan, ServersPlan, plan_b
 from ..._plan.networks import router
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
+from ..placement.claims import asks_for_numa, numa_claims
 from ..placement.fresh_facts import rooms
 from ..queries import group_members, host_networks
 from ..volumes import server_volumes
@@ -86,8 +87,14 @@ def plan_hosts(
     if servers_by_kind["build"]:
         network_plans.check_endpoints(connection, tunnels)
 
+    # one that is rescued has another image than it was placed with
+    rendered = [server for of_kind in servers_by_kind.values() for server in of_kind]
+    placed_apart = {server["uuid"] for server in rendered if server.get("rescue") or asks_for_numa([server])}
+    held = numa_claims(connection, placed_apart, concerned) if placed_apart else {}
+
     def domain_xml(server: Instance, of_host: JsonMapping) -> str:
-        return render(guest_of(server, of_host, state_dir=of_host.get("state_dir", state_dir), ledger=ledger))
+        claim, files = held.get((server["uuid"], server["host"] or "")), of_host.get("state_dir", state_dir)
+        return render(guest_of(server, of_host, state_dir=files, ledger=ledger, claim=claim))
 
     plans = {kind: plan_by_host(placed, facts, domain_xml, tunnels) for kind, placed in servers_by_kind.items()}
     floating = host_networks.floating(connection, set().union(*plans.values())) if any(plans.values()) else {}

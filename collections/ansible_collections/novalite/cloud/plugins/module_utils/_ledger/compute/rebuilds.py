@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
-from ..._model import hardware
+from ..._model import devices, hardware, numa
 from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
@@ -26,7 +26,7 @@ from ..queries.instance_rows import instance_row
 from ..queries.views import image_of
 from ..queries.volume_views import Volume, root_volume
 from ..volumes import volumes
-from . import server_changes
+from . import cdroms, server_changes
 
 RUNNING, SHUTDOWN = 1, 4  # Nova's power states
 GUEST_FIELDS = ("user_data", "user_data_encoding", "files")
@@ -46,10 +46,12 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
     root = root_volume(connection, uuid)
     if root is None:
         server_requests.check_fits(row.name, row.flavor, image)
+        cdroms.check_root(row.name, row.flavor["root_gb"], image)
     elif request.get("reimage"):
         _check_reimage(row, root, image)
     image_properties.check(image)
     _check_hardware(connection, row, image)
+    _check_numa(row, image)
     guest = guest_requests.checked(
         row.name, {field: request[field] for field in GUEST_FIELDS if request.get(field) is not None}
     )
@@ -101,12 +103,13 @@ def volumes_anew(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str,
 
 def begun_rebuild(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """The instance stands on its new image from now on: whatever becomes of the run, that is what it was asked for."""
-    details["disk_before"] = row.disk_image
-    if details.get("image") is None:
-        return {"disk_image": None}
-    record = lookups.image_by_id(connection, details["image"], row.project_id)
-    details["before"] = row.image
-    return {"image": image_of(record), "disk_image": None}
+    details |= {"disk_before": row.disk_image, "cdroms_before": row.cdroms}
+    image = row.image
+    if details.get("image") is not None:
+        details["before"] = row.image
+        image = image_of(lookups.image_by_id(connection, details["image"], row.project_id))
+    inside = cdroms.at_start(connection, row.project_id, image)  # what was put in later stays, where the image has none
+    return {"image": image, "disk_image": None, "cdroms": row.cdroms if inside is None else inside}
 
 
 def ended_rebuild(
@@ -127,7 +130,12 @@ def ended_rebuild(
         }
     if host_result.get("untouched"):
         former = {"image": details["before"]} if details.get("before") else {}
-        return {"vm_state": row.vm_state, "disk_image": details.get("disk_before"), **former}
+        return {
+            "vm_state": row.vm_state,
+            "disk_image": details.get("disk_before"),
+            "cdroms": details.get("cdroms_before"),
+            **former,
+        }
     return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": now}}
 
 
@@ -188,8 +196,17 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
     if not image["source"]:
         raise NovaliteError(f"'{row.name}' has no image to be rescued with: name one")
     image_properties.check(image)
+    devices.check_rescue(image)
     _check_hardware(connection, row, image)
     return image
+
+
+def _check_numa(row: InstanceRow, image: Image) -> None:
+    """Raise NovaliteError, as Nova does, for an image that the place on its host was not chosen for."""
+    if numa.recorded_numa_of(row.flavor, image) != numa.recorded_numa_of(row.flavor, row.image):
+        raise NovaliteError(
+            f"image '{image['name']}' asks for other CPUs, NUMA nodes or pages than '{row.name}' has: use another image"
+        )
 
 
 def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -> None:
@@ -202,5 +219,8 @@ def _check_hardware(connection: sa.Connection, row: InstanceRow, image: Image) -
             f"image '{image['name']}' asks for a TPM, which an instance gets at its launch: use another"
         )
     facts = connection.execute(sa.select(compute_host.c.facts).where(compute_host.c.name == row.host)).scalar()
-    if facts is not None and (lack := hardware.lacking(asked, facts)) is not None:
+    if facts is None:
+        return
+    of_devices = devices.lacking(devices.devices_of(row.flavor, image), asked.machine_on(facts), facts)
+    if (lack := hardware.lacking(asked, facts) or of_devices) is not None:
         raise NovaliteError(f"image '{image['name']}' does not suit {row.host}, which {lack}")

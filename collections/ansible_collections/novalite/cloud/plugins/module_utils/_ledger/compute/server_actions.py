@@ -29,7 +29,7 @@ from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
 from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
 from ..queries.views import instances_by
 from ..volumes import volume_attachments
-from . import migrations, rebuilds, shelving
+from . import live_resize, migrations, rebuilds, server_snapshots, shelving
 from .shelving import OFFLOAD, SHELVE
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
@@ -71,6 +71,7 @@ OTHERS = _actions(
     ("rebuild", "rebuilding", None, None),
     ("createImage", "image_snapshot", None, None),
     ("resize", "resize_prep", "resized", None),
+    ("live-resize", "resizing_live", None, None),
     ("migrate", "resize_migrating", "resized", None),
     ("confirmResize", "resize_confirming", None, None),
     ("revertResize", "resize_reverting", None, None),
@@ -79,6 +80,9 @@ OTHERS = _actions(
     (SHELVE, "shelving", SHELVED, SHUTDOWN),
     (OFFLOAD, "shelving_offloading", OFFLOADED, None),
     (UNSHELVE.action, UNSHELVE.waiting, "active", RUNNING),
+    (server_snapshots.CREATE, "snapshotting", None, None),
+    (server_snapshots.REVERT, "snapshot_reverting", None, None),
+    (server_snapshots.DELETE, "snapshot_deleting", None, None),
 )
 NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
@@ -87,7 +91,9 @@ _OF_ROOT_DISK = frozenset({"createImage"})
 # What Nova refuses for a guest with a TPM, and moves: the TPM's state is its host's libvirt's, and stays there
 _NOT_WITH_TPM = frozenset({"rebuild", "rescue", SHELVE, "evacuate", "live-migration", "migrate", "resize"})
 
-_RESTARTS = ("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize")  # switch off, and on again
+_RESTARTS = (  # switch off, and on again
+    *("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize", server_snapshots.REVERT),
+)
 
 # What a failed action may have left: the guest is in another power state than its vm_state says.
 _LEFT_IN = {
@@ -106,15 +112,23 @@ _BEGUN: dict[str, _Begun] = {
     "createImage": image_snapshots.begun,
     "rebuild": rebuilds.begun_rebuild,
     "rescue": rebuilds.begun_rescue,
+    live_resize.NAME: live_resize.begun,
     SHELVE: shelving.begun_shelve,
     UNSHELVE.action: shelving.begun_unshelve,
+    server_snapshots.CREATE: server_snapshots.begun_create,
+    server_snapshots.REVERT: server_snapshots.begun_revert,
+    server_snapshots.DELETE: server_snapshots.begun_delete,
 }
 _ENDED: dict[str, _Ended] = {
     "createImage": image_snapshots.ended,
     "rebuild": rebuilds.ended_rebuild,
     "rescue": rebuilds.ended_rescue,
+    live_resize.NAME: live_resize.ended,
     SHELVE: shelving.ended_shelve,
     OFFLOAD: shelving.ended_offload,
+    server_snapshots.CREATE: server_snapshots.ended_create,
+    server_snapshots.REVERT: server_snapshots.ended_revert,
+    server_snapshots.DELETE: server_snapshots.ended_delete,
 }
 
 
@@ -169,6 +183,7 @@ def begin(
         _refuse_volume_roots(connection, action, rows)
     if action in _NOT_WITH_TPM:
         _refuse_tpms(action, rows)
+    server_snapshots.refuse_leaving(connection, action, rows)
     now = clock.seconds(connection)
     swapped = connection.execute(
         sa.update(instance)

@@ -34,7 +34,7 @@ from ..queries import actions
 from ..queries.instance_rows import being_built, check_known, instance_rows, swap
 from ..queries.views import instances_by
 from ..volumes import server_volumes, volume_attachments
-from . import migrations, shelving
+from . import migrations, server_snapshots, shelving
 
 MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
 RUNNING = 1  # Nova's power states
@@ -295,6 +295,7 @@ def _forget(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) 
     _give_back(connection, uuids, now)
     volume_attachments.release(connection, uuids)
     image_snapshots.forget(connection, uuids)
+    server_snapshots.forget(connection, uuids)
     shelving.forget(connection, rows)
     leave(connection, uuids)
     let_go(connection, vif.c.instance_uuid.in_(uuids))

@@ -25,7 +25,7 @@ import typing as t
 import netaddr
 import sqlalchemy as sa
 
-from ..._guest.image_properties import without_host_mount
+from ..._guest.image_properties import public_properties, without_host_mount
 from ..._json import Json, JsonObject
 from ..._rules import pools
 from ..._rules.noun_options import NETWORK_COLUMNS
@@ -35,10 +35,10 @@ from ..db.ledger_identity import ledger_id
 from ..db.tables import server_group, server_group_member
 from ..db.tables_addresses import HELD, host_owner
 from ..db.tables_ec2 import ec2_instance
+from ..db.tables_images import server_snapshot
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_networking import port, router, router_interface, subnet
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
-from ..queries.lookups import public_properties
 
 VERSION = 1
 WITHHELD = ("user_data", "files", "password_hash")  # columns of an instance that may hold secrets
@@ -52,7 +52,7 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
             "id uuid project_id name display_name description hostname flavor image key_name public_key "
             "availability_zone metadata host vm_state task_state power_state fault attempts launched_at terminated_at "
             "config_drive password_optional user_id reservation_id locked locked_reason tags access_ip_v4 "
-            "access_ip_v6 disk_config rescue_image disk_image adopted deleted created_at updated_at"
+            "access_ip_v6 disk_config rescue_image disk_image cdroms adopted deleted created_at updated_at"
         ),
         "instance_action": "id instance_uuid action request_id started_at finished_at user_id project_id details",
         "instance_security_group": "instance_id group_id",
@@ -60,7 +60,7 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
             "instance_uuid client_token launch_index disable_api_termination disable_api_stop http_tokens "
             "shutdown_behavior"
         ),
-        "allocation": "instance_uuid vcpus memory_mb disk_gb created_at host",
+        "allocation": "instance_uuid vcpus memory_mb disk_gb created_at numa host",
         "migration": (
             "id uuid instance_uuid type status source_host dest_host old_flavor new_flavor old_vm_state reason "
             "user_id project_id created_at updated_at"
@@ -106,6 +106,10 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
             "id volume_id project_id user_id name display_name description size_gb status metadata fault created_at "
             "updated_at"
         ),
+        "server_snapshot": (
+            "id instance_uuid name description status host consistency size image_id volumes fault user_id created_at "
+            "updated_at"
+        ),
         "volume_type": "id name description backend options extra_specs is_public created_at",
         "project": "id name created_at description enabled domain_id display_name parent_id extra",
         "quota": "project_id resource hard_limit",
@@ -118,7 +122,8 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
     }.items()
 }
 # (table, column) of what tells of an image, or of a file of one, which may be anywhere on the controller
-IMAGES = {("instance", name) for name in ("image", "rescue_image", "disk_image")} | {("volume", "image")}
+IMAGES = {("instance", name) for name in ("image", "rescue_image", "disk_image", "cdroms")} | {("volume", "image")}
+_OWN = (volume_attachment, server_snapshot)
 FILES = {("image", "kernel"), ("image", "ramdisk")}
 
 Row = JsonObject
@@ -169,7 +174,7 @@ class Slicer:
         by_id = {row["id"]: uuid for uuid, row in mine.items()}
         rows_by_uuid: dict[str, Rows] = {uuid: {"instance": [row]} for uuid, row in mine.items()}
         only = {migration: migration.c.status.in_(OPEN), action: action.c.action == "create"}
-        for table in (tables.vif, tables.allocation, server_group_member, ec2_instance, volume_attachment, *only):
+        for table in (tables.vif, tables.allocation, server_group_member, ec2_instance, *_OWN, *only):
             of_these = table.c.instance_uuid.in_(sorted(mine))
             for row in self._rows(table, sa.and_(of_these, only.get(table, sa.true()))):
                 if table is tables.allocation:
@@ -364,6 +369,8 @@ def _public(name: str, row: Row) -> Row:
 def without_paths(table: str, column: str, value: Json) -> Json:
     """The value of a column without what only the controller may know or decide: where an image's files are, and
     whether hosts may mount it."""
+    if isinstance(value, list) and (table, column) in IMAGES:
+        return [without_paths(table, column, item) if isinstance(item, dict) else None for item in value]
     if value is None or (table, column) not in IMAGES | FILES:
         return _properties(value) if (table, column) == ("image", "properties") else value
     files = {kind: {**value[kind], "source": ""} for kind in ("kernel", "ramdisk") if value.get(kind)}

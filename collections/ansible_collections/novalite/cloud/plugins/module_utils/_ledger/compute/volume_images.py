@@ -22,7 +22,6 @@ from ..db import clock
 from ..db.tables import image
 from ..queries import actions, state_rules
 from ..queries.instance_rows import instance_row
-from ..queries.lookups import public_properties
 from ..queries.views import image_of
 from ..queries.volume_views import attachments_by, snapshots_by, volumes_by
 from ..volumes import volume_snapshots
@@ -117,7 +116,7 @@ def _record(
         **{"disk_format": "qcow2", "container_format": "bare", "min_ram_mb": base["min_ram_mb"], "min_disk_gb": 0},
         "cmdline": base["cmdline"],
         "properties": {
-            **public_properties(image_properties.without_host_mount(base["properties"])),
+            **image_properties.public_properties(image_properties.without_host_mount(base["properties"])),
             **({"base_image_ref": base["id"]} if base["id"] else {}),
             **properties,
         },

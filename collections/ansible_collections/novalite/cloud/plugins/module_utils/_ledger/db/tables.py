@@ -245,7 +245,10 @@ allocation = table(  # no key to instance: a plan (check mode) claims before the
     sa.Column("memory_mb", sa.BigInteger, nullable=False),
     sa.Column("disk_gb", sa.BigInteger, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
+    # NUMA nodes, CPUs and pages of the host that it holds (_model/numa.py, Claim); null: none of its own
+    sa.Column("numa", sa.JSON(none_as_null=True)),
 )
+partial_index("ix_allocation_numa", allocation.c.numa.is_not(None), allocation.c.compute_host_id)
 
 instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     "instance",
@@ -287,6 +290,7 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("disk_config", sa.String(8), nullable=False, server_default="MANUAL"),  # or AUTO
     sa.Column("rescue_image", sa.JSON(none_as_null=True)),  # as `image`, while it is rescued
     sa.Column("disk_image", sa.JSON(none_as_null=True)),  # as `image`: what its disk stands on since it was shelved
+    sa.Column("cdroms", sa.JSON(none_as_null=True)),  # [image as above, or null: an empty drive]; null: no drive
     sa.Column("adopted", sa.JSON(none_as_null=True)),  # of a guest that others made: see adoption.Adopted; null: ours
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),

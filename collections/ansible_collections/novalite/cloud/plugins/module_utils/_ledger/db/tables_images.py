@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ledger's tables of what is shared: images and their imports, volume types; part of tables.py's metadata."""
+"""The ledger's tables of images and their imports, snapshots of servers, and shared volume types; part of tables.py's
+metadata."""
 
 from __future__ import annotations
 
@@ -35,6 +36,25 @@ image_task = table(
 
 # Ids of images that were deleted: whoever knows one must not get other data under it (OSSN-0075)
 image_id_used = table("image_id_used", sa.Column("id", sa.String(36), primary_key=True))
+
+server_snapshot = table(  # all disks of a server at one moment, on its host
+    "server_snapshot",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid"), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("status", sa.String(16), nullable=False),  # creating available reverting deleting error
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("consistency", sa.String(16)),  # off frozen crash; null: nobody knows yet
+    sa.Column("size", sa.BigInteger),  # bytes on the host
+    sa.Column("image_id", sa.String(36)),  # that the server had
+    sa.Column("volumes", sa.JSON, nullable=False),  # ids of those that are in it
+    sa.Column("fault", sa.JSON(none_as_null=True)),
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("instance_uuid", "name"),
+)
 
 volume_type_access = table(
     "volume_type_access",

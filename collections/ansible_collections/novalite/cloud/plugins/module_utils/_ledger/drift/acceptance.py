@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from ..._drift import proofs
 from ..._json import JsonMapping, JsonObject
+from ..._model.numa import Claim
 from ..._model.rows import InstanceRow
-from ..._scheduling.rows import AMOUNTS, request_of
+from ..._scheduling.rows import AMOUNTS, Request, request_of
 from ..compute.server_actions import RUNNING, SHUTDOWN
 from ..db import clock
 from ..db.tables import instance
@@ -20,6 +21,7 @@ from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume, volume_attachment
 from ..placement import departures
 from ..placement.claims import claim_what_it_has, release_claims
+from ..placement.compute_hosts import EVER, host_states
 from ..queries import actions
 from ..queries.instance_rows import instance_rows, swap
 from ..queries.views import instances_by
@@ -84,7 +86,8 @@ def write(connection: sa.Connection, chosen: t.Iterable[JsonMapping]) -> list[Js
         (server,) = instances_by(connection, uuids=[uuid])
         request = request_of(server)
         release_claims(connection, [uuid])
-        claim_what_it_has(connection, uuid, host, {name: getattr(request, name) for name in AMOUNTS}, now)
+        amounts = {name: getattr(request, name) for name in AMOUNTS}
+        claim_what_it_has(connection, uuid, host, amounts, now, _numa_there(connection, request, host, now))
         brought = (volume.c.id.in_(guest["volumes"]), volume.c.host == source)
         connection.execute(sa.update(volume).where(*brought).values(host=host))
         request_id, details = actions.new_request_id(), {uuid: {"from": source, "to": host}}
@@ -95,3 +98,13 @@ def write(connection: sa.Connection, chosen: t.Iterable[JsonMapping]) -> list[Js
             {"kind": "instance", "name": f"{row.name} ({uuid})", "reason": reason, "before": before, "after": after}
         )
     return corrections
+
+
+def _numa_there(connection: sa.Connection, request: Request, host: str, now: int) -> Claim | None:
+    """The CPUs, NUMA nodes and pages that it is to have on the host that it came to; None where there are none left:
+    then it has no place of its own until it is moved."""
+    if request.numa is None:
+        return None
+    (state,), _versions = host_states(connection, now, [host], EVER, with_claims=True)
+    claim = state.numa_fit(request.numa)
+    return None if isinstance(claim, str) else claim

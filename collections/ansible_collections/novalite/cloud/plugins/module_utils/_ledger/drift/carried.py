@@ -31,6 +31,7 @@ _OWN = {
     "server_group_member": "instance_uuid",
     "ec2_instance": "instance_uuid",
     "volume_attachment": "instance_uuid",
+    "server_snapshot": "instance_uuid",
     "migration": "instance_uuid",
     "instance_action": "instance_uuid",
     "instance": "uuid",
@@ -246,6 +247,10 @@ def _fits(column: sa.Column[t.Any], value: Json) -> bool:
         return bool(column.nullable or column.server_default is not None)
     kind = column.type
     if isinstance(kind, sa.JSON):
+        if column.name == "cdroms":
+            return isinstance(value, list) and all(
+                item is None or (isinstance(item, dict) and set(Image.__annotations__) <= set(item)) for item in value
+            )
         needed = _NEEDED.get(column.name)
         return needed is None or (isinstance(value, dict) and set(needed.__annotations__) - {"flavorid"} <= set(value))
     if isinstance(kind, sa.Boolean):

@@ -203,8 +203,12 @@ class OwnRows:
         return self._connection.execute(sa.select(sa.literal(1)).where(*conditions).limit(1)).first() is not None
 
     def _with_files(self, table: str, row: Row) -> Row:
-        images = {name: self._shared.files.of_copy(row[name]) for of, name in IMAGES if of == table and row.get(name)}
-        return {**row, **images}
+        def with_file(kept: Json) -> Json:
+            if isinstance(kept, list):
+                return [with_file(item) for item in kept]
+            return kept and self._shared.files.of_copy(kept)
+
+        return {**row, **{name: with_file(row[name]) for of, name in IMAGES if of == table and row.get(name)}}
 
     # --- Writing ---
 

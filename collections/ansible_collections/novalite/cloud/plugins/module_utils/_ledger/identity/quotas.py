@@ -27,6 +27,7 @@ DEFAULTS: t.Mapping[str, int] = {
     "injected_file_content_bytes": 10240,
     "injected_file_path_length": 255,
     "key_pairs": 100,
+    "server_snapshots": 5,  # of each instance
     "server_groups": 10,
     "server_group_members": 10,
     "fixed_ips": UNLIMITED,
@@ -54,7 +55,10 @@ DEFAULTS: t.Mapping[str, int] = {
 
 EVERYTHING = "unlimited"  # as quotas: how much a project may have
 # what one request may bring and a project may have at work is bounded all the same
-_BOUNDED = ("metadata_items", "injected_files", "injected_file_content_bytes", "injected_file_path_length", "jobs")
+_BOUNDED = (
+    *("metadata_items", "injected_files", "injected_file_content_bytes", "injected_file_path_length", "jobs"),
+    "server_snapshots",
+)
 
 _DEFAULTS = tables.tables_networking.quota_default
 # first the cloud's defaults, then what a project has of its own

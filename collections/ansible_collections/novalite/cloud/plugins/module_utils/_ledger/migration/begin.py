@@ -12,18 +12,16 @@ import sqlalchemy as sa
 from ..._domain.guest import disk_backend
 from ..._errors import ConflictError, NovaliteError
 from ..._model import hardware
-from ..._model.instance import Flavor, Instance
+from ..._model.instance import Flavor, Instance, is_iso
 from ..._model.rows import InstanceRow, MoveRow
-from ..._rules import server_requests
 from ..compute import migrations, server_actions
+from ..compute.live_resize import check_quotas
 from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume, volume_attachment
-from ..identity import quotas
 from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
 from ..queries.instance_rows import instance_rows
-from ..queries.usage import usage
 from ..volumes import volume_attachments
 
 _SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
@@ -77,7 +75,7 @@ def begin_move(
         _check_host(connection, action, row, host)
         migrations.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
     if action == "resize" and flavor is not None:
-        _check_quotas(connection, list(rows.values()), flavor)
+        check_quotas(connection, list(rows.values()), flavor)
     return begun
 
 
@@ -109,7 +107,7 @@ def _check_flavor(row: InstanceRow, flavor: Flavor | None, own_root: bool) -> No
             f"become {disk_backend(flavor)}"
         )
     hardware.checked(flavor, row.image)
-    size = row.image.get("virtual_size") or 0
+    size = 0 if is_iso(row.image) else row.image.get("virtual_size") or 0
     if own_root and 0 < flavor["root_gb"] << 30 < size:
         raise NovaliteError(f"Flavor's disk is too small for requested image: {flavor['root_gb']} GiB, {size} bytes")
     if flavor["memory_mb"] < (row.image.get("min_ram_mb") or 0):
@@ -127,12 +125,18 @@ def _check_host(connection: sa.Connection, action: str, row: InstanceRow, host: 
 
 def local_volume(connection: sa.Connection, uuid: str) -> str | None:
     """The name of a volume of the instance that no other host has."""
+    return local_volumes(connection, instance_uuid=uuid).get(uuid)
+
+
+def local_volumes(connection: sa.Connection, **equals: str) -> dict[str, str]:
+    """The name of a volume that its host has alone, by instance: of all, or of attachments that have these values."""
     query = (
-        sa.select(volume.c.name)
-        .join(volume_attachment, volume_attachment.c.volume_id == volume.c.id)
-        .where(volume_attachment.c.instance_uuid == uuid, volume.c.host.is_not(None))
+        sa.select(volume_attachment.c.instance_uuid, volume.c.name)
+        .join(volume, volume_attachment.c.volume_id == volume.c.id)
+        .where(volume.c.host.is_not(None), *(volume_attachment.c[name] == value for name, value in equals.items()))
+        .order_by(volume.c.id.desc())
     )
-    return connection.execute(query.limit(1)).scalar()
+    return {row.instance_uuid: row.name for row in connection.execute(query)}
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:
@@ -141,17 +145,3 @@ def _answered(connection: sa.Connection, host: str) -> bool:
     columns = (compute_host.c.up, compute_host.c.last_seen_at)
     row = connection.execute(sa.select(*columns).where(compute_host.c.name == host)).first()
     return row is not None and row.up and row.last_seen_at > clock.before(connection, SERVICE_DOWN_TIME)
-
-
-def _check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavor: Flavor) -> None:
-    """Check the projects' quotas for what the instances will take more than now. Raises QuotaError."""
-    for project_id in sorted({row.project_id for row in rows}):
-        lookups.lock_project(connection, project_id)
-        theirs = [row.flavor for row in rows if row.project_id == project_id]
-        more = {
-            "cores": sum(max(0, flavor["vcpus"] - record["vcpus"]) for record in theirs),
-            "ram": sum(max(0, flavor["memory_mb"] - record["memory_mb"]) for record in theirs),
-        }
-        limits = quotas.quota_limits(connection, project_id)
-        used = usage(connection, project_id, server_requests.limited(more, limits))
-        server_requests.check_quota(more, used, limits)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
+from ..._model import cpu_mode
 from ..._model.instance import Instance, Move
 from ..._model.rows import MoveRow
 from ..compute import migrations
@@ -74,6 +75,7 @@ def place(connection: sa.Connection, server: Instance, move: MoveRow, params: Js
             options=params.get("options"),
             down_time=params.get("service_down_time"),
             limit_to=limit_to,
+            live=move.type == "live-migration",
         )
     except NovaliteError as error:
         destination = migration_claims.Place(None, str(error), ())
@@ -92,23 +94,38 @@ def _live_destinations(
 ) -> t.Collection[str] | None:
     """Return those of the hosts `limit_to` (None: any) that a guest of `host` can go to while it runs.
 
-    It takes the names of its files along: its QEMU has them open, and libvirt carries its definition over. Raises
-    NovaliteError when the `destination` that was asked for, or every other host, keeps its files elsewhere.
+    It takes the names of its files along: its QEMU has them open, and libvirt carries its definition over. Its CPU
+    stays the same, too. Raises NovaliteError when the `destination` that was asked for, or every other host, keeps
+    its files elsewhere or gives its guests another CPU.
     """
-    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir))
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir, compute_host.c.facts)).all()
     known = {row.name: row.state_dir for row in rows}
-    here = known.get(host)
-    alike = {name for name, directory in known.items() if directory == here}
-    if alike == known.keys():
+    cpus = {row.name: cpu_mode.description_of(row.facts) for row in rows}
+    alike = {name for name, directory in known.items() if directory == known.get(host)}
+    same_cpu = {name for name in alike if cpus[name] == cpus.get(host)}
+    if same_cpu == known.keys():
         return limit_to
-    advice = "a guest that runs takes the names of its disks along; migrate it while it is off (migrate.yml)"
+    advice = "a guest that runs takes {} along; migrate it while it is off (migrate.yml)"
     if destination is not None and destination not in alike:
         raise NovaliteError(
-            f"host {destination} keeps instances in {known.get(destination)}, {host} in {here}: {advice}"
+            f"host {destination} keeps instances in {known.get(destination)}, {host} in {known.get(host)}: "
+            + advice.format("the names of its disks")
+        )
+    if destination is not None and destination not in same_cpu:
+        raise NovaliteError(
+            f"host {destination} gives its guests the CPU {cpus[destination]}, {host} {cpus.get(host)}: "
+            + advice.format("its CPU")
         )
     if alike <= {host}:
-        raise NovaliteError(f"no other host keeps instances in {here} as {host} does: {advice}")
-    return sorted(alike if limit_to is None else alike & set(limit_to))
+        raise NovaliteError(
+            f"no other host keeps instances in {known.get(host)} as {host} does: "
+            + advice.format("the names of its disks")
+        )
+    if same_cpu <= {host}:
+        raise NovaliteError(
+            f"no other host gives its guests the CPU {cpus.get(host)} as {host} does: " + advice.format("its CPU")
+        )
+    return sorted(same_cpu if limit_to is None else same_cpu & set(limit_to))
 
 
 def move_of(action: str, server: Instance, move: MoveRow, why: list[str]) -> Move:

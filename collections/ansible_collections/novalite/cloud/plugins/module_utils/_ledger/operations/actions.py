@@ -10,7 +10,7 @@ import typing as t
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
 from ..catalog import image_snapshots
-from ..compute import migrations, reimage, server_actions
+from ..compute import live_resize, migrations, reimage, server_actions, server_snapshots
 from ..queries import lookups
 from ..queries.instance_rows import instance_row
 from ..queries.views import flavor_of
@@ -26,10 +26,14 @@ def begin(
     """Begin `name` (of NAMES) on each of these servers, as `request` says, with `details` (servers.begin) where it has
     no request of its own; return those that their hosts act on. Of the image of a server that starts from volumes,
     snapshots are to be taken (reimage.snapshots_to_take)."""
+    if name in server_snapshots.ACTIONS:
+        details = server_snapshots.details_of(name, request)
     if name not in reimage.ACTIONS:
         uuids = [instance["uuid"] for instance in instances]
         if name in migrations.ACTIONS:
             return servers.move(call, name, uuids, flavor=_flavor(call, request)).instances
+        if name == live_resize.NAME:
+            return servers.resize_live(call, uuids, _flavor(call, request)).instances
         return servers.begin(call, name, uuids, details).instances
     names = reimage.image_names(request, instances) if name == reimage.SNAPSHOT else {}
     begun: list[Instance] = []

@@ -59,8 +59,9 @@ def looking(home: str) -> t.Iterator[Read | None]:
 
         def read(name: str, values: JsonMapping) -> list[JsonObject]:
             statement = statements[name]
-            bound = {key: json.dumps(value) if isinstance(value, list) else value for key, value in values.items()}
-            cursor = connection.execute(statement["text"], {**statement["values"], **bound})
+            named = {**statement["values"], **values}
+            bound = {key: json.dumps(value) if isinstance(value, list) else value for key, value in named.items()}
+            cursor = connection.execute(statement["text"], bound)
             names = [column[0] for column in cursor.description]
             rows = [dict(zip(names, row)) for row in cursor]
             for columns, kept in ((statement["json"], json.loads), (statement["booleans"], bool)):

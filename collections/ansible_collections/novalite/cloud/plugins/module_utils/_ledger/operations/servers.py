@@ -19,7 +19,16 @@ from ..._model.rows import InstanceRow
 from ..._rules import hints
 from ..._scheduling.attributes import FOR_TENANTS
 from ..catalog.image_snapshots import Details
-from ..compute import api_created, new_servers, rebuilds, server_actions, server_changes, server_choices, volume_images
+from ..compute import (
+    api_created,
+    live_resize,
+    new_servers,
+    rebuilds,
+    server_actions,
+    server_changes,
+    server_choices,
+    volume_images,
+)
 from ..migration.begin import begin_move
 from ..queries import actions, state_rules
 from ..queries.open_jobs import open_job
@@ -101,6 +110,11 @@ def rebuild(call: Call, row: InstanceRow, request: JsonMapping) -> Begun:
     return begin(call, "rebuild", [row.uuid], rebuilds.ask_rebuild(call.connection, row.uuid, request))
 
 
+def resize_live(call: Call, uuids: t.Sequence[str], flavor: Flavor | None) -> Begun:
+    """Begin to give the servers another flavor while they run. Raises as live_resize.begun()."""
+    return begin(call, live_resize.NAME, uuids, live_resize.details_of(flavor))
+
+
 def rescue(call: Call, row: InstanceRow, image_id: str | None, password_hash: str | None) -> Begun:
     """Begin to run the server from a disk of this image (None: of its own one), with its own disk beside it."""
     return begin(call, "rescue", [row.uuid], rebuilds.ask_rescue(call.connection, row.uuid, image_id, password_hash))
@@ -143,6 +157,12 @@ def set_lock(call: Call, uuid: str, locked: bool, reason: str | None = None) -> 
     """Lock the server, or take the lock off; return whether that changed anything."""
     call.check(RULES["lock" if locked else "unlock"].policy)
     return server_actions.set_lock(call.connection, uuid, locked, reason, **call.signature)
+
+
+def check_cdrom(call: Call, row: InstanceRow) -> None:
+    """Raise StateError unless a CD can be put into the server, or taken out of it, now; and ForbiddenError."""
+    call.check(RULES["change_cdrom"].policy)
+    state_rules.check(call.connection, RULES["change_cdrom"], [row], by_admin=call.permits(OVERRIDE_LOCK))
 
 
 def change_group(call: Call, row: InstanceRow, name: str, *, joins: bool) -> None:

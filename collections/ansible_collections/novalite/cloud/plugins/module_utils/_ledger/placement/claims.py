@@ -16,6 +16,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._model.numa import Claim, recorded_numa_of
 from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
 from ..._scheduling.rows import AMOUNTS
@@ -31,6 +32,23 @@ def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> boo
     if options.plugin_paths:
         return True
     return any((instance.get("request") or {}).keys() & {"same_host", "different_host"} for instance in instances)
+
+
+def asks_for_numa(instances: t.Iterable[Instance]) -> bool:
+    """Tell whether one of them asks for NUMA nodes, CPUs of its own or pages."""
+    return any(recorded_numa_of(instance["flavor"], instance["image"]) is not None for instance in instances)
+
+
+def numa_claims(
+    connection: sa.Connection, uuids: t.Collection[str], hosts: t.Collection[str]
+) -> dict[tuple[str, str], Claim]:
+    """The NUMA nodes, CPUs and pages that these instances hold on these hosts, by UUID and host."""
+    held = (
+        sa.select(allocation.c.instance_uuid, compute_host.c.name, allocation.c.numa)
+        .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
+        .where(allocation.c.instance_uuid.in_(uuids), compute_host.c.name.in_(hosts), allocation.c.numa.is_not(None))
+    )
+    return {(uuid, host): Claim.of(row) for uuid, host, row in connection.execute(held)}
 
 
 def take_room(
@@ -76,14 +94,17 @@ def take_room(
         raise StaleChoiceError
 
 
-def claim_what_it_has(connection: sa.Connection, uuid: str, host: str, amounts: t.Mapping[str, int], now: int) -> None:
+def claim_what_it_has(
+    connection: sa.Connection, uuid: str, host: str, amounts: t.Mapping[str, int], now: int, numa: Claim | None = None
+) -> None:
     """Write down what a guest that is on the host takes there. Without a guard: it has it."""
     c = compute_host.c
     sums = {f"{name}_used": c[f"{name}_used"] + amount for name, amount in amounts.items()}
     counts = {"num_instances": c.num_instances + 1, "generation": c.generation + 1}
     claiming = sa.update(compute_host).where(c.name == host).values(**sums, **counts)
     host_id = connection.execute(claiming.returning(c.id)).scalar_one()
-    row = {"instance_uuid": uuid, "compute_host_id": host_id, "created_at": now, **amounts}
+    held = numa and numa.row
+    row = {"instance_uuid": uuid, "compute_host_id": host_id, "created_at": now, "numa": held, **amounts}
     connection.execute(sa.insert(allocation).values(**row))
 
 

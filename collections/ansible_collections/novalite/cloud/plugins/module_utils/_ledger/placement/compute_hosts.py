@@ -15,7 +15,9 @@ from ..._domain.usage import COUNTS, usage
 from ..._errors import NovaliteError
 from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
+from ..._model import host_numa
 from ..._model.listed_hosts import zone_of
+from ..._model.numa import Claim
 from ..._rules.records import Changes, check_text
 from ..._scheduling.rows import Aggregate, HostState
 from ..db.ledger_identity import ledger_id
@@ -133,6 +135,7 @@ def host_states(
     service_down_time: int = SERVICE_DOWN_TIME,
     lock: bool = False,
     with_instances: bool = False,
+    with_claims: bool = False,
     seen: t.Collection[str] = (),
 ) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
     """The hosts as the scheduler sees them, and (id, generation) of each by name.
@@ -140,7 +143,8 @@ def host_states(
     A host last seen more than `service_down_time` seconds ago counts as down, unless it is one of those `seen` by the
     run that asks: a build that takes a minute makes no other host unfit to take over. With `lock`, other writers wait
     until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
-    host has, which costs a row for each, and which few requests ask about.
+    host has, which costs a row for each, and which few requests ask about; `with_claims` which CPUs, NUMA nodes and
+    pages they hold there.
     """
     beside = (table.c.id, table.c.generation, table.c.last_seen_at)
     # as text, parsed below: what most hosts have alike once, and the facts of all together
@@ -159,6 +163,7 @@ def host_states(
     rows = connection.execute(query).all()
     building = _building(connection)
     of_hosts = _instances(connection) if with_instances else {}
+    claims = _claims(connection) if with_claims else {}
     parsed = {text: json.loads(text) for text in {text for row in rows for text in (row.aggregates, row.traits)}}
     aggregates = memberships(connection, {row.name: parsed[row.aggregates] for row in rows})
     all_facts = json.loads(f"[{','.join([row.facts for row in rows])}]")
@@ -182,6 +187,7 @@ def host_states(
                 metrics=facts.get("metrics") or {},
                 address=facts.get("address"),
                 facts=facts,
+                claims=claims.get(host_id, {}),
             )
         )
         versions[name] = (host_id, generation)
@@ -238,12 +244,24 @@ def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
     return instances_by_host
 
 
+def _claims(connection: sa.Connection) -> dict[int, dict[str, Claim]]:
+    """The CPUs, NUMA nodes and pages that instances hold on each host, by its id: by UUID."""
+    c = allocation.c
+    claims_by_host: dict[int, dict[str, Claim]] = {}
+    held = sa.select(c.compute_host_id, c.instance_uuid, c.numa).where(c.numa.is_not(None))
+    for host_id, uuid, row in connection.execute(held):
+        claims_by_host.setdefault(host_id, {})[uuid] = Claim.of(row)
+    return claims_by_host
+
+
 def _reported(entry: JsonMapping, old: t.Any, own_id: str) -> JsonObject:
     up = bool(entry.get("up", True))
     # why a task failed may be a long story; the column is not
     values: JsonObject = {"up": up, "down_reason": None if up else (entry.get("down_reason") or "is down")[:255]}
     if up or old is None:
         values.update({key: entry.get(key) or 0 for key in TOTALS})
+        # as Nova's inventory of VCPU: those that are given out one by one are not among them
+        values["vcpus"] = max(0, values["vcpus"] - host_numa.not_shared(entry))
         values["traits"] = sorted(entry.get("traits") or [])
         values["state_dir"] = entry.get("state_dir") or (STATE_DIR if old is None else old.state_dir)
         values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
@@ -277,6 +295,7 @@ def _check(entry: JsonMapping) -> None:
     name = entry.get("name")
     if not name:
         raise NovaliteError("facts of a compute host without its name: pass the inventory hostname as `name`")
+    host_numa.check(name, entry)
     if entry.get("up", True):
         for key in TOTALS:
             if not isinstance(entry.get(key), int) or entry[key] < 0:

@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._model import cpu_mode, host_numa
 from ..._scheduling.rows import AMOUNTS
 from ..db.tables import allocation, instance
 from ..db.tables import compute_host as table
@@ -17,7 +18,11 @@ from .compute_hosts import POLICY, record
 
 _RATIOS = {"vcpus": "cpu_ratio", "memory_mb": "ram_ratio", "disk_gb": "disk_ratio"}
 # facts that the inventory says, and not the host
-_CONTROLLERS = ("address", "tunnel_address", "antispoof", "shared_routes", "vnc")
+_CONTROLLERS = (
+    *("address", "tunnel_address", "antispoof", "shared_routes", "vnc", "disk_discard"),
+    *cpu_mode.OPTIONS,
+    *host_numa.OPTIONS,
+)
 
 
 def fresh_hosts(
@@ -73,7 +78,8 @@ def rooms(connection: sa.Connection, builds: t.Mapping[str, t.Sequence[str]]) ->
         shares = {
             amount: {
                 "used": getattr(host, f"{amount}_used"),
-                "reserved": getattr(host, f"reserved_{amount}"),
+                "reserved": getattr(host, f"reserved_{amount}")
+                + (host_numa.not_shared(host.facts) if amount == "vcpus" else 0),
                 "ratio": getattr(host, _RATIOS[amount]),
             }
             for amount in AMOUNTS

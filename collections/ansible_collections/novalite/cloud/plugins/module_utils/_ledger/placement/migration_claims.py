@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
+from ..._model.numa import Topology
 from ..._scheduling.explain import Decision, explanation, lines_of
 from ..._scheduling.options import Options
 from ..._scheduling.rows import AMOUNTS, HostState, Request, request_of, unpinned
@@ -48,31 +49,46 @@ def place(
     options: JsonMapping | None = None,
     down_time: int | None = None,
     limit_to: t.Collection[str] | None = None,
+    live: bool = False,
+    keeps_disks: bool = False,
 ) -> Place:
     """Choose a host for the instance in the size `flavor`, and claim it there.
 
     `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
-    `same_host`: whether its own host may be chosen (allowed: when no other can). `limit_to`: the hosts there are (None:
-    all that the ledger knows). Raises ConflictError when other runs changed the hosts under ten choices in a row.
+    `same_host`: whether its own host may be chosen (allowed: when no other can), where it `keeps_disks`, or gets others
+    beside them. `limit_to`: the hosts there are (None: all that the ledger knows). `live`: the guest runs meanwhile,
+    and keeps the size of its memory's pages. Raises ConflictError when other runs changed the hosts under ten choices
+    in a row.
     """
     lock_groups(connection, [server])
     source, now, chosen = server["host"], clock.seconds(connection), Options.of(options)
     down_time = SERVICE_DOWN_TIME if down_time is None else down_time
     here = host == source if host is not None else same_host == "only"
     asks_instances = claims.asks_for_instances([server], chosen)
+    asks_numa = claims.asks_for_numa([server, {**server, "flavor": flavor}])
+    if here and asks_numa:
+        # both sizes are kept until the resize is confirmed, and no CPU is in two of them
+        message = (
+            f"'{server['name']}' has, or is to have, CPUs, NUMA nodes or pages of its own: resize it to another host"
+        )
+        return Place(None, message, (message,))
     for attempt in range(claims.CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
-                states, versions = host_states(connection, now, limit_to, down_time, attempt > 0, asks_instances)
+                states, versions = host_states(
+                    connection, now, limit_to, down_time, attempt > 0, asks_instances, asks_numa
+                )
                 request = _request(connection, {**server, "flavor": flavor})
-                grown = _growth(request, server["flavor"])
+                if live and request.numa is not None:
+                    request = dataclasses.replace(request, numa=_same_pages(connection, server, request.numa))
+                grown = _growth(request, server["flavor"], keeps_disks)
                 at_home = [state for state in states if state.name == source]
                 if here:
                     decision = _select(at_home, grown, chosen)
                 else:
                     others = [state for state in states if state.name != source and host in (None, state.name)]
                     decision = _select(others, request, chosen)
-                    if decision.host is None and host is None and same_host == "allowed":
+                    if decision.host is None and host is None and same_host == "allowed" and not asks_numa:
                         instead = _select(at_home, grown, chosen)
                         decision = decision if instead.host is None else instead
                 if decision.host is not None:
@@ -106,19 +122,30 @@ def _claim(
     claims.take_room(connection, [decision], versions, grows=decision.host == source)
     host_id = versions[decision.host or ""][0]
     amounts = {name: getattr(request, name) for name in AMOUNTS}
+    numa = decision.numa and decision.numa.row
     if decision.host == source:
         columns = {name: allocation.c[name] + amount for name, amount in amounts.items()}
         connection.execute(sa.update(allocation).where(*_own(request.uuid, host_id)).values(**columns))
     else:
-        row = {"instance_uuid": request.uuid, "compute_host_id": host_id, "created_at": now, **amounts}
+        row = {"instance_uuid": request.uuid, "compute_host_id": host_id, "created_at": now, "numa": numa, **amounts}
         connection.execute(sa.insert(allocation).values(**row))
         departures.arrive(connection, [request.uuid], decision.host)
 
 
-def _growth(request: Request, old: Flavor) -> Request:
+def _same_pages(connection: sa.Connection, server: Instance, asked: Topology) -> Topology:
+    """Return what is asked for, with the pages that the guest has: one that runs cannot change them."""
+    uuid, host = server["uuid"], server["host"] or ""
+    held = claims.numa_claims(connection, [uuid], [host]).get((uuid, host))
+    return asked if held is None else dataclasses.replace(asked, page_size=held.cells[0].page_kib)
+
+
+def _growth(request: Request, old: Flavor, keeps_disks: bool) -> Request:
     """Return the request reduced to what its own host has to give beside the claim there."""
     return dataclasses.replace(
-        request, vcpus=max(0, request.vcpus - old["vcpus"]), memory_mb=max(0, request.memory_mb - old["memory_mb"])
+        request,
+        vcpus=max(0, request.vcpus - old["vcpus"]),
+        memory_mb=max(0, request.memory_mb - old["memory_mb"]),
+        disk_gb=0 if keeps_disks else request.disk_gb,
     )
 
 

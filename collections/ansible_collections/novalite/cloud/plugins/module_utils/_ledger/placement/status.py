@@ -14,15 +14,17 @@ import sqlalchemy as sa
 from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
 from ..._json import JsonMapping, JsonObject
-from ..._model import listed_hosts
+from ..._model import listed_hosts, listed_networks, listed_servers
 from ..._model.listed_hosts import Host
-from ..._rules.build_states import CREATE
+from ..._model.listed_networks import STATES, counts_of
+from ..._rules.build_states import CREATE, is_troubled
 from ..db import clock
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..db.tables_addresses import HOLDER, OF_VIF
 from ..identity.quotas import quota_limits
 from ..queries import counts
 from ..queries.host_networks import further_ranges
+from ..queries.lookups import of_project
 from . import aggregates
 from .compute_hosts import BUILDS
 from .silence import with_silence
@@ -36,18 +38,6 @@ _COUNTED = (
     *("instances", "cores", "ram", "key_pairs", "security_groups", "server_groups", "floating_ips", "networks"),
     *("images", "volumes", "gigabytes", "snapshots"),
 )
-
-
-class Placed(t.TypedDict):
-    """An instance's host, and the scheduler's record of its last placement (None: it was not placed yet)."""
-
-    uuid: str
-    name: str
-    host: str | None
-    attempts: list[str]
-    silent_for: int | None  # seconds, where the run that is at it is dead
-    decided_at: int | None
-    explanation: JsonObject | None
 
 
 class Usage(t.TypedDict):
@@ -95,20 +85,12 @@ def host(connection: sa.Connection, name: str) -> Host:
 def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObject]:
     """The networks that a project sees (None: all), each with how many addresses are in which state."""
     conditions = [] if project_id is None else [network.c.owner.in_(["", project_id])]
-    query = sa.select(network).where(*conditions).order_by(network.c.name, network.c.id)
-    network_by_id = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
-    now = clock.seconds(connection)
-    counted = (
-        sa.select(fixed_ip.c.network_id, *_counts(now))
-        .join(network, network.c.id == fixed_ip.c.network_id)
-        .where(*conditions)
-        .group_by(fixed_ip.c.network_id)
-    )
-    for record in network_by_id.values():
-        record["addresses"] = dict.fromkeys(_STATES, 0)
-    for number, *numbers in connection.execute(counted):
-        network_by_id[number]["addresses"] = _named(numbers)
-    return list(network_by_id.values())
+    values = {"now": clock.seconds(connection)}
+
+    def read(name: str, _values: JsonMapping) -> t.Iterable[t.Any]:
+        return connection.execute(LOAD_ADDRESSES[name].where(*conditions), values).mappings()
+
+    return listed_networks.with_addresses(read)
 
 
 def address_map(connection: sa.Connection, uuid: str, project_id: str | None) -> JsonObject:
@@ -138,7 +120,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     )
     if project_id is not None:
         owners = owners.where(instance.c.project_id == project_id)
-    totals = {state: sum(counts[state] for counts in cells) for state in _STATES}
+    totals = {state: sum(counts[state] for counts in cells) for state in (*STATES, "free")}
     return {
         **dict(row),
         "addresses": totals,
@@ -161,13 +143,13 @@ def _cells(connection: sa.Connection, number: int, pool: netaddr.IPNetwork, bloc
         .group_by("cell")
         .order_by("cell")
     )
-    return [{"first": to_text(pool.first + at * block), **_named(counts)} for at, *counts in connection.execute(query)]
+    return [
+        {"first": to_text(pool.first + row["cell"] * block), **counts_of({**row})}
+        for row in connection.execute(query).mappings()
+    ]
 
 
-_STATES = ("total", "instances", "hosts", "reserved", "resting", "free")
-
-
-def _counts(now: int) -> list[sa.ColumnElement[int]]:
+def _counts(now: int | sa.BindParameter[int]) -> list[sa.ColumnElement[int]]:
     """Return columns that count pool rows, joined to their networks: all, of instances, of hosts, reserved, resting."""
     of_instances = fixed_ip.c.owner.startswith(OF_VIF)
     resting = sa.and_(
@@ -182,12 +164,17 @@ def _counts(now: int) -> list[sa.ColumnElement[int]]:
         fixed_ip.c.reserved.is_not(None),
         resting,
     )
-    return [sa.func.count(), *(sa.func.sum(sa.case((test, 1), else_=0)) for test in tests)]
+    counted = [sa.func.count(), *(sa.func.sum(sa.case((test, 1), else_=0)) for test in tests)]
+    return [column.label(state) for column, state in zip(counted, STATES)]
 
 
-def _named(counts: t.Sequence[int]) -> dict[str, int]:
-    total, *rest = (int(count) for count in counts)
-    return dict(zip(_STATES, (total, *rest, total - sum(rest))))
+# What listed_networks.with_addresses() reads; in looks.py, too
+LOAD_ADDRESSES: dict[str, sa.Select[t.Any]] = {
+    "whole_networks": sa.select(network).order_by(network.c.name, network.c.id),
+    "addresses": sa.select(fixed_ip.c.network_id, *_counts(sa.bindparam("now", type_=sa.BigInteger)))
+    .join(network, network.c.id == fixed_ip.c.network_id)
+    .group_by(fixed_ip.c.network_id),
+}
 
 
 def instance_states(connection: sa.Connection, project_id: str | None) -> dict[str, int]:
@@ -200,48 +187,54 @@ def instance_states(connection: sa.Connection, project_id: str | None) -> dict[s
     return {row.vm_state: row[1] for row in rows}
 
 
-def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> Placed:
-    """Return the scheduler's record of an instance of the project (None: of any). Raises NotFoundError."""
-    conditions = [instance.c.uuid == uuid, instance.c.deleted == 0]
-    if project_id is not None:
-        conditions.append(instance.c.project_id == project_id)
-    watched = (instance.c[name] for name in ("vm_state", "task_state", "updated_at"))
-    query = sa.select(instance.c.uuid, instance.c.name, instance.c.host, instance.c.attempts, *watched)
-    row = connection.execute(query.where(*conditions)).first()
-    if row is None:
+def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> JsonObject:
+    """Return the scheduler's record of an instance of the project (None: of any), and `silent_for`, in seconds, where
+    the run that is at it is dead. Raises NotFoundError."""
+
+    def read(name: str, values: JsonMapping) -> t.Iterable[t.Any]:
+        return connection.execute(LOAD_PLACEMENT[name], {"project_id": project_id, **values}).mappings()
+
+    placed = listed_servers.placement(read, uuid)
+    if placed is None:
         raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
-    decided = connection.execute(
-        sa.select(instance_action.c.details["scheduler"], instance_action.c.started_at)
-        .where(instance_action.c.instance_uuid == uuid, instance_action.c.action == "create")
-        .order_by(instance_action.c.id.desc())
-    ).first()
-    explanation = None if decided is None else decided[0]
-    return {
-        "uuid": row.uuid,
-        "name": row.name,
-        "host": row.host,
-        "attempts": list(row.attempts),
-        "silent_for": with_silence(connection, [row._asdict()])[0]["silent_for"],
-        "decided_at": None if decided is None or explanation is None else decided.started_at,
-        "explanation": explanation,
-    }
+    watched, record = placed
+    return {**record, "silent_for": with_silence(connection, [watched])[0]["silent_for"]}
+
+
+# What listed_servers.placement() reads; in looks.py, too
+LOAD_PLACEMENT: dict[str, sa.Select[t.Any]] = {
+    "placed_server": sa.select(
+        *(instance.c[name] for name in ("uuid", "name", "host", "attempts", "vm_state", "task_state", "updated_at"))
+    ).where(instance.c.uuid == sa.bindparam("uuid"), instance.c.deleted == 0, of_project(instance.c.project_id)),
+    "decisions": sa.select(instance_action.c.details["scheduler"].label("explanation"), instance_action.c.started_at)
+    .where(instance_action.c.instance_uuid == sa.bindparam("uuid"), instance_action.c.action == "create")
+    .order_by(instance_action.c.id.desc())
+    .limit(1),
+}
 
 
 def troubled(connection: sa.Connection, project_id: str | None = None) -> list[JsonObject]:
     """The instances of the project (None: of all) that failed, and those at which a dead run is: uuid, name,
     display_name, vm_state, task_state, fault and `silent_for`, by name."""
-    c = instance.c
-    suspect = sa.or_(c.vm_state.in_(["error", *CREATE.vm_states]), c.task_state.is_not(None))
-    fields = (c.uuid, c.name, c.display_name, c.vm_state, c.task_state, c.updated_at, c.fault)
-    query = sa.select(*fields).where(c.deleted == 0, suspect).order_by(c.name, c.id)
+    query = LOAD_SUSPECTS["suspects"]
     if project_id is not None:
-        query = query.where(c.project_id == project_id)
-    records = with_silence(connection, [dict(row) for row in connection.execute(query).mappings()])
-    return [
-        record
-        for record in records
-        if record["silent_for"] is not None or (record["vm_state"] == "error" and record["task_state"] is None)
-    ]
+        query = query.where(instance.c.project_id == project_id)
+    rows = connection.execute(query).mappings()
+    return list(filter(is_troubled, with_silence(connection, [dict(row) for row in rows])))
+
+
+_FAILED_OR_BUSY = sa.or_(
+    *(instance.c.vm_state == state for state in ("error", *CREATE.vm_states)), instance.c.task_state.is_not(None)
+)
+# Those that may be troubled; in looks.py, too
+LOAD_SUSPECTS: dict[str, sa.Select[t.Any]] = {
+    "suspects": sa.select(
+        *(instance.c[name] for name in ("uuid", "name", "display_name", "vm_state", "task_state", "updated_at")),
+        instance.c.fault,
+    )
+    .where(instance.c.deleted == 0, _FAILED_OR_BUSY)
+    .order_by(instance.c.name, instance.c.id)
+}
 
 
 def usage(connection: sa.Connection, project_id: str) -> list[Usage]:

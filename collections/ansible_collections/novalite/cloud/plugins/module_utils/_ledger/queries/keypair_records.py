@@ -8,9 +8,16 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonObject
-from .lookups import keypairs_seen
+from ..db.tables import keypair
+from .lookups import keypairs_seen, of_project
 
 Record = JsonObject
+
+LOAD = {
+    "shared_keypairs": sa.select(keypair)
+    .where(keypair.c.user_id == "", of_project(keypair.c.project_id))
+    .order_by(keypair.c.project_id, keypair.c.name)
+}
 
 
 def keypairs_of(connection: sa.Connection, project_id: str, user_id: str | None) -> list[Record]:

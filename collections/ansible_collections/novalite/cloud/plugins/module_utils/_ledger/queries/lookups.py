@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ImageNotFoundError, NotFoundError, NovaliteError
+from ..._guest.image_properties import public_properties, shown_name
 from ..._json import JsonMapping, JsonObject
 from ..db import revisions, tables
 
@@ -17,13 +18,12 @@ Record = JsonObject
 
 DEFAULT_PROJECT = revisions.DEFAULT_PROJECT
 NAMES_SHOWN = 10
-PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, and shown to nobody
 
 PROJECT_NAMES = sa.select(tables.project.c.id, tables.project.c.name)
 _FLAVOR = sa.select(tables.flavor).where(
     sa.func.coalesce(tables.flavor.c.flavorid, sa.cast(tables.flavor.c.id, sa.String)) == sa.bindparam("flavorid")
 )
-LAUNCHABLE = ("raw", "qcow2")
+LAUNCHABLE = ("raw", "qcow2", "iso")
 CMDLINE = "root=/dev/vda console=tty0 console=ttyS0"  # of a kernel that comes without one, as in Nova
 
 
@@ -84,6 +84,12 @@ def flavor_by_id(
     return dict(row)
 
 
+def of_project(column: sa.Column[str]) -> sa.ColumnElement[bool]:
+    """Return the condition of a row of the project that is bound as `project_id`; None: of any."""
+    bound = sa.bindparam("project_id", type_=sa.String)
+    return sa.or_(bound.is_(None), column == bound)
+
+
 def image_sharing(project_id: str | sa.BindParameter[str], *states: str) -> sa.ColumnElement[bool]:
     """Return the condition of an image that is shared with the project, in one of `states` there (default: in any)."""
     member = tables.tables_images.image_member.alias()  # the query around this may ask for members as well
@@ -128,16 +134,6 @@ def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Reco
         names = sa.select(columns.name).where(seen).order_by(columns.name)
         raise ImageNotFoundError(str(unknown("image", name, connection.execute(names).scalars())), name)
     return _launchable(connection, dict(row), project_id)
-
-
-def shown_name(row: JsonMapping) -> str:
-    """Return an image's name in the APIs; empty when it has none."""
-    return str(row["name"] if row["display_name"] is None else row["display_name"])
-
-
-def public_properties(properties: JsonMapping) -> JsonObject:
-    """Return those of an image's properties that are shown, and that go with it."""
-    return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
 
 
 def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Record:

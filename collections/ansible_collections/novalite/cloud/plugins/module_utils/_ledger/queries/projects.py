@@ -9,6 +9,8 @@ A project's `name` is the handle that playbooks know it by; in another domain th
 
 from __future__ import annotations
 
+import typing as t
+
 import sqlalchemy as sa
 
 from ..._json import JsonObject
@@ -19,6 +21,10 @@ from .assignments import ancestry, projects_with_roles
 Record = JsonObject
 
 SHOWN: sa.ColumnElement[str] = sa.func.coalesce(project.c.display_name, project.c.name)
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "all_projects": sa.select(project, SHOWN.label("shown_name")).order_by(SHOWN, project.c.id),
+    "project_tags": sa.select(project_tag).order_by(project_tag.c.project_id, project_tag.c.tag),
+}
 
 
 def projects(connection: sa.Connection) -> list[Record]:
@@ -63,10 +69,10 @@ def projects_above(connection: sa.Connection, project_id: str) -> list[Record]:
 
 
 def _rows(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[Record]:
-    query = sa.select(project, SHOWN.label("shown_name")).where(condition).order_by(SHOWN, project.c.id)
+    query = LOAD["all_projects"].where(condition)
     rows: list[Record] = [{**row, "tags": []} for row in connection.execute(query).mappings()]
     by_id = {row["id"]: row for row in rows}
-    tags = sa.select(project_tag).order_by(project_tag.c.project_id, project_tag.c.tag)
+    tags = LOAD["project_tags"]
     if len(rows) == 1:
         tags = tags.where(project_tag.c.project_id == rows[0]["id"])
     for tag in connection.execute(tags) if rows else ():

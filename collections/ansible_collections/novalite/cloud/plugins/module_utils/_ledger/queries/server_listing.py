@@ -41,7 +41,7 @@ Matches = t.Callable[[str], bool]
 
 # Columns that are long, or the guest's alone
 _UNREAD = {
-    *("flavor", "image", "rescue_image", "disk_image", "public_key", "attempts"),
+    *("flavor", "image", "rescue_image", "disk_image", "cdroms", "public_key", "attempts"),
     *("user_data", "files", "password_hash", "password_optional"),
 }
 _FIELDS = tuple(column.name for column in instance.c if column.name not in _UNREAD)

@@ -14,11 +14,17 @@ from ..db.tables import fixed_ip, instance, vif
 COUNTED = ("instances", "cores", "ram", "fixed_ips")
 
 _OWN = sa.and_(instance.c.project_id == sa.bindparam("project_id"), instance.c.deleted == 0)
-_INSTANCES = sa.select(
+_SUMS = (
     sa.func.count().label("instances"),
     sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0).label("cores"),
     sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0).label("ram"),
-).where(_OWN)
+)
+_INSTANCES = sa.select(*_SUMS).where(_OWN)
+LOAD = {
+    "usage_of_projects": sa.select(instance.c.project_id, *_SUMS)
+    .where(instance.c.deleted == 0)
+    .group_by(instance.c.project_id)
+}
 _NICS = sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid)).where(_OWN)
 _FURTHER = _NICS.join(fixed_ip, fixed_ip.c.further_of == vif.c.id).where(fixed_ip.c.further_of.is_not(None))
 

@@ -11,8 +11,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._model.instance import Image
+from ..._rules.listed_nouns import RESERVED, shown_status
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_reservation, volume_snapshot, volume_type
+from .lookups import of_project
 
 
 class Options(t.TypedDict, total=False):
@@ -30,9 +32,6 @@ class Fault(t.TypedDict):
     code: int
     message: str
     created: int
-
-
-RESERVED = "reserved"  # the status of a volume for an instance that gets it when it is unshelved, or for a client
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +117,8 @@ class Volume(Stored):
 
     @property
     def shown_status(self) -> str:
-        """The status that users see: Nova completes the attachment to a shelved instance (attachment_complete in
-        API._attach_volume_shelved_offloaded), so that the volume is in use."""
-        return "in-use" if self.waits_for_unshelve else self.status
+        """The status that users see."""
+        return shown_status(self.status, bool(self.attachments))
 
     @property
     def shown_attachments(self) -> list[Attachment]:
@@ -141,6 +139,25 @@ class Snapshot(Stored):
 
 
 _OF_TYPE = (volume_type.c.name.label("type"), volume_type.c.backend, volume_type.c.options)
+_VOLUMES = (
+    sa.select(volume, *_OF_TYPE)
+    .join(volume_type, volume_type.c.id == volume.c.type_id)
+    .order_by(volume.c.created_at, volume.c.id)
+)
+_ATTACHMENTS = (
+    sa.select(volume_attachment, instance.c.host)
+    .join(instance, instance.c.uuid == volume_attachment.c.instance_uuid)
+    .order_by(volume_attachment.c.created_at, volume_attachment.c.device)
+)
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "listed_volumes": _VOLUMES.where(of_project(volume.c.project_id)),
+    "volume_attachments": _ATTACHMENTS.join(volume, volume.c.id == volume_attachment.c.volume_id).where(
+        of_project(volume.c.project_id)
+    ),
+    "volume_reservations": sa.select(volume_reservation)
+    .join(volume, volume.c.id == volume_reservation.c.volume_id)
+    .where(of_project(volume.c.project_id)),
+}
 
 
 def _among(*wishes: tuple[sa.Column[str], t.Iterable[str] | None]) -> list[sa.ColumnElement[bool]]:
@@ -162,13 +179,8 @@ def volumes_by(
 
     `instances`: those that are attached to one of them (UUIDs), or are being so.
     """
-    query = (
-        sa.select(volume, *_OF_TYPE)
-        .join(volume_type, volume_type.c.id == volume.c.type_id)
-        .order_by(volume.c.created_at, volume.c.id)
-    )
     c = volume.c
-    query = query.where(*_among((c.id, ids), (c.name, names), (c.host, hosts), (c.status, statuses)))
+    query = _VOLUMES.where(*_among((c.id, ids), (c.name, names), (c.host, hosts), (c.status, statuses)))
     if project_id is not None:
         query = query.where(volume.c.project_id == project_id)
     if instances is not None:
@@ -208,12 +220,7 @@ def attachments_by(
 ) -> list[Attachment]:
     """The attachments that meet every condition given, oldest first, each with the `host` of its instance."""
     c = volume_attachment.c
-    query = (
-        sa.select(volume_attachment, instance.c.host)
-        .join(instance, instance.c.uuid == c.instance_uuid)
-        .where(*_among((c.id, ids), (c.volume_id, volumes), (c.instance_uuid, instances)))
-        .order_by(c.created_at, c.device)
-    )
+    query = _ATTACHMENTS.where(*_among((c.id, ids), (c.volume_id, volumes), (c.instance_uuid, instances)))
     return [Attachment(**row) for row in connection.execute(query).mappings()]
 
 

@@ -18,66 +18,37 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..._rules.listed_nouns import NOBODY, WRITTEN_COLUMNS, open_egress, shown_groups
 from ..._rules.records import check_text, checked_names
-from ..._rules.rules import EVERYONE, identity, normalised, range_of
+from ..._rules.rules import identity, normalised
 from ..db.tables import instance, instance_security_group, security_group, security_group_rule
 from ..identity.quotas import check_quota
-from ..queries.counts import is_any, owned
-from ..queries.lookups import lock_project, security_groups_by_name
+from ..queries.counts import equal, is_any, owned
+from ..queries.lookups import lock_project, of_project, security_groups_by_name
 from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
 
 Record = JsonObject
 
-NOBODY = "0.0.0.0/32"  # no packet is addressed to it
-FAMILIES = ("IPv4", "IPv6")
-WRITTEN_COLUMNS = ("protocol_said", "cidr_said")  # as the maker wrote them; null: as they are stored
-
 
 def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
-    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown.
-
-    `said_cidr` of a rule is the address range that it was made with, null where none was given, `cidr` what it means.
-    """
-    mine = sa.true() if project_id is None else security_group.c.project_id == project_id
-    if group_uuid is not None:
-        mine = sa.and_(mine, security_group.c.uuid == group_uuid)
-    rows = connection.execute(sa.select(security_group).where(mine).order_by(security_group.c.id)).mappings()
-    groups: dict[int, Record] = {row["id"]: {**row, "rules": []} for row in rows}
-    remote = security_group.alias("remote")
-    query = (
-        sa.select(security_group_rule, remote.c.uuid.label("remote_group_uuid"))
-        .join(security_group, security_group.c.id == security_group_rule.c.group_id)
-        .outerjoin(remote, remote.c.id == security_group_rule.c.remote_group_id)
-        .where(mine)
-        .order_by(security_group_rule.c.id)
-    )
-    for row in connection.execute(query).mappings():
-        means = row["cidr"] if row["remote_group_id"] is not None else range_of({**row})
-        groups[row["group_id"]]["rules"].append({**row, "said_cidr": row["cidr"], "cidr": means})
-    for group in groups.values():
-        rules = group["rules"]
-        if not any(rule["direction"] == "egress" for rule in rules):
-            rules[:0] = open_egress(group)
-        group["rules"] = [{**rule, "group_uuid": group["uuid"]} for rule in rules if rule["cidr"] != NOBODY]
-    return list(groups.values())
+    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown."""
+    mine = equal({security_group.c.project_id: project_id, security_group.c.uuid: group_uuid})
+    rows, rules = (connection.execute(query.where(*mine)).mappings() for query in (_GROUPS, _RULES))
+    return shown_groups(map(dict, rows), map(dict, rules))
 
 
-def open_egress(group: JsonMapping) -> list[Record]:
-    """The two rules that a group without egress rules amounts to."""
-    return [
-        {
-            "id": str(uuid.uuid5(uuid.UUID(group["uuid"]), f"egress {family}")),
-            "group_id": group["id"],
-            "direction": "egress",
-            "ethertype": family,
-            "protocol": "any",
-            "cidr": EVERYONE[family],
-            "description": "",
-            **dict.fromkeys(("port_min", "port_max", "said_cidr", "remote_group_id", "remote_group_uuid")),
-            **dict.fromkeys(WRITTEN_COLUMNS),
-        }
-        for family in FAMILIES
-    ]
+_REMOTE = security_group.alias("remote")
+_GROUPS = sa.select(security_group).order_by(security_group.c.id)
+_RULES = (
+    sa.select(security_group_rule, _REMOTE.c.uuid.label("remote_group_uuid"))
+    .join(security_group, security_group.c.id == security_group_rule.c.group_id)
+    .outerjoin(_REMOTE, _REMOTE.c.id == security_group_rule.c.remote_group_id)
+    .order_by(security_group_rule.c.id)
+)
+LOAD: dict[str, sa.Select[t.Any]] = {
+    "security_groups": _GROUPS.where(of_project(security_group.c.project_id)),
+    "security_group_rules": _RULES.where(of_project(security_group.c.project_id)),
+}
 
 
 def create_group(connection: sa.Connection, project_id: str, name: str, description: str) -> str:

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
+from ..._model import text_table
 from ..._model.look import Kept
 from ..._rules.build_states import OFFLOADED
 from ..._rules.records import with_diff
@@ -75,6 +76,16 @@ LOST = (
     "the ledger's secret: new IPv6 addresses of networks with stable-privacy follow from another one",
 )
 
+_WORDS = {
+    "servers": "recorded",
+    "updated": "brought up to date",
+    "gone": "no host has it any more",
+    "disputed": "claimed by several, and left as it was",
+    "reserved": "an address that nobody is given",
+    "missing": "a host that was not asked",
+    "lost": "no host can tell",
+}
+
 
 def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Return `changed`, and
@@ -88,6 +99,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     * `reserved`: addresses that are kept from everybody, or are free again
     * `missing`: the hosts that were not asked
     * `lost`: what no host can tell
+    * `table`: the same for people, as lines
 
     Raises ConflictError when hosts did not answer, unless `partial` says that they are gone, and when the ledger here
     has another project of the same name."""
@@ -130,9 +142,16 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         "missing": silent,
         "lost": [*report.dropped, *_not_told(findings), *_volumes(connection, hosts)],
     }
+    result["table"] = _table(result)
     sides = ({"servers": list(before.values())}, {"servers": list(after.values())})
     reported: JsonObject = {"updated": report.updated, "kept back": report.reserved}
     return with_diff(result, sides[0], {**sides[1], **{word: lines for word, lines in reported.items() if lines}})
+
+
+def _table(result: JsonMapping) -> list[str]:
+    words = {word: lines for word, lines in _WORDS.items() if word != "lost" or result["changed"]}
+    rows = [[word, line] for field, word in words.items() for line in result[field]]
+    return text_table.lined_up(rows or [["nothing to record: the ledger has all that the hosts keep"]])
 
 
 ledger_rebuild.brings_up_to_date = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation

@@ -27,7 +27,7 @@ from ..._rules import server_requests
 from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
-from ..compute import power_states, reimage, server_actions, shelving
+from ..compute import live_resize, power_states, reimage, server_actions, server_snapshots, shelving
 from ..compute.named_servers import (
     OUTCOMES,
     results_by_server,
@@ -55,7 +55,8 @@ ARGUMENT_SPEC = {
         "type": "str",
         "choices": [
             *("stop", "start", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "rebuild"),
-            *("createImage", "shelve", "shelveOffload", "unshelve", "lock", "unlock", "console"),
+            *("createImage", "live-resize", "shelve", "shelveOffload", "unshelve", "lock", "unlock", "console"),
+            *("createSnapshot", "revertSnapshot", "deleteSnapshot"),
         ],
         "required": True,
     },
@@ -89,6 +90,13 @@ ARGUMENT_SPEC = {
             "image_name": {"type": "str"},
             # Properties of that image, beside those that it has from the server's own.
             "properties": {"type": "dict"},
+            # Name of the flavor that `live-resize` gives the servers while they run.
+            "flavor": {"type": "str"},
+            # Name or id of the snapshot that is taken, rolled back to or deleted. A server that has one of this name is
+            # left alone by `createSnapshot`, one that has none by `deleteSnapshot`.
+            "snapshot": {"type": "str"},
+            # What the snapshot is for.
+            "snapshot_description": {"type": "str"},
             # Zone that `unshelve` launches the server in. By default the one that it was asked for in.
             "availability_zone": {"type": "str"},
             # Compute host that `unshelve` launches the server on.
@@ -191,7 +199,7 @@ def _begin(connection: sa.Connection, params: JsonMapping, servers: list[Instanc
     # A reboot is an event and no state: whoever asks for one gets one.
     there = (rules.vm_state, OFFLOADED) if name == server_actions.SHELVE else (rules.vm_state,)
     settled = [server for server in servers if name != "reboot" and server["vm_state"] in there]
-    settled += reimage.settled(connection, params, servers)
+    settled += [*reimage.settled(connection, params, servers), *live_resize.settled(params, servers)]
     to_begin = [server for server in servers if server not in settled]
     if not to_begin:
         return {"instances": [], "settled": settled}
@@ -207,8 +215,16 @@ def _begin(connection: sa.Connection, params: JsonMapping, servers: list[Instanc
         "instances": begun,
         "settled": settled,
         "request_id": call.request_id,
-        "diff": {"before": states_of(to_begin), "after": states_of(begun)},
+        "diff": {"before": _told(name, to_begin), "after": _told(name, begun)},
     }
+
+
+def _told(name: str, servers: list[Instance]) -> dict[str, JsonObject]:
+    """Return the states of servers that the action's diff shows, of a live resize with their sizes."""
+    states = states_of(servers)
+    if name == live_resize.NAME:
+        return {server["name"]: {**states[server["name"]], **live_resize.shown(server)} for server in servers}
+    return states
 
 
 def _lock(connection: sa.Connection, params: JsonMapping, servers: list[Instance]) -> JsonObject:
@@ -252,6 +268,12 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
         reimage.add_snapshots(connection, hosts)
     elif params["action"] == server_actions.SHELVE:
         shelving.add_snapshots(connection, hosts)
+    elif params["action"] == live_resize.NAME:
+        for host, plans in plan_hosts(connection, params["state_dir"], existing=instances).rendered().items():
+            if host in hosts:
+                hosts[host]["sizes"] = [dict(domain) for domain in plans["keep"]["domains"]]
+    elif params["action"] in server_snapshots.ACTIONS:
+        server_snapshots.add_plans(connection, params["action"], hosts)
     return hosts
 
 

@@ -24,7 +24,7 @@ from ..._model.instance import Instance
 from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..._rules import server_requests
-from ..compute import migrations, server_actions
+from ..compute import live_resize, migrations, server_actions
 from ..compute.named_servers import servers_named, states_of, take_over, under_way, with_names
 from ..migration import host_plans, outcomes
 from ..migration.choices import away_from, is_settled, move_of, place
@@ -262,5 +262,8 @@ def _placed(
         server_actions.finish(connection, params["action"], [server["uuid"]], error=destination.message)
         result["errors"].append(error_of(server, destination.message))
         return False
-    result.setdefault("explanations", {})[server["uuid"]] = list(destination.lines)
+    lines = [*destination.lines]
+    if move.type == "resize" and server["vm_state"] == "active":
+        lines.append(live_resize.restart_advice(connection, server, move.new_flavor))
+    result.setdefault("explanations", {})[server["uuid"]] = lines
     return True

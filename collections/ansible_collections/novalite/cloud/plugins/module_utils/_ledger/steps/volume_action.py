@@ -17,13 +17,14 @@ from ..._errors import NovaliteError
 from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
+from ..._rules.listed_nouns import RESERVED
 from ..._rules.records import with_diff
 from ..compute.named_servers import OUTCOMES
 from ..db.tables import instance
 from ..operations import attachments
 from ..operations.call import by_playbook
 from ..queries import lookups
-from ..queries.volume_views import RESERVED, snapshots_by, volumes_by
+from ..queries.volume_views import snapshots_by, volumes_by
 from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volume_uploads, volumes
 
 # `state`: whether the attachments or snapshots that are named shall be there

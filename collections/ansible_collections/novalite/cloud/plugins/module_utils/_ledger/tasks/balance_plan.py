@@ -28,7 +28,7 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if params["max_moves"] < 1 or params["min_gain"] < 0:
         raise NovaliteError("give max_moves of at least 1 and min_gain of at least 0")
     states, _versions = host_states(
-        connection, clock.seconds(connection), params["limit_to"], EVER, with_instances=True
+        connection, clock.seconds(connection), params["limit_to"], EVER, with_instances=True, with_claims=True
     )
     instances = {
         instance["uuid"]: instance
@@ -65,23 +65,6 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 
 def _commands(server: Instance, target: str) -> list[str]:
-    """End the server, and launch it anew with a rank that prefers the other host: it must not be bound to it."""
-    again = {
-        "name": server["name"],
-        "hostname": server["hostname"],
-        "flavor": server["flavor"]["name"],
-        "image": server["image"]["name"],
-        "key": server["key"]["name"] if server["key"] else None,
-        "networks": [nic["network"]["name"] for nic in server["nics"]],
-        "security_groups": [group["name"] for group in server["security_groups"]],
-        "availability_zone": server["availability_zone"],
-        "metadata": server["metadata"],
-        "hints": server["request"],
-        "rank": f'name = "{target}"',
-    }
-    servers = [{key: value for key, value in again.items() if value not in (None, {}, [])}]
-    project = server["project"]["name"]
-    return [
-        shlex.join(["ansible-playbook", f"playbooks/{playbook}.yml", "-e", json.dumps({"project": project, **what})])
-        for playbook, what in (("terminate", {"servers": [{"name": server["name"]}]}), ("launch", {"servers": servers}))
-    ]
+    """Move the server while it runs: nothing of it is lost, and the claim at its new host is checked once more."""
+    what = {"project": server["project"]["name"], "server": server["name"], "host": target}
+    return [shlex.join(["ansible-playbook", "novalite.cloud.live_migrate", "-e", json.dumps(what)])]

@@ -37,7 +37,7 @@ def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "availability_zone": params["availability_zone"],
         "request": hints.checked(params["flavor"], {"requirements": params["requirements"]}),
     }
-    states, _versions = host_states(connection, clock.seconds(connection), params["limit_to"], EVER)
+    states, _versions = host_states(connection, clock.seconds(connection), params["limit_to"], EVER, with_claims=True)
     rooms = capacity_tools.room(states, request_of(server), options)
     others = {state.name: state.used_by_others for state in states}
     total, closed = sum(room.fits for room in rooms), capacity_tools.bottlenecks(rooms)

@@ -11,9 +11,10 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ImageNotFoundError, NovaliteError
-from ..._guest.image_properties import HOST_MOUNT
+from ..._guest.image_properties import HOST_MOUNT, PRIVATE, public_properties
 from ..._host.waiting import in_threads
 from ..._json import Json, JsonMapping, JsonObject
+from ..._model.instance import ISO
 from ..._model.instance import Image as KeptImage
 from ..._plan.host_plan import image_files
 from ..._rules.noun_options import IMAGE
@@ -26,7 +27,7 @@ from ..catalog.image_records import checked_properties, delete_images
 from ..catalog.kept_images import give_files
 from ..db import clock, engine, tables
 from ..identity.quotas import check_quota
-from ..queries.lookups import PRIVATE, project_by_name, public_properties
+from ..queries.lookups import project_by_name
 
 COLUMNS = tuple(field for field in KeptImage.__annotations__ if field not in ("id", "name"))
 NEW = {name: value for name, value in new_values(IMAGE).items() if name in COLUMNS}
@@ -174,7 +175,7 @@ def _desired_image(item: JsonMapping, before: Image | None, files: Files) -> Ima
     if item["properties"] is not None:
         kept = {key: value for key, value in properties.items() if key.startswith(PRIVATE)}
         properties = {**checked_properties(item["name"], item["properties"]), **kept}
-    if item["source"] or (before is not None and HOST_MOUNT in before["properties"]):
+    if after["disk_format"] != ISO and (item["source"] or (before is not None and HOST_MOUNT in before["properties"])):
         # data that the operator chose: Nova's way, unless they say no
         properties.setdefault(HOST_MOUNT, (before or {}).get("properties", {}).get(HOST_MOUNT, "yes"))
     stats = dict(properties.pop(STAT, {}))

@@ -21,7 +21,14 @@ from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
 from ..compute import shelving
 from ..db import clock
 from ..db.tables import allocation, compute_host, instance
-from ..placement.claims import CLAIM_ATTEMPTS, DEFAULT_CHOICE, asks_for_instances, release_claims, take_room
+from ..placement.claims import (
+    CLAIM_ATTEMPTS,
+    DEFAULT_CHOICE,
+    asks_for_instances,
+    asks_for_numa,
+    release_claims,
+    take_room,
+)
 from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
 from ..placement.placements import Outcome, StaleChoiceError, result_of, write_outcome
 from ..queries.actions import one_line
@@ -87,6 +94,7 @@ def _place(
             SERVICE_DOWN_TIME if down_time is None else down_time,
             lock,
             with_instances=asks_for_instances(ask, options),
+            with_claims=asks_for_numa(ask),
             seen=params.get("seen_hosts") or (),
         )
         groups = groups_of(connection, ask)
@@ -199,6 +207,7 @@ def _claim(
                 "memory_mb": decision.request.memory_mb,
                 "disk_gb": decision.request.disk_gb,
                 "created_at": now,
+                "numa": decision.numa and decision.numa.row,
             }
             for decision in placed
         ],

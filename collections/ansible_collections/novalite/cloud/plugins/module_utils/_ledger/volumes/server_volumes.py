@@ -11,17 +11,18 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from ..._errors import InvalidVolumeError, NovaliteError
+from ..._guest.image_properties import PRIVATE
 from ..._json import JsonObject
 from ..._model.hardware import SECURE_BOOT
 from ..._model.instance import Image
 from ..._plan.host_plan import ServersPlan
+from ..._rules.listed_nouns import RESERVED
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
 from ..catalog.volume_types import LOCAL_BACKENDS, type_usable, types_by
 from ..db import clock
 from ..db.tables_volumes import volume, volume_attachment
-from ..queries.lookups import PRIVATE
 from ..queries.views import image_of
-from ..queries.volume_views import RESERVED, attachments_by, volumes_by
+from ..queries.volume_views import attachments_by, volumes_by
 from . import volume_attachments, volume_plans, volume_sources, volumes
 
 LAUNCHED_FROM = f"{PRIVATE}image"  # property of an instance's image: the id of the one that named its volumes

@@ -17,13 +17,14 @@ import sqlalchemy as sa
 from ..._domain.guest import choose_device, own_devices
 from ..._errors import InvalidVolumeError, NotFoundError, NovaliteError, RootVolumeError
 from ..._json import JsonMapping
+from ..._rules.listed_nouns import RESERVED
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db import clock
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
 from ..queries import actions, state_rules
 from ..queries.state_rules import RULES
-from ..queries.volume_views import RESERVED, Attachment, Volume, attachments_by, volumes_by
+from ..queries.volume_views import Attachment, Volume, attachments_by, volumes_by
 from .volumes import begin, one_volume, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions

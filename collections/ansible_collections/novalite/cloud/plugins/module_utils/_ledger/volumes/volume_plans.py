@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from ..._domain.guest import render_volume, volume_of
 from ..._host.files import STATE_DIR
 from ..._json import JsonObject as Plan
+from ..._model.devices import devices_of
 from ..._model.whole_servers import domain_name
 from ..db.tables import compute_host, instance
 from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
@@ -158,7 +159,14 @@ def holder_of(volume: Volume) -> str | None:
 def plug(connection: sa.Connection, volume: Volume, attachment: Attachment, state_dir: str) -> Plan:
     """Return the arguments for volume_attach."""
     row = connection.execute(
-        sa.select(instance.c.id, instance.c.adopted, compute_host.c.state_dir, compute_host.c.facts)
+        sa.select(
+            instance.c.id,
+            instance.c.adopted,
+            instance.c.flavor,
+            instance.c.image,
+            compute_host.c.state_dir,
+            compute_host.c.facts,
+        )
         .outerjoin(compute_host, compute_host.c.name == instance.c.host)
         .where(instance.c.uuid == attachment.instance_uuid)
     ).one()
@@ -168,5 +176,5 @@ def plug(connection: sa.Connection, volume: Volume, attachment: Attachment, stat
         **{"id": attachment.id, "volume_id": volume.id, "instance_uuid": attachment.instance_uuid},
         "name": domain_name(row.id, row.adopted),
         "device": attachment.device.rpartition("/")[2],
-        "xml": render_volume(volume_of(disk, row.state_dir or state_dir), facts),
+        "xml": render_volume(volume_of(disk, row.state_dir or state_dir), facts, devices_of(row.flavor, row.image)),
     }

@@ -16,9 +16,10 @@ import sqlalchemy as sa
 
 from ..._errors import InvalidVolumeError
 from ..._json import JsonObject
+from ..._rules.listed_nouns import RESERVED
 from ..db import clock
 from ..db.tables_volumes import volume_reservation
-from ..queries.volume_views import RESERVED, Reservation, Volume, reservations_by
+from ..queries.volume_views import Reservation, Volume, reservations_by
 from .volumes import begin, one_volume, swap
 
 _KEPT = (RESERVED, "attaching", "in-use")  # statuses of a volume in which its client may go on

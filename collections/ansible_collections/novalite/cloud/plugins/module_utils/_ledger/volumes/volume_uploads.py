@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._guest import image_properties
+from ..._guest.image_properties import PRIVATE
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import checked_names
 from ..catalog import image_states
@@ -19,7 +20,6 @@ from ..catalog.image_records import delete_images, insert_image
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import image
-from ..queries.lookups import PRIVATE
 from ..queries.volume_views import Volume, volumes_by
 from . import volume_sources, volumes
 

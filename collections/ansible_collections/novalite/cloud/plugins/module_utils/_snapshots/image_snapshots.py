@@ -12,6 +12,9 @@ import json
 import os
 import typing as t
 
+from .._disk import layout
+from .._disk.inspect import inspect_image
+from .._disk.records import read_records, recorded_format
 from .._errors import NovaliteError
 from .._host import events
 from .._host.command import run
@@ -20,9 +23,6 @@ from .._host.files import instance_dir, make_private, remove_file, remove_stale
 from .._host.locks import locked
 from .._host.waiting import in_threads
 from .._json import JsonMapping, JsonObject
-from . import layout
-from .inspect import inspect_image
-from .records import read_records, recorded_format
 
 WORKERS = 2  # each of them reads and writes a whole disk
 STALE = 86400.0  # seconds; whoever was to fetch it is dead
@@ -137,7 +137,7 @@ def _take(
                 argv = ["qemu-img", "convert", "-f", disk_format, "-O", snapshot.disk_format, disk, taken.path]
                 run_bounded(argv, limits=Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE), timeout=timeout)
             else:
-                _convert(disk, disk_format, state_dir, taken.path, timeout)
+                convert(disk, disk_format, state_dir, taken.path, timeout)
         # From here on it is an image like any other, and is judged like one.
         taken.virtual_size = inspect_image(taken.path, snapshot.disk_format, name="the copy").virtual_size
         os.chmod(taken.path, 0o400)
@@ -149,10 +149,10 @@ def _take(
         raise
 
 
-def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: float) -> None:
-    """Convert the disk to an image at `path`, over the base in its record, whatever its header names; `timeout` in
-    seconds. QEMU's lock refuses a disk that a guest has open after all."""
-    base = read_records(os.path.dirname(disk))[layout.DISK].base
+def convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: float) -> None:
+    """Convert an instance's disk to an image at `path`, over the base in its record, whatever its header names;
+    `timeout` in seconds. QEMU's lock refuses a disk that a guest has open after all."""
+    base = read_records(os.path.dirname(disk))[os.path.basename(disk)].base
     make_private(path)
     user, limits = new_user(), Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE)
     with contextlib.ExitStack() as stack:

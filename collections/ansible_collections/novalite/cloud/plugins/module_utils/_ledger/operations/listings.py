@@ -1,0 +1,39 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The queries of _rules/listed_nouns.py, as SQLAlchemy runs them. The command `novalite` has them as texts, too:
+looks.py."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._json import JsonMapping
+from ..._rules.listed_nouns import Read
+from ..catalog import flavors, image_records
+from ..queries import keypair_records, network_records, projects, usage, volume_views
+from ..security import group_rules
+from ..volumes import server_snapshot_rows
+
+LOAD: dict[str, sa.Select[t.Any]] = {
+    **network_records.LOAD,
+    **volume_views.LOAD,
+    **image_records.LOAD,
+    **group_rules.LOAD,
+    **keypair_records.LOAD,
+    **flavors.LOAD,
+    **projects.LOAD,
+    **usage.LOAD,
+    **server_snapshot_rows.LOAD,
+}
+
+
+def reader(connection: sa.Connection) -> Read:
+    """Return what runs a query by its name."""
+
+    def read(name: str, values: JsonMapping) -> t.Iterable[JsonMapping]:
+        return [dict(row) for row in connection.execute(LOAD[name], dict(values)).mappings()]
+
+    return read
