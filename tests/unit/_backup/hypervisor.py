@@ -136,9 +136,9 @@ def wait(look: t.Callable[[], T | None], complaint: str) -> T:
     """What `look` finds, when it finds something."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        found = look()
-        if found is not None:
-            return found
+        answer = look()
+        if answer is not None:
+            return answer
         if time.monotonic() > deadline:
             raise RuntimeError(complaint)
         time.sleep(0.02)

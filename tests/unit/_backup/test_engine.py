@@ -175,8 +175,8 @@ def test_a_guest_that_overwrites_much_ends_its_backup_and_runs_on(place: Place) 
     with pytest.raises(EngineError, match=r"the guest overwrote [0-9]+ bytes meanwhile"):
         answer_of(process)
     place.guest.io("vda", "write -P 8 0 64k", "flush")
-    told = place.do("take", "fourth")
-    assert told["disks"]["vda"][0] == "incremental"
+    fourth = place.do("take", "fourth")
+    assert fourth["disks"]["vda"][0] == "incremental"
     assert place.do("verify", "fourth", scratch=str(place.path)) == []
     assert place.do("list", "")["left_over"] == []
 

@@ -55,27 +55,27 @@ class Export:
         self._look(_ALLOCATION, start, length, data, lambda flags: not flags & _ZERO)
         return data, None if self.bitmap is None else dirty
 
-    def _look(self, wanted: str, start: int, length: int, spans: list[Span], is_set: t.Callable[[int], bool]) -> None:
-        """Add what the server says of the context `wanted`, in this window."""
+    def _look(self, name: str, start: int, length: int, spans: list[Span], is_set: t.Callable[[int], bool]) -> None:
+        """Add what the server says of the context `name`, in this window."""
         end = start + length
         offset = start
         while offset < end:
-            told = offset
+            seen = offset
 
             def tell(context: str, at: int, entries: t.Sequence[int], _error: object) -> int:
-                nonlocal told
-                if context == wanted:
+                nonlocal seen
+                if context == name:
                     for size, flags in zip(entries[::2], entries[1::2]):
                         if at < end:
                             spans.append(Span(at, min(size, end - at), is_set(flags)))
                         at += size
-                    told = at
+                    seen = at
                 return 0
 
             self.handle.block_status(end - offset, offset, tell)
-            if told <= offset:
-                raise NovaliteError(f"QEMU says nothing of {wanted} at {offset}: back up again")
-            offset = told
+            if seen <= offset:
+                raise NovaliteError(f"QEMU says nothing of {name} at {offset}: back up again")
+            offset = seen
 
     def _data(self, first: int, count: int) -> t.Iterator[Block]:
         offset, end = first * BLOCK, min((first + count) * BLOCK, self.size)

@@ -45,11 +45,11 @@ def look(disk: Disk, base: str | None) -> list[Bitmap]:
     raw file below it, do not fit together, or where a QEMU has it open."""
     argv = ["qemu-img", "info", "--output=json", "-f", disk.fmt, disk.source]
     limits = Limits(memory=_MEMORY, cpu=int(TIMEOUT))
-    told: JsonObject = json.loads(run([*bounded(limits, "dac_override"), *argv], timeout=TIMEOUT).stdout)
-    if bool(told.get("backing-filename")) != (base is not None):
-        names = f"names {told['backing-filename']}" if told.get("backing-filename") else "names nothing"
+    header: JsonObject = json.loads(run([*bounded(limits, "dac_override"), *argv], timeout=TIMEOUT).stdout)
+    if bool(header.get("backing-filename")) != (base is not None):
+        names = f"names {header['backing-filename']}" if header.get("backing-filename") else "names nothing"
         raise NovaliteError(f"disk {disk.source} {names} below it instead of {base or 'nothing'}: commit its snapshots")
-    data = (told.get("format-specific") or {}).get("data") or {}
+    data = (header.get("format-specific") or {}).get("data") or {}
     return [Bitmap(each["name"], "in-use" not in each["flags"]) for each in data.get("bitmaps") or ()]
 
 
