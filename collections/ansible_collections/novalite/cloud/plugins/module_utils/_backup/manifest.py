@@ -47,6 +47,7 @@ class Manifest:
     consistency: str
     definition: str  # the domain's XML
     disks: tuple[SavedDisk, ...]
+    firmware: str | None = None  # the variables of a UEFI guest's, compressed by zlib, in base64
 
     @property
     def kind(self) -> str:

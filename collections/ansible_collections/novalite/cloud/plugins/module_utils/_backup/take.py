@@ -40,6 +40,7 @@ class Request:
     bases: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     freeze: bool = True
     full: bool = False
+    firmware: str | None = None  # as the manifest has it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +171,9 @@ def _stopped(domain: libvirt.virDomain, request: Request, store: Store, parent: 
 
 def _manifest(request: Request, since: Manifest | None, checkpoint: str | None, consistency: str, xml: str) -> Manifest:
     parent = since.backup if since is not None else None
-    return Manifest(request.backup, request.server, parent, checkpoint, int(time.time() * 1000), consistency, xml, ())
+    created = int(time.time() * 1000)
+    names = request.backup, request.server, parent, checkpoint
+    return Manifest(*names, created, consistency, xml, (), request.firmware)
 
 
 def _add(
