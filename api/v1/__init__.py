@@ -12,10 +12,11 @@ from flask import Flask
 
 from ..settings import Settings
 from ..web.dialects import DIALECTS
-from . import openapi, problems, routes_jobs, routes_plan, routes_samples, routes_snapshots, streams
+from . import openapi, problems, routes_backups, routes_jobs, routes_plan, routes_samples, routes_snapshots, streams
 from .operations import native
 
-__all__ = ["openapi", "routes_jobs", "routes_plan", "routes_samples", "routes_snapshots"]  # imported for their routes
+# imported for their routes
+__all__ = ["openapi", "routes_backups", "routes_jobs", "routes_plan", "routes_samples", "routes_snapshots"]
 
 DIALECTS["/v1"] = problems.problem
 

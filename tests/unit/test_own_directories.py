@@ -17,7 +17,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._backup import live
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import live, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, removed
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.syscalls import with_private_mounts
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_facts as facts
@@ -103,6 +103,10 @@ WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
     "_backup.live": {
         "SOCKETS": ("sockets", enter_socket),
         "": ("state/scratch", lambda state: live.Scratch(f"{state}/scratch", 0, 0).prepare()),
+    },
+    "_backup.servers": {
+        "": ("state/backup-cache", lambda state: servers.Place(os.path.dirname(state), "", state).store(UUID)),
+        " ": ("state/backup-scratch", lambda state: servers.Place("", "", state).scratch()),
     },
     "_host.files": {"STATE_DIR": ("state/_base", layout.prepare_state_dir)},
     "_host.trip": {"TOKENS": ("trips", lambda place: trip.may_begin("token", False, place))},

@@ -166,8 +166,10 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
         api.write(sa.update(tables.compute_host).values(up=True, last_seen_at=int(time.time())))
         expected = {"shelveOffload": 409, "evacuate": 400}.get(kind, 202)
         assert ask(api.client_as("admin"), body).status_code == expected
-    elif kind in ("createImage", "createSnapshot", "revertSnapshot", "deleteSnapshot", "resize", "live-resize"):
-        missing = {"createImage": "image_name", "resize": "flavor", "live-resize": "flavor"}.get(kind, "snapshot")
+    elif kind in ("createImage", "resize", "live-resize", "restoreBackup", "deleteBackup") or "Snapshot" in kind:
+        missing = {"createImage": "image_name", "resize": "flavor", "live-resize": "flavor"}.get(
+            kind, "snapshot" if "Snapshot" in kind else "backup"
+        )
         assert missing in refused(ask(api.client_as("demo"), body), 400)
     elif kind in ("unpause", "resume", "unrescue", "unshelve", "confirmResize", "revertResize"):
         refused(ask(api.client_as("demo"), body), 409)
