@@ -93,6 +93,13 @@ MOVES = ("resize", "migrate", "confirmResize", "revertResize", "live-migration",
 ATTACHING = {"attachments": [{"volume": "spare", "server": "alts"}], "project": "alt"}
 PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
     **{name: (Playbook("server_action", {"action": name, **NAMED}),) for name in ACTIONS},
+    **{
+        name: (
+            Playbook("server_action", {"action": name, **NAMED}),
+            Command((name, "-p", "alt", "alts"), "server_action", {"action": name}),
+        )
+        for name in ("stop", "start", "pause", "lock")
+    },
     "reboot HARD": (Playbook("server_action", {"action": "reboot", "hard": True, **NAMED}),),
     "createImage": (Playbook("server_action", {"action": "createImage", "request": {"image_name": "new"}, **NAMED}),),
     "live-resize": (Playbook("server_action", {"action": "live-resize", "request": {"flavor": "m1.small"}, **NAMED}),),
