@@ -9,7 +9,7 @@ import typing as t
 
 import click
 
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns, retention
 
 from . import actions, looking, nouns, options, tables
 
@@ -21,6 +21,12 @@ _PLAYBOOKS: t.Mapping[str, tuple[str, actions.Action]] = {
             "Take backups of servers, which may run.",
             (
                 click.option("-b", "--backup", help="Its name. [default: the time]"),
+                *(
+                    click.option(
+                        f"--{option.replace('_', '-')}", type=int, metavar="N", help="Of older ones, keep so many."
+                    )
+                    for option in retention.OPTIONS
+                ),
                 click.option("--full", "full_backup", is_flag=True, help="Take all, whatever was taken before."),
             ),
         ),

@@ -17,7 +17,7 @@ import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import noun_options, server_options
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import noun_options, retention, server_options
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import closed
 
 from ..web.errors import BadRequestError
@@ -32,6 +32,7 @@ HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&
 HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
 SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
 _BACKUP_SECONDS = 24 * 3600
+_KEPT: Schema = {"type": "integer", "minimum": 1, "maximum": retention.MOST}
 
 
 def _list(items: Schema, most: int = 1000) -> Schema:
@@ -195,7 +196,7 @@ _KINDS = (
         "compute:server-backups:write",
         book="backup.yml",
         timeout=_BACKUP_SECONDS,
-        variables={"backup": NAME, "full_backup": BOOLEAN},
+        variables={"backup": NAME, "full_backup": BOOLEAN, **dict.fromkeys(retention.OPTIONS, _KEPT)},
     ),
     _action(
         "restoreBackup",

@@ -173,6 +173,8 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
         assert missing in refused(ask(api.client_as("demo"), body), 400)
     elif kind in ("unpause", "resume", "unrescue", "unshelve", "confirmResize", "revertResize"):
         refused(ask(api.client_as("demo"), body), 409)
+    elif kind == "verifyBackup":
+        assert "take one first" in refused(ask(api.client_as("demo"), body), 404)
     else:
         assert ask(api.client_as("demo"), body).status_code == 202
 

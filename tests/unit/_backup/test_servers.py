@@ -236,11 +236,11 @@ def test_what_is_deleted_leaves_the_others_whole(server: Server) -> None:
     assert server.read() == (7, 2, b"second")
 
 
-def test_one_whose_outcome_nobody_heard_goes_with_the_next(server: Server) -> None:
+def test_what_is_replaced_goes_once_the_next_is_there(server: Server) -> None:
     taken(server)
     server.write(4)
-    third = server.do("taken", THIRD, failed=[SECOND])
-    assert third["record"]["parent_id"] == FIRST
+    third = server.do("taken", THIRD, replaced=[SECOND])
+    assert (third["record"]["parent_id"], third["removed"]) == (FIRST, [SECOND])
     assert "failed" in server.do("verified", SECOND) and not server.do("verified", THIRD)["complaints"]
     restored(server, THIRD)
     assert server.read() == (7, 4, b"second")

@@ -162,9 +162,27 @@ def test_one_that_failed_goes_when_the_next_is_there(cloud: t.Any) -> None:
         begin(cloud, "restoreBackup", "friday")
     begun = begin(cloud, "createBackup", "friday")
     (entry,) = begun["hosts"]["hv1"]["server_backups"]
-    assert entry["failed"] == [failed.id]  # the store may have it all the same
+    assert entry["replaced"] == [failed.id]  # the store may have it all the same
     record(cloud, "createBackup", begun, **said(begun))
     assert [(kept.id, kept.status) for kept in backups(cloud).values()] == [(entry["backup_id"], "available")]
+
+
+def test_older_ones_go_when_the_next_is_there(cloud: t.Any) -> None:
+    server(cloud)
+    cloud.run("project", projects=[{"name": "demo", "quotas": {"backups": 3}}])
+    ids = {}
+    for day, name in enumerate(("first", "second", "third")):
+        ids[name] = take(cloud, name)
+        cloud.write(sa.update(table).where(table.c.name == name).values(created_at=day * 86400))
+    begun = begin(cloud, "createBackup", "fourth", keep_daily=2)
+    (entry,) = begun["hosts"]["hv1"]["server_backups"]
+    assert entry["replaced"] == [ids["first"], ids["second"]] and len(backups(cloud)) == 4
+    changed = {"id": ids["third"], "kind": "full", "parent_id": None, "reason": "put together"}
+    record(cloud, "createBackup", begun, **said(begun), removed=[ids["first"]], records=[changed])
+    assert set(backups(cloud)) == {"second", "third", "fourth"}  # the host did not come to the second one
+    assert backups(cloud)["third"].reason == "put together"
+    with pytest.raises(NovaliteError, match="keep_daily=0: give how many"):
+        begin(cloud, "createBackup", keep_daily=0)
 
 
 def test_only_one_is_taken_at_a_time_until_its_run_is_dead(cloud: t.Any) -> None:

@@ -48,14 +48,14 @@ _PRUNE_TIMEOUT = 6 * 3600.0  # seconds
 @dataclasses.dataclass(frozen=True)
 class Spec:
     """The backup `backup_id`, taken of the server `source` (None: of the same), of or for the server `uuid`, with the
-    `volumes` that this one has, as step volume_disk takes them. Those that `failed` go once this one is taken."""
+    `volumes` that this one has, as step volume_disk takes them. Those that are `replaced` go once it is taken."""
 
     uuid: str
     backup_id: str
     source: str | None = None
     volumes: t.Sequence[JsonMapping] = ()
     full: bool = False
-    failed: t.Sequence[str] = ()
+    replaced: t.Sequence[str] = ()
 
     @property
     def server(self) -> str:
@@ -71,13 +71,15 @@ class Spec:
 @dataclasses.dataclass
 class Done:
     """Result of one backup: what was done (in check mode: would be), the fields of the record that are known anew, the
-    `records` of other backups that changed with it, and `error`, why it was not done."""
+    `records` of other backups that changed with it, those that are `removed` with it, and `error`, why it was not done.
+    """
 
     uuid: str
     backup_id: str
     action: str = "none"
     record: JsonObject = dataclasses.field(default_factory=dict)
     records: list[JsonObject] = dataclasses.field(default_factory=list)
+    removed: list[str] = dataclasses.field(default_factory=list)
     complaints: list[str] = dataclasses.field(default_factory=list)
     error: str | None = None
 
@@ -179,16 +181,29 @@ def _take(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: b
     firmware = _read_firmware(os.path.join(instance_dir(place.state_dir, spec.uuid), layout.NVRAM))
     request = Request(spec.backup_id, spec.uuid, scratch, bases, full=spec.full, firmware=firmware)
     taken = take(connect(), request, store)
-    saved = taken.manifest
+    done.record = {**record_of(taken.manifest), "moved": taken.read}
     try:
-        for failed in set(spec.failed) & set(Catalog(store, spec.uuid).names()):  # its outcome came to nobody
-            compact.delete(store, spec.uuid, failed)
-            saved = Catalog(store, spec.uuid).load(spec.backup_id)
-        if compact.is_due(Catalog(store, spec.uuid).chain(spec.backup_id)):
-            saved = compact.make_full(store, spec.uuid, spec.backup_id)
+        _tidy_up(spec, done, store)
     except NovaliteError as error:  # the backup is there all the same, and the next one tries again
-        warn(f"backup {spec.backup_id} was taken, and what others left could not be tidied up: {error}")
-    done.record = {**record_of(saved), "moved": taken.read}
+        warn(f"backup {spec.backup_id} was taken, and those that it replaces are there still: {error}")
+
+
+def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
+    """Remove what the backup replaces, and make a full one of it when it needs many others."""
+    catalog = Catalog(store, spec.uuid)
+    changed: set[str] = set()
+    for name in spec.replaced:
+        if name in catalog.names():
+            changed.update(compact.delete(store, spec.uuid, name))
+            catalog.refresh()
+        done.removed.append(name)
+    if compact.is_due(catalog.chain(spec.backup_id)):
+        compact.make_full(store, spec.uuid, spec.backup_id)
+        catalog.refresh()
+    done.record.update(record_of(catalog.load(spec.backup_id)))
+    done.records = [record_of(catalog.load(name)) for name in sorted(changed - {spec.backup_id, *spec.replaced})]
+    if spec.replaced:
+        store.prune(_PRUNE_TIMEOUT)
 
 
 def _read_firmware(path: str) -> str | None:

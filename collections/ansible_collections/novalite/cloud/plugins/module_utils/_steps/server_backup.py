@@ -35,8 +35,8 @@ ARGUMENT_SPEC = {
             "volumes": {"type": "list", "elements": "dict", "default": []},
             # Take all that the disks hold, whatever was taken before.
             "full": {"type": "bool", "default": False},
-            # Ids of those whose outcome nobody heard of: they are removed once this one is taken.
-            "failed": {"type": "list", "elements": "str", "default": []},
+            # Ids of those that are removed once this one is taken.
+            "replaced": {"type": "list", "elements": "str", "default": []},
         },
     },
     # `taken` takes a backup. `fetched` brings one beside the disks, while the guest may run; `restored` gives a
@@ -57,8 +57,8 @@ def run(call: HostCall) -> Result:
     """Return `changed`, and
     * `backups`: one entry for each of `backups`, in the same order; `uuid`, `backup_id`, `action` (`take`, `restore`,
       `verify`, `delete` or `none`), `record` (of one that was taken: `kind`, `parent_id`, `reason`, `consistency`,
-      `disks`, `size` and `moved` in bytes), `records` (of others that changed with it), `complaints` (why one that was
-      verified cannot be restored), `error` (why it was not done, or null)
+      `disks`, `size` and `moved` in bytes), `records` (of others that changed with it), `removed` (ids of those that it
+      replaced), `complaints` (why one that was verified cannot be restored), `error` (why it was not done, or null)
     """
     params = call.params
     done = servers.ensure(

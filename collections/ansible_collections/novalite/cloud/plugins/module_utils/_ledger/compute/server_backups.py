@@ -21,6 +21,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
 from ..._plan.host_plan import Plan
+from ..._rules import retention
 from ..._rules.records import checked_names
 from ..db import clock
 from ..db.tables_images import server_backup as table
@@ -42,7 +43,7 @@ def details_of(action: str, request: JsonMapping) -> JsonObject:
     if action == CREATE:
         if name:
             checked_names("backup", [{"name": name}])
-        return {"backup": name, "full": bool(request.get("full_backup"))}
+        return {"backup": name, "full": bool(request.get("full_backup")), "keep": retention.keep_of(request)}
     if not name and action != VERIFY:
         raise NovaliteError("say which backup by its name or id: give backup")
     return {"backup": name and str(name)}
@@ -65,15 +66,20 @@ def settled(
 
 
 def begun_create(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
-    """Record the backup, without data yet. Those of the server that failed go when this one is there."""
+    """Record the backup, without data yet. Those of the server that failed, and those that are not to be kept, go when
+    this one is there."""
     now = clock.seconds(connection)
     name = details.get("backup") or _moment(now)
     there = backups_by(connection, servers=[row.uuid])
     if any(each.name == name and each.status != ERROR for each in there):
         raise ConflictError(f"Instance {row.uuid} has a backup '{name}': delete it, or choose another name")
-    details["failed"] = [each.id for each in there if each.status == ERROR and each.kind is None]
-    connection.execute(sa.delete(table).where(table.c.id.in_(details["failed"]), table.c.name == name))
+    failed = [each.id for each in there if each.status == ERROR and each.kind is None]
+    connection.execute(sa.delete(table).where(table.c.id.in_(failed), table.c.name == name))
     details |= {"backup_id": str(uuid.uuid4()), "backup": name}
+    taken = {each.id: each.created_at for each in there if each.status == AVAILABLE}
+    newest = max([now, *taken.values()]) + 1  # also where two are of one second
+    superfluous = retention.superfluous({**taken, details["backup_id"]: newest}, details.get("keep") or {})
+    details["replaced"] = [*failed, *sorted(superfluous, key=lambda number: (taken[number], number))]
     volumes = _volumes(connection, row.uuid)
     values: JsonObject = {
         **{"id": details["backup_id"], "instance_uuid": row.uuid, "project_id": row.project_id, "server": row.name},
@@ -82,8 +88,11 @@ def begun_create(connection: sa.Connection, row: InstanceRow, details: JsonObjec
         "gigabytes": row.flavor["root_gb"] + row.flavor["ephemeral_gb"] + sum(volume.size_gb for volume in volumes),
     }
     connection.execute(sa.insert(table).values(**values))
-    check_quota(connection, row.project_id, "backups", counts.owned(connection, row.project_id, "backups"))
-    check_quota(connection, row.project_id, "backup_gigabytes", counts.backup_gigabytes(connection, row.project_id))
+    leaving = {each.id: each.gigabytes for each in there if each.id in superfluous}
+    count = counts.owned(connection, row.project_id, "backups") - len(leaving)
+    gigabytes = counts.backup_gigabytes(connection, row.project_id) - sum(leaving.values())
+    check_quota(connection, row.project_id, "backups", count)
+    check_quota(connection, row.project_id, "backup_gigabytes", gigabytes)
     return {}
 
 
@@ -132,10 +141,13 @@ def _begin(
 def ended_create(
     connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """`host_result` has the `record` of the backup."""
+    """`host_result` has the `record` of the backup, and of what it replaced those that are `removed`, and the `records`
+    of others that changed with them."""
     if error is None:
-        _write_records(connection, [{**host_result["record"], "status": AVAILABLE}])
-        connection.execute(sa.delete(table).where(table.c.id.in_(details.get("failed", ()))))
+        _write_records(
+            connection, [*(host_result.get("records") or ()), {**host_result["record"], "status": AVAILABLE}]
+        )
+        connection.execute(sa.delete(table).where(table.c.id.in_(host_result.get("removed") or ())))
     else:
         _write_failed(connection, details, ERROR, error)
     return {}
@@ -232,7 +244,7 @@ def add_plans(connection: sa.Connection, action: str, hosts: t.Mapping[str, Plan
                 "uuid": uuid,
                 "backup_id": details[uuid]["backup_id"],
                 "volumes": [volume_plans.data_of(volume) for volume in _volumes(connection, uuid)],
-                **{name: details[uuid][name] for name in ("source", "full", "failed") if details[uuid].get(name)},
+                **{name: details[uuid][name] for name in ("source", "full", "replaced") if details[uuid].get(name)},
             }
             for uuid in plan["uuids"]
         ]

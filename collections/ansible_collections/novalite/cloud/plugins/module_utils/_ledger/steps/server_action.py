@@ -23,7 +23,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance, not_adopted
 from ..._plan import targets
 from ..._plan.host_plan import Plan
-from ..._rules import server_requests
+from ..._rules import retention, server_requests
 from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
@@ -103,6 +103,8 @@ ARGUMENT_SPEC = {
             "backup": {"type": "str"},
             # Take all that the disks hold, whatever was taken before.
             "full_backup": {"type": "bool", "default": False},
+            # So many of the newest, and of the last of each of so many hours, days, weeks and months, are kept.
+            **{option: {"type": "int"} for option in retention.OPTIONS},
             # Zone that `unshelve` launches the server in. By default the one that it was asked for in.
             "availability_zone": {"type": "str"},
             # Compute host that `unshelve` launches the server on.
