@@ -293,7 +293,13 @@ def _own_snapshots(sight: Sight) -> list[Choice]:
 
 
 def _own_backups(sight: Sight) -> list[Choice]:
+    return _all_backups(sight, whole=True)
+
+
+def _all_backups(sight: Sight, whole: bool = False) -> list[Choice]:
+    """The backups of the server, the newest first; those that failed, too, unless they are to be `whole`."""
     listed = server_backups.listed(sight.call, sight.row)
+    listed = [backup for backup in listed if backup.status == "available" or not whole]
     return [(backup.id, f"{backup.name} ({backup.kind or backup.status})") for backup in reversed(listed)]
 
 
@@ -349,7 +355,7 @@ ACTIONS: dict[str, ServerAction] = {
     "backup": ServerAction("Back up", RULES["createBackup"], _create_backup),
     "restore-backup": ServerAction("Restore a backup", RULES["restoreBackup"], _restore_backup, "Backup", _own_backups),
     "verify-backup": ServerAction("Verify a backup", RULES["verifyBackup"], _verify_backup, "Backup", _own_backups),
-    "delete-backup": ServerAction("Delete a backup", RULES["deleteBackup"], _delete_backup, "Backup", _own_backups),
+    "delete-backup": ServerAction("Delete a backup", RULES["deleteBackup"], _delete_backup, "Backup", _all_backups),
     "resize": ServerAction("Resize", RULES["resize"], _resize, "Flavor", _flavors),
     "rescue": ServerAction("Rescue", RULES["rescue"], _rescue, "Image", _images, "Its own"),
     "rebuild": ServerAction("Rebuild", RULES["rebuild"], _rebuild, "Image of its new disk", _images),
