@@ -16,7 +16,7 @@ import typing as t
 
 import click
 
-from . import actions, balance, config, ledger, looking, nouns, options, playbooks, reserve, tables, top
+from . import actions, backups, balance, config, ledger, looking, nouns, options, playbooks, reserve, tables, top
 from . import output as shown
 from .doctor import findings
 
@@ -336,6 +336,7 @@ def notify(test: bool) -> None:
 
 actions.add_to(main)
 main.add_command(config.command)
+main.add_command(backups.group)
 main.add_command(ledger.group)
 main.add_command(top.command)
 main.add_command(balance.command)

@@ -65,11 +65,11 @@ ACTIONS: t.Mapping[str, Action] = {
 def add_to(main: click.Group) -> None:
     """Add the command of each action."""
     for name, action in ACTIONS.items():
-        main.add_command(_command(name, action))
+        main.add_command(command(name, name.replace("-", "_"), action))
 
 
-def _command(name: str, action: Action) -> click.Command:
-    playbook = name.replace("-", "_")
+def command(name: str, playbook: str, action: Action) -> click.Command:
+    """Make the command `name`, which runs `playbook` on servers."""
 
     def act(
         servers: tuple[str, ...],
@@ -79,9 +79,14 @@ def _command(name: str, action: Action) -> click.Command:
         **variables: object,
     ) -> None:
         records = [looking.server(server, project, all_projects) for server in servers]
-        playbooks.run(playbook, {"uuids": [record["uuid"] for record in records], **variables}, options)
+        projects = {record["project"]["name"] for record in records}
+        if len(projects) > 1:
+            raise click.UsageError(f"these servers are of {', '.join(sorted(projects))}: name those of one project")
+        # by name: UUIDs stand for servers on which the API began the action before
+        named = [{"name": record["name"]} for record in records]
+        playbooks.run(playbook, {"servers": named, "project": projects.pop(), **variables}, options)
 
-    command = options.of_project(options.of_playbook(act))
+    acting = options.of_project(options.of_playbook(act))
     for option in reversed(action.options):
-        command = option(command)
-    return click.command(name, help=f"{action.text} The playbook novalite.cloud.{playbook}.")(options.servers(command))
+        acting = option(acting)
+    return click.command(name, help=f"{action.text} The playbook novalite.cloud.{playbook}.")(options.servers(acting))

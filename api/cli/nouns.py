@@ -57,6 +57,13 @@ def _servers_of(volume: Record) -> str:
     return ", ".join(f"{place['device']} of {place['instance_uuid']}" for place in volume["attachments"])
 
 
+def _verified(backup: Record) -> str:
+    """Tell whether the backup was put together and compared, and how that went."""
+    if backup["verified_at"] is None:
+        return "no"
+    return "DAMAGED" if backup["complaint"] else "yes"
+
+
 NOUNS: t.Mapping[str, Noun] = {
     "networks": Noun(
         "networks, and the public ones",
@@ -101,6 +108,21 @@ NOUNS: t.Mapping[str, Noun] = {
             _field("host"),
             _age(),
             _field("description", wide=True),
+            _field("id", "uuid", wide=True),
+        ),
+    ),
+    "backups": Noun(
+        "backups of servers",
+        listed_nouns.backups,
+        (
+            _field("server"),
+            _field("name"),
+            _field("status"),
+            _field("kind"),
+            Column("verified", _verified),
+            Column("size_mib", lambda backup: None if backup["size"] is None else -(-backup["size"] // 2**20)),
+            _age(),
+            _field("consistency", wide=True),
             _field("id", "uuid", wide=True),
         ),
     ),
@@ -176,11 +198,14 @@ CATALOG = (
 
 def add_to(main: click.Group) -> None:
     """Add the command of each noun."""
-    for name, noun in NOUNS.items():
-        main.add_command(_command(name, noun))
+    for name in NOUNS:
+        main.add_command(command(name))
 
 
-def _command(name: str, noun: Noun) -> click.Command:
+def command(name: str) -> click.Command:
+    """Make the command that lists the nouns of this name."""
+    noun = NOUNS[name]
+
     @options.form
     def listed(
         form: Form, project: str | None = None, all_projects: bool = not noun.by_project, catalog: bool = False
@@ -192,10 +217,10 @@ def _command(name: str, noun: Noun) -> click.Command:
         records.sort(key=lambda record: natural(record["name"]))
         show(records, noun.columns, form)
 
-    command = options.of_project(listed) if noun.by_project else listed
+    lister = options.of_project(listed) if noun.by_project else listed
     if name == "images":
         text = "List those that a launch can name, and that the first one fetches."
-        command = click.option("--catalog", is_flag=True, help=text)(command)
+        lister = click.option("--catalog", is_flag=True, help=text)(lister)
     scope = " of a project" if noun.by_project else ""
     head, comma, rest = noun.title.partition(",")
-    return click.command(name, help=f"List {head}{scope}{comma}{rest}.")(command)
+    return click.command(name, help=f"List {head}{scope}{comma}{rest}.")(lister)

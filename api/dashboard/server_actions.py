@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.fla
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import (
     attachments,
+    server_backups,
     server_snapshots,
     servers,
 )
@@ -215,6 +216,22 @@ def _delete_snapshot(call: Call, row: InstanceRow, value: str) -> None:
     server_snapshots.delete(call, row, value)
 
 
+def _create_backup(call: Call, row: InstanceRow, _value: str) -> None:
+    server_backups.create(call, row, {})
+
+
+def _restore_backup(call: Call, row: InstanceRow, value: str) -> None:
+    server_backups.restore(call, row, value)
+
+
+def _verify_backup(call: Call, row: InstanceRow, value: str) -> None:
+    server_backups.verify(call, row, value)
+
+
+def _delete_backup(call: Call, row: InstanceRow, value: str) -> None:
+    server_backups.delete(call, row, value)
+
+
 def _resize(call: Call, row: InstanceRow, value: str) -> None:
     servers.move(call, "resize", [row.uuid], flavor=_flavor(call, row, value))
 
@@ -294,6 +311,17 @@ def _own_snapshots(sight: Sight) -> list[Choice]:
     return [(snapshot.id, f"{snapshot.name} ({snapshot.consistency or snapshot.status})") for snapshot in listed]
 
 
+def _own_backups(sight: Sight) -> list[Choice]:
+    return _all_backups(sight, whole=True)
+
+
+def _all_backups(sight: Sight, whole: bool = False) -> list[Choice]:
+    """The backups of the server, the newest first; those that failed, too, unless they are to be `whole`."""
+    listed = server_backups.listed(sight.call, sight.row)
+    listed = [backup for backup in listed if backup.status == "available" or not whole]
+    return [(backup.id, f"{backup.name} ({backup.kind or backup.status})") for backup in reversed(listed)]
+
+
 def _volume(volume: volume_views.Volume) -> Choice:
     return volume.id, f"{volume.display_name or volume.name} ({volume.size_gb} GiB)"
 
@@ -343,6 +371,10 @@ ACTIONS: dict[str, ServerAction] = {
     "delete-snapshot": ServerAction(
         "Delete a snapshot", RULES["deleteSnapshot"], _delete_snapshot, "Snapshot", _own_snapshots
     ),
+    "backup": ServerAction("Back up", RULES["createBackup"], _create_backup),
+    "restore-backup": ServerAction("Restore a backup", RULES["restoreBackup"], _restore_backup, "Backup", _own_backups),
+    "verify-backup": ServerAction("Verify a backup", RULES["verifyBackup"], _verify_backup, "Backup", _own_backups),
+    "delete-backup": ServerAction("Delete a backup", RULES["deleteBackup"], _delete_backup, "Backup", _all_backups),
     "resize": ServerAction("Resize", RULES["resize"], _resize, "Flavor", _flavors),
     "live-resize": ServerAction("Resize while it runs", RULES["live-resize"], _resize_live, "Flavor", _live_flavors),
     "rescue": ServerAction("Rescue", RULES["rescue"], _rescue, "Image", _images, "Its own"),

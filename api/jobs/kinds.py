@@ -17,7 +17,7 @@ import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import noun_options, server_options
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import noun_options, retention, server_options
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import closed
 
 from ..web.errors import BadRequestError
@@ -31,6 +31,8 @@ UUID: Schema = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9
 HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&*-]*$", "maxLength": 1024}
 HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
 SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
+_BACKUP_SECONDS = 24 * 3600
+_KEPT: Schema = {"type": "integer", "minimum": 1, "maximum": retention.MOST}
 
 
 def _list(items: Schema, most: int = 1000) -> Schema:
@@ -187,6 +189,38 @@ _KINDS = (
         "compute:server-snapshots:write",
         book="server_snapshot_delete.yml",
         variables={"snapshot": NAME},
+    ),
+    _action(
+        "createBackup",
+        "take backups of instances into the store",
+        "compute:server-backups:write",
+        book="backup.yml",
+        timeout=_BACKUP_SECONDS,
+        variables={"backup": NAME, "full_backup": BOOLEAN, **dict.fromkeys(retention.OPTIONS, _KEPT)},
+    ),
+    _action(
+        "restoreBackup",
+        "give instances the disks of backups",
+        "compute:server-backups:restore",
+        book="backup_restore.yml",
+        timeout=_BACKUP_SECONDS,
+        variables={"backup": NAME, "shutdown_timeout": SECONDS},
+    ),
+    _action(
+        "verifyBackup",
+        "compare all blocks of backups of instances with what was saved",
+        "compute:server-backups:write",
+        book="backup_verify.yml",
+        timeout=_BACKUP_SECONDS,
+        variables={"backup": NAME},
+    ),
+    _action(
+        "deleteBackup",
+        "delete backups of instances",
+        "compute:server-backups:write",
+        book="backup_delete.yml",
+        timeout=_BACKUP_SECONDS,
+        variables={"backup": NAME},
     ),
     _action("shelve", "make images of instances, and give back their hosts' room", timeout=7200),
     _action("shelveOffload", "take shelved instances from their hosts", "shelve_offload", book="shelve_offload.yml"),

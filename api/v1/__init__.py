@@ -12,11 +12,29 @@ from flask import Flask
 
 from ..settings import Settings
 from ..web.dialects import DIALECTS
-from . import openapi, problems, routes_consoles, routes_jobs, routes_plan, routes_samples, routes_snapshots, streams
+from . import (
+    openapi,
+    problems,
+    routes_backups,
+    routes_consoles,
+    routes_jobs,
+    routes_plan,
+    routes_samples,
+    routes_snapshots,
+    streams,
+)
 from .operations import native
 
 # imported for their routes
-__all__ = ["openapi", "routes_consoles", "routes_jobs", "routes_plan", "routes_samples", "routes_snapshots"]
+__all__ = [
+    "openapi",
+    "routes_backups",
+    "routes_consoles",
+    "routes_jobs",
+    "routes_plan",
+    "routes_samples",
+    "routes_snapshots",
+]
 
 DIALECTS["/v1"] = problems.problem
 

@@ -276,6 +276,33 @@ SNAPSHOT = answered(
     "All disks of an instance as they were at one moment",
 )
 
+BACKUP = answered(
+    {
+        "id": UUID,
+        "instance_uuid": UUID,
+        "server": {**TEXT, "description": "name that the instance had"},
+        "name": TEXT,
+        "status": {"enum": ["creating", "available", "restoring", "verifying", "deleting", "error"]},
+        "kind": {"enum": ["full", "incremental", None]},
+        "reason": {**nullable(TEXT), "description": "why it is a full one"},
+        "parent_id": {**nullable(UUID), "description": "backup that an incremental one changes"},
+        "consistency": {
+            "enum": ["crash", "filesystem", None],
+            "description": "crash: as after a power failure; filesystem: the file systems were at rest",
+        },
+        "disks": array(answered({"name": TEXT, "size": COUNT, "kind": TEXT, "reason": TEXT}, "A disk")),
+        "gigabytes": {**COUNT, "description": "of its disks, as the quota counts them"},
+        "moved": {**nullable(COUNT), "description": "bytes that were read of the disks"},
+        "size": {**nullable(COUNT), "description": "bytes of data that it has in the store"},
+        "verified_at": nullable(TIME),
+        "complaint": {**nullable(TEXT), "description": "why it cannot be restored, as it was verified last"},
+        **dict.fromkeys(("host", "message", "user_id", "image_id"), nullable(TEXT)),
+        "created_at": TIME,
+        "updated_at": TIME,
+    },
+    "All disks of an instance as they were at one moment, in the store",
+)
+
 SAMPLES = answered(
     {
         "begins_at": {**TIME, "description": "when the first step begins"},
@@ -321,6 +348,8 @@ SCHEMAS: dict[str, Schema] = {
     "SamplesRecord": SAMPLES,
     "Samples": answered({"samples": reference("SamplesRecord")}),
     "SnapshotRecord": SNAPSHOT,
+    "BackupRecord": BACKUP,
+    "Backups": answered({"backups": array(reference("BackupRecord"))}),
     "Snapshots": answered({"snapshots": array(reference("SnapshotRecord"))}),
     "Document": {"type": "object"},
 }

@@ -9,6 +9,7 @@ import datetime
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_backup_rows import ServerBackup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_snapshot_rows import ServerSnapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._samples import rings
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
@@ -62,6 +63,14 @@ def snapshot(record: ServerSnapshot, mask: HostNameMask) -> Body:
     body = {name: getattr(record, name) for name in schemas.SNAPSHOT["properties"] if name not in ("host", "message")}
     said = {"host": mask.over(record.host), "message": mask.over(record.fault and record.fault["message"])}
     return {**body, **said, **{name: moment(body[name]) for name in ("created_at", "updated_at")}}
+
+
+def backup(record: ServerBackup, mask: HostNameMask) -> Body:
+    """A backup of a server, likewise."""
+    body = {name: getattr(record, name) for name in schemas.BACKUP["properties"] if name not in ("host", "message")}
+    said = {"host": mask.over(record.host), "message": mask.over(record.fault and record.fault["message"])}
+    times = {name: moment(body[name]) for name in ("created_at", "updated_at", "verified_at") if body[name] is not None}
+    return {**body, **said, **times}
 
 
 def samples(records: t.Sequence[rings.Record], step: int) -> Body:

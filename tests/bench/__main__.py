@@ -12,6 +12,7 @@ GROUPS = {
     "api.burst20": "tests.bench.api_jobs",
     "api.one_added_s": "tests.bench.api_jobs",
     "api.to_active": "tests.bench.api_jobs",
+    "backup": "tests.bench.backup",
     "balance": "tests.bench.balance",
     "cli": "tests.bench.cli",
     "cli.launch_one": "tests.bench.cli_launch",

@@ -17,6 +17,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import live, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, removed
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.syscalls import with_private_mounts
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_facts as facts
@@ -92,8 +93,21 @@ def keep_code(place: str) -> None:
 
 # By module, and by the constant that holds its path there: a directory below one that anybody may write to, and what
 # the module does in it. Of what is in the state directory, that is given.
+def enter_socket(place: str) -> None:
+    with live.socket_path(UUID, "instance-1", None, place):
+        pass
+
+
 WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
     "_host.locks": {"LOCK_DIR": ("locks", hold_lock)},
+    "_backup.live": {
+        "SOCKETS": ("sockets", enter_socket),
+        "": ("state/scratch", lambda state: live.Scratch(f"{state}/scratch", 0, 0).prepare()),
+    },
+    "_backup.servers": {
+        "": ("state/backup-cache", lambda state: servers.Place(os.path.dirname(state), "", state).store(UUID)),
+        " ": ("state/backup-scratch", lambda state: servers.Place("", "", state).scratch()),
+    },
     "_host.files": {"STATE_DIR": ("state/_base", layout.prepare_state_dir)},
     "_host.trip": {"TOKENS": ("trips", lambda place: trip.may_begin("token", False, place))},
     "_host.trip_code": {"": ("state/code", lambda state: keep_code(f"{state}/code"))},

@@ -84,11 +84,13 @@ def show_limits(connection: Connection) -> Answer:
         "totalVolumesUsed": used["volumes"],
         "totalGigabytesUsed": used["gigabytes"],
         "totalSnapshotsUsed": used["snapshots"],
-        **dict.fromkeys(("totalBackupsUsed", "totalBackupGigabytesUsed"), 0),
+        "totalBackupsUsed": used["backups"],
+        "totalBackupGigabytesUsed": used["backup_gigabytes"],
         "maxTotalVolumes": limits["volumes"],
         "maxTotalVolumeGigabytes": limits["gigabytes"],
         "maxTotalSnapshots": limits["snapshots"],
-        **dict.fromkeys(("maxTotalBackups", "maxTotalBackupGigabytes"), 0),
+        "maxTotalBackups": limits["backups"],
+        "maxTotalBackupGigabytes": limits["backup_gigabytes"],
     }
     return {"limits": {"rate": [], "absolute": absolute}}, 200
 

@@ -88,16 +88,28 @@ ACTIONS = (
     *("shelve", "shelveOffload", "unshelve", "lock", "unlock"),
 )
 SNAPSHOTS = {"createSnapshot": "new", "revertSnapshot": "former", "deleteSnapshot": "former"}
+BACKUPS = {"createBackup": "new", "restoreBackup": "former", "verifyBackup": "former", "deleteBackup": "former"}
 MOVES = ("resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate")
 ATTACHING = {"attachments": [{"volume": "spare", "server": "alts"}], "project": "alt"}
 PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
     **{name: (Playbook("server_action", {"action": name, **NAMED}),) for name in ACTIONS},
+    **{
+        name: (
+            Playbook("server_action", {"action": name, **NAMED}),
+            Command((name, "-p", "alt", "alts"), "server_action", {"action": name}),
+        )
+        for name in ("stop", "start", "pause", "lock")
+    },
     "reboot HARD": (Playbook("server_action", {"action": "reboot", "hard": True, **NAMED}),),
     "createImage": (Playbook("server_action", {"action": "createImage", "request": {"image_name": "new"}, **NAMED}),),
     "live-resize": (Playbook("server_action", {"action": "live-resize", "request": {"flavor": "m1.small"}, **NAMED}),),
     **{
         name: (Playbook("server_action", {"action": name, "request": {"snapshot": snapshot}, **NAMED}),)
         for name, snapshot in SNAPSHOTS.items()
+    },
+    **{
+        name: (Playbook("server_action", {"action": name, "request": {"backup": backup}, **NAMED}),)
+        for name, backup in BACKUPS.items()
     },
     **{name: (Playbook("server_migration", {"action": name, "flavor": "m1.small", **NAMED}),) for name in MOVES},
     "delete": (
@@ -169,6 +181,7 @@ REQUESTS: dict[str, tuple[Request, ...]] = {
     "reset_state": (action("os-resetState", {"state": "active"}),),
     "reset_network": (action("resetNetwork"),),
     **{name: (job(name, snapshot=snapshot),) for name, snapshot in SNAPSHOTS.items()},
+    **{name: (job(name, backup=backup),) for name, backup in BACKUPS.items()},
     "changePassword": (action("changePassword", {"adminPass": "secret-1"}),),
 }
 
@@ -206,7 +219,7 @@ def door_of(request: Door) -> str:
 
 @pytest.fixture(scope="module")
 def stateful(cloud: Cloud) -> Cloud:
-    """The cloud with a volume that is free, and a snapshot of the server."""
+    """The cloud with a volume that is free, and a snapshot and a backup of the server."""
     spare, project = str(uuid.uuid4()), cloud.api.projects["alt"]
     own = {"id": spare, "project_id": project, "name": "spare", "size_gb": 1, "metadata": {}, "format": "qcow2"}
     made = {"type_id": volume_types.DEFAULT_ID, "status": "available", "created_at": 1, "updated_at": 1, "made_at": 1}
@@ -214,6 +227,9 @@ def stateful(cloud: Cloud) -> Cloud:
     of_server = {"id": str(uuid.uuid4()), "instance_uuid": cloud.ids["server"], "name": "former", "host": "hv1"}
     kept = {"status": "available", "volumes": [], "created_at": 1, "updated_at": 1}
     cloud.api.insert(tables_images.server_snapshot, **of_server, **kept)
+    of_project = {"project_id": project, "server": "alts", "disks": [], "gigabytes": 1, "flavor": {}}
+    backup = {**of_server, **of_project, "status": "available", "created_at": 1, "updated_at": 1}
+    cloud.api.insert(tables_images.server_backup, **backup)
     return dataclasses.replace(cloud, ids={**cloud.ids, "spare": spare, "ec2_spare": ids.of("vol", spare)})
 
 

@@ -11,7 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_snapshot
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import (
+    server_backup,
+    server_snapshot,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, job_instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from api.dashboard import server_actions
@@ -84,6 +87,7 @@ def test_a_button_is_there_exactly_when_it_may_be_pressed(api: seeds.Api, state:
             api.write(sa.delete(job_instance))
             api.write(sa.delete(job))
             api.write(sa.delete(server_snapshot))  # it would keep the server where it is
+            api.write(sa.delete(server_backup))
             api.write(sa.delete(migration).where(migration.c.instance_uuid == uuid))
             api.write(sa.delete(tables.instance_action).where(tables.instance_action.c.instance_uuid == uuid))
             kept = {name: getattr(before, name) for name in columns}

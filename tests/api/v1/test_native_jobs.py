@@ -166,24 +166,21 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
         api.write(sa.update(tables.compute_host).values(up=True, last_seen_at=int(time.time())))
         expected = {"shelveOffload": 409, "evacuate": 400}.get(kind, 202)
         assert ask(api.client_as("admin"), body).status_code == expected
-    elif kind in (
-        "createImage",
-        "createSnapshot",
-        "revertSnapshot",
-        "deleteSnapshot",
-        "resize",
-        "live-resize",
-        "changePassword",
+    elif (
+        kind in ("createImage", "resize", "live-resize", "changePassword", "restoreBackup", "deleteBackup")
+        or "Snapshot" in kind
     ):
         missing = {
             "createImage": "image_name",
             "resize": "flavor",
             "live-resize": "flavor",
             "changePassword": "admin_password",
-        }.get(kind, "snapshot")
+        }.get(kind, "snapshot" if "Snapshot" in kind else "backup")
         assert missing in refused(ask(api.client_as("demo"), body), 400)
     elif kind in ("unpause", "resume", "unrescue", "unshelve", "confirmResize", "revertResize"):
         refused(ask(api.client_as("demo"), body), 409)
+    elif kind == "verifyBackup":
+        assert "take one first" in refused(ask(api.client_as("demo"), body), 404)
     else:
         assert ask(api.client_as("demo"), body).status_code == 202
 

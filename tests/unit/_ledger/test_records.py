@@ -153,8 +153,6 @@ def test_an_operators_project_has_no_limits_but_for_single_requests(run: Run) ->
         "injected_file_path_length",
         "jobs",
         "server_snapshots",
-        "backups",
-        "backup_gigabytes",
         "groups",
     }
     assert run("project", projects=[{"name": "fleet", "quotas": "unlimited"}])["changed"] is False

@@ -20,7 +20,10 @@ from tools.looks import statements
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_snapshot
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import (
+    server_backup,
+    server_snapshot,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.ssh_config import ssh_config
 from api import cli
@@ -28,6 +31,7 @@ from api.cli import looking
 from api.cli.nouns import NOUNS
 from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
+from tests.support.rows import DEMO
 
 ROOT = pathlib.Path(__file__).parents[4]
 WEB = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny", "key": "test"}
@@ -81,6 +85,14 @@ def called(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> t.Callabl
         return t.cast("dict[str, t.Any]", json.loads(log.read_text()))
 
     return call
+
+
+def insert_backup(cloud: Cloud, uuid: str) -> str:
+    """Record a backup of the server; returns its id."""
+    of_server = {"id": "6" * 36, "instance_uuid": uuid, "project_id": DEMO, "server": "web", "name": "friday"}
+    taken = {"status": "available", "kind": "full", "size": 1, "disks": [], "gigabytes": 1, "flavor": {}, "host": "hv1"}
+    cloud.insert(server_backup, **of_server, **taken, verified_at=1, created_at=1, updated_at=1)
+    return "6" * 36
 
 
 def active(cloud: Cloud, name: str, host: str = "hv1", **more: t.Any) -> str:
@@ -189,6 +201,7 @@ def test_quick_lists_reasons_and_findings_are_those_of_the_ledgers_own_queries(
     cloud.run("volume", volumes=[{"name": "data", "size": 1}])
     snapshot = {"id": "5" * 36, "instance_uuid": web, "name": "before", "volumes": [], "created_at": 1, "updated_at": 1}
     cloud.insert(server_snapshot, **snapshot, status="available", host="hv1")
+    insert_backup(cloud, web)
     cloud.run("security_group", project="other", security_groups=[{"name": "door", "rules": [{"protocol": "icmp"}]}])
     (tmp_path / "hosts.ini").write_text("[compute]\nhv1\nhv2\n")
     monkeypatch.chdir(tmp_path)

@@ -35,7 +35,7 @@ from api import cli
 from api.cli import actions, ledger, nouns, tables
 from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
-from tests.unit._ledger.servers.test_command import WEB, active
+from tests.unit._ledger.servers.test_command import WEB, active, insert_backup
 
 ROOT = pathlib.Path(__file__).parents[4]
 LONG = "a-server-with-a-name-that-its-owner-found-telling"
@@ -62,6 +62,7 @@ def cloud_in_use(cloud: Cloud, tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     (server,) = cloud.rows(sa.select(c.uuid).where(c.name == "web"))
     snapshot = {"id": str(uuid.uuid4()), "instance_uuid": server.uuid, "name": "before", "volumes": []}
     cloud.insert(server_snapshot, **snapshot, status="available", host="hv1", created_at=1, updated_at=1)
+    insert_backup(cloud, server.uuid)
     return cloud
 
 

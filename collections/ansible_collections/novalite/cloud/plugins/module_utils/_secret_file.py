@@ -15,6 +15,7 @@ from ._host.files import STATE_DIR
 
 METADATA = "metadata.secret"  # what the proxies' keys are derived from
 CREDENTIALS = "credentials.secret"  # what EC2's secrets in the ledger are encrypted with
+BACKUP = "backup.secret"  # the key of the backups' store
 _SIZE = 32  # bytes
 
 

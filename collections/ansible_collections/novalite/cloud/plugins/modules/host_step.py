@@ -15,7 +15,8 @@ description:
   - The arguments are checked as a module's are, before anything is done on the host.
   - M(novalite.cloud.host_steps) runs several of them, and modules, in one trip.
   - Some have a part on the controller. V(host_drift), V(host_record) and V(orphans) open the ledger there, V(disk_move)
-    learns who logs in to the host, and V(disk_snapshot) fetches what it made. M(novalite.cloud.host_steps) leaves that
+    learns who logs in to the host, V(disk_snapshot) fetches what it made, and V(server_backup) is given the key of the
+    store. M(novalite.cloud.host_steps) leaves that
     part out.
 extends_documentation_fragment: [novalite.cloud.changes, novalite.cloud.ledger.home]
 attributes:
@@ -49,6 +50,7 @@ options:
       - live_migration
       - nfs_mount
       - orphans
+      - server_backup
       - server_snapshot
       - stale_devices
       - state_labels
@@ -99,6 +101,7 @@ from ..module_utils._steps import (
     live_migration,
     nfs_mount,
     orphans,
+    server_backup,
     server_snapshot,
     stale_devices,
     state_labels,
@@ -124,6 +127,7 @@ STEPS = {
         live_migration,
         nfs_mount,
         orphans,
+        server_backup,
         server_snapshot,
         stale_devices,
         state_labels,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from ..module_utils._rules import retention
 from ..module_utils._rules.server_options import SERVER
 from ._settings import WAIT_FOR, Variable
 
@@ -31,6 +32,7 @@ SERVERS = {
     **UUIDS,
     **PROJECT,
 }
+KEEP = {option: Variable("of older backups, keep so many", "int") for option in retention.OPTIONS}
 WHOM = (("server", "servers", "uuids"),)
 EITHER = {"servers": ("server", "count"), "uuids": ("servers", "server", "count")}
 ACTION = {**SERVERS, **TAKEOVER}

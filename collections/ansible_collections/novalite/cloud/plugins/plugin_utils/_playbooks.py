@@ -21,6 +21,7 @@ from ._playbook_words import (
     EITHER_LAUNCH,
     HOST,
     INTERFACES,
+    KEEP,
     LAUNCH,
     MOVE,
     NO_GROUPS,
@@ -90,6 +91,13 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("host",), ("domain",)),
         refused=dict.fromkeys(("security_groups", "security_group", "groups"), f"{NO_GROUPS} (docs/adopt.md)"),
     ),
+    "backup": _of_servers(
+        KEEP,
+        {"backup": Variable("name of the backup"), "full_backup": Variable("take all that the disks hold", "bool")},
+    ),
+    "backup_delete": _of_servers({"backup": Variable("name or id of the backup")}),
+    "backup_restore": _of_servers(SHUTDOWN, WAIT, {"backup": Variable("name or id of the backup")}),
+    "backup_verify": _of_servers({"backup": Variable("name or id of the backup; the newest, if left out")}),
     "console_attach": Playbook(SERVERS, WHOM, hosts=False, changes=False, instead=EITHER),
     "topology": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT},

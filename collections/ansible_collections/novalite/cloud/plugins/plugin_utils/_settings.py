@@ -48,6 +48,7 @@ INVENTORY: dict[str, Variable] = {
     "novalite_antispoof": Variable(
         "what keeps guests from sending under foreign addresses", choices=("nwfilter", "chains")
     ),
+    "novalite_backup_store": Variable("directory of all hosts, or sftp:user@host:path, that backups of servers go to"),
     "novalite_vnc": Variable("whether guests have a display, which the console in a browser shows", "bool"),
     "novalite_balance_mode": Variable("what balance.yml does where it is not said there", choices=BALANCE_MODES),
     "novalite_extra_variables": Variable("names of your own variables; * stands for anything", "list", commas=True),

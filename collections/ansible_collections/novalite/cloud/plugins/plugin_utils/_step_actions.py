@@ -16,13 +16,14 @@ import typing as t
 
 from ansible.errors import AnsibleError
 
+from ..module_utils._backup import servers as backups
 from ..module_utils._disk.controller_files import received
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
 from ..module_utils._errors import NovaliteError
 from ..module_utils._guest.signature import host_key
 from ..module_utils._host import deadlines
 from ..module_utils._json import JsonMapping, JsonObject
-from ..module_utils._secret_file import ensure_secret, read_secret, secret_path
+from ..module_utils._secret_file import BACKUP, ensure_secret, read_secret, secret_path
 from ..module_utils._steps import host_drift, host_record, orphans
 from . import _home, _patience
 from ._handshake import Errand
@@ -113,6 +114,29 @@ class HostRecord(HostLedgerAction):
         return self.run_on_host("host_record", arguments, task_vars)
 
 
+class ServerBackup(TripAction):
+    """Gives the step `server_backup` the place of the store and its key, which is made for the first backup."""
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        super().run(tmp, task_vars)
+        arguments, task_vars = dict(self._task.args), task_vars or {}
+        state = arguments.get("state", backups.TAKEN)
+        if state in backups.STORED:
+            arguments["store"] = _home.variable_text("novalite_backup_store", task_vars, self._templar)
+            if not arguments["store"]:
+                raise AnsibleError("there is no place for backups: set novalite_backup_store in the inventory")
+            path = secret_path(_home.home(None, task_vars, self._templar), BACKUP)
+            makes = state == backups.TAKEN and not self._task.check_mode
+            try:
+                secret = ensure_secret(path) if makes else read_secret(path)
+            except NovaliteError as error:
+                raise AnsibleError(str(error)) from None
+            if secret is None and not self._task.check_mode:
+                raise AnsibleError(f"the key of the backups is not at {path}: put the one that was exported there")
+            arguments["key"] = (secret or bytes(32)).hex()
+        return self.run_on_host("server_backup", arguments, task_vars)
+
+
 class HostDrift(HostScanAction):
     module = host_drift
 
@@ -127,6 +151,7 @@ ACTIONS: t.Mapping[str, type[TripAction]] = {
     "host_drift": HostDrift,
     "host_record": HostRecord,
     "orphans": Orphans,
+    "server_backup": ServerBackup,
 }
 
 

@@ -25,6 +25,7 @@ ANSWER = 30.0  # seconds for the way there and back
 _LOCK = 1800.0  # of the disks: another run may be copying raw ones (_disk/overlay.py)
 _COPY = 6 * 3600.0  # a disk of unknown size: _disk/volumes.py, _disk/lvm.py, _domain/volumes.py
 _SENT = 4 * 3600.0  # _transfer/transfer.py
+_BACKUP = 24 * 3600.0  # all disks of a server, whatever their size
 _MOVED = 12 * 3600.0  # the lifetime of a move's key (_transfer/channel.py)
 _SLOWEST = 20 << 20  # bytes a second that the slowest disk reads and writes
 _SLOWEST_WIRE = 1 << 20  # bytes a second of the slowest download that is waited for
@@ -92,6 +93,7 @@ _MORE: dict[str, t.Callable[[JsonMapping], float]] = {
     "live_migration": _each(_MOVED, "moves"),
     "nbd_inject": _each(600.0, "instances"),  # to connect, look for the partition, mount, disconnect
     "nfs_mount": _each(60.0, "shares"),
+    "server_backup": _each(_BACKUP, "backups"),
     "server_snapshot": _each(_COPY, "snapshots"),
     "volume_disk": _each(_COPY, "volumes"),
 }

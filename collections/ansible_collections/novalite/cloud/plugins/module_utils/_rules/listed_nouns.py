@@ -129,6 +129,11 @@ def snapshots(read: Read, project_id: str | None) -> Records:
     return [dict(row) for row in read("server_snapshots", {"project_id": project_id})]
 
 
+def backups(read: Read, project_id: str | None) -> Records:
+    """The backups of servers, by their servers, those that are gone, too, the oldest first."""
+    return [{**row, "project": row["project_id"]} for row in read("server_backups", {"project_id": project_id})]
+
+
 def flavors(read: Read, _project_id: str | None) -> Records:
     """List all flavors, by number."""
     return [shown_flavor(row) for row in read("all_flavors", {})]

@@ -259,6 +259,7 @@ quotas:
     V(server_group_members) 10 for each group, V(metadata_items) 128, V(injected_files) 5 and
     V(server_snapshots) 5 for each instance,
     V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
+    V(backups) 10 of servers, V(backup_gigabytes) 1000 of their disks, for each backup,
     V(jobs) 500 that wait or run.
 """
 

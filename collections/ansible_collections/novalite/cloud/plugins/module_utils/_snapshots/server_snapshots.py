@@ -79,7 +79,7 @@ class Done:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Disk:
+class Disk:
     """A disk of an instance: `name` is that of its copy. `base` is the file of the cache that it stands on."""
 
     name: str
@@ -134,7 +134,7 @@ def snapshot_dir(state_dir: str, spec: Spec) -> str:
     return os.path.join(instance_dir(state_dir, spec.uuid), DIRECTORY, spec.snapshot_id)
 
 
-def _disks(spec: Spec, state_dir: str) -> list[_Disk]:
+def disks_of(spec: Spec, state_dir: str) -> list[Disk]:
     """Return all disks of the instance: its own, by their records, and the volumes."""
     directory = instance_dir(state_dir, spec.uuid)
     known, own = records.read_records(directory), []
@@ -142,9 +142,9 @@ def _disks(spec: Spec, state_dir: str) -> list[_Disk]:
         if record := known.get(name):
             key = record.base and os.path.basename(record.base)
             base = layout.cached_path(os.path.abspath(state_dir), key) if key else None
-            own.append(_Disk(name, os.path.join(directory, name), record.format, base))
+            own.append(Disk(name, os.path.join(directory, name), record.format, base))
     return own + [
-        _Disk(volume["id"], layout.volume_path(volume, state_dir), volume["format"], volume=volume)
+        Disk(volume["id"], layout.volume_path(volume, state_dir), volume["format"], volume=volume)
         for volume in spec.volumes
     ]
 
@@ -159,7 +159,7 @@ def _take(
         said = _manifest(directory)
         done.consistency, done.size = str(said["consistency"]), _size(directory)
         return
-    disks, active = _disks(spec, state_dir), guests.running(spec.uuid)
+    disks, active = disks_of(spec, state_dir), guests.running(spec.uuid)
     done.action = CREATE
     if not disks:
         raise NotFoundError("it has no disks on this host")
@@ -171,7 +171,7 @@ def _take(
     _drop(part)
     layout.make_searchable(os.path.dirname(directory), part)
     try:
-        _check_room(disks, part)
+        check_room(sum(_taken_by(disk) for disk in disks), part, "a snapshot")
         nvram = os.path.join(instance_dir(state_dir, spec.uuid), layout.NVRAM)
         keep_nvram = functools.partial(_keep_nvram, nvram, os.path.join(part, layout.NVRAM))
         copies = {disk.path: os.path.join(part, disk.name) for disk in disks}
@@ -204,18 +204,19 @@ def _take(
     done.size = _size(directory)
 
 
-def _check_room(disks: t.Sequence[_Disk], directory: str) -> None:
+def check_room(needed: int, directory: str, name: str) -> None:
+    """Raise NovaliteError unless the file system of `directory` has room for `needed` bytes of `name`, and some stays
+    free."""
     filesystem = os.statvfs(directory)
     room = filesystem.f_frsize * (filesystem.f_bavail - filesystem.f_blocks // KEPT_FREE)
-    needed = sum(_taken_by(disk) for disk in disks)
     if needed > room:
         raise NovaliteError(
-            f"a snapshot takes up to {needed / GIB:.1f} GiB, and {max(0, room) / GIB:.1f} GiB are left for it on the "
+            f"{name} takes up to {needed / GIB:.1f} GiB, and {max(0, room) / GIB:.1f} GiB are left for it on the "
             f"file system of {directory} (a {KEPT_FREE}th stays free): delete snapshots, or make room there"
         )
 
 
-def _taken_by(disk: _Disk) -> int:
+def _taken_by(disk: Disk) -> int:
     """Bytes that the copy of the disk may come to take."""
     if disk.is_block and disk.volume is not None:
         return lvm.size_of(disk.volume["options"]["volume_group"], layout.lv_name(disk.volume)) or 0
@@ -228,7 +229,7 @@ def _keep_nvram(source: str, target: str) -> None:
         copy_file(source, target, 0o600)
 
 
-def _copy(disk: _Disk, target: str, state_dir: str, timeout: float) -> None:
+def _copy(disk: Disk, target: str, state_dir: str, timeout: float) -> None:
     """Copy a disk that no guest has open."""
     if disk.volume is None:
         convert(disk.path, disk.format, state_dir, target, timeout)
@@ -246,7 +247,7 @@ def _revert(
     if not layout.is_directory(directory):
         raise NotFoundError(f"its snapshot is gone: it should be at {directory}")
     sizes = _manifest(directory)["disks"]
-    disks = {disk.name: disk for disk in _disks(spec, state_dir)}
+    disks = {disk.name: disk for disk in disks_of(spec, state_dir)}
     if missing := sorted(set(sizes) - set(disks)):
         raise NotFoundError(f"the snapshot has a disk {missing[0]}, which the server has no more: attach it again")
     done.size = _size(directory)
@@ -278,12 +279,12 @@ def _revert(
             remove_file(disk.path + PART)
 
 
-def _bring_back(disk: _Disk, source: str, size: int, timeout: float) -> None:
+def _bring_back(disk: Disk, source: str, size: int, timeout: float) -> None:
     """Make the disk of the snapshot beside the one that is there, in its format, on its base and not smaller. On the
     base lies only what differs from it."""
     part = disk.path + PART
     remove_file(part)
-    now = _virtual_size(disk) if os.path.lexists(disk.path) else 0
+    now = virtual_size(disk) if os.path.lexists(disk.path) else 0
     if disk.base is not None:
         os.utime(disk.base)  # its last use, for the eviction
         larger = str(max(now, size))
@@ -297,7 +298,8 @@ def _bring_back(disk: _Disk, source: str, size: int, timeout: float) -> None:
     sync(part, 0o600)  # libvirt gives it to the guest's QEMU, and takes it back
 
 
-def _virtual_size(disk: _Disk) -> int:
+def virtual_size(disk: Disk) -> int:
+    """Bytes of a disk that is a file, as its guest sees it."""
     return qcow2_size(disk.path) if disk.format == "qcow2" else os.stat(disk.path).st_size
 
 

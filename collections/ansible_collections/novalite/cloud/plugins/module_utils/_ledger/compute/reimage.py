@@ -20,12 +20,13 @@ from ..catalog import image_snapshots
 from ..queries import actions, lookups
 from ..queries.volume_views import Volume, snapshots_by
 from ..volumes import volume_plans
-from . import rebuilds, server_snapshots
+from . import rebuilds, server_backups, server_snapshots
 from .plans import plan_hosts
 
 SNAPSHOT = "createImage"
 ACTIONS = (SNAPSHOT, "rebuild", "rescue")  # those with a request of their own
-STARTS = ("rebuild", "rescue", "unrescue", server_snapshots.REVERT)  # after these a guest may run that did not
+# After these a guest may run that did not
+STARTS = ("rebuild", "rescue", "unrescue", server_snapshots.REVERT, server_backups.RESTORE)
 
 
 def with_hash(request: JsonMapping) -> JsonObject:
@@ -38,9 +39,12 @@ def with_hash(request: JsonMapping) -> JsonObject:
 
 
 def settled(connection: sa.Connection, params: JsonMapping, servers: t.Sequence[Instance]) -> list[Instance]:
-    """List those of the servers whose image, or snapshot, was made before, and whose snapshot was deleted."""
+    """List those of the servers whose image, snapshot or backup was made before, or whose snapshot or backup was
+    deleted."""
     if params["action"] in server_snapshots.ACTIONS:
         return server_snapshots.settled(connection, params["action"], params.get("request") or {}, servers)
+    if params["action"] in server_backups.ACTIONS:
+        return server_backups.settled(connection, params["action"], params.get("request") or {}, servers)
     if params["action"] != SNAPSHOT:
         return []
     names = image_names(params.get("request") or {}, servers)

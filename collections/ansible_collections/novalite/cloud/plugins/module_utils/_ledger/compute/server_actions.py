@@ -30,7 +30,7 @@ from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
 from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
 from ..queries.views import instances_by
 from ..volumes import volume_attachments
-from . import guest_passwords, live_resize, migrations, rebuilds, server_snapshots, shelving
+from . import guest_passwords, live_resize, migrations, rebuilds, server_backups, server_snapshots, shelving
 from .shelving import OFFLOAD, SHELVE
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
@@ -85,6 +85,10 @@ OTHERS = _actions(
     (server_snapshots.CREATE, "snapshotting", None, None),
     (server_snapshots.REVERT, "snapshot_reverting", None, None),
     (server_snapshots.DELETE, "snapshot_deleting", None, None),
+    (server_backups.CREATE, "backing_up", None, None),
+    (server_backups.RESTORE, "backup_restoring", None, None),
+    (server_backups.VERIFY, "backup_verifying", None, None),
+    (server_backups.DELETE, "backup_deleting", None, None),
 )
 NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
@@ -98,6 +102,7 @@ _NOT_WITH_DEVICES = frozenset({"live-migration", "suspend"})
 
 _RESTARTS = (  # switch off, and on again
     *("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize", server_snapshots.REVERT),
+    server_backups.RESTORE,
 )
 
 # What a failed action may have left: the guest is in another power state than its vm_state says.
@@ -124,6 +129,10 @@ _BEGUN: dict[str, _Begun] = {
     server_snapshots.CREATE: server_snapshots.begun_create,
     server_snapshots.REVERT: server_snapshots.begun_revert,
     server_snapshots.DELETE: server_snapshots.begun_delete,
+    server_backups.CREATE: server_backups.begun_create,
+    server_backups.RESTORE: server_backups.begun_restore,
+    server_backups.VERIFY: server_backups.begun_verify,
+    server_backups.DELETE: server_backups.begun_delete,
 }
 _ENDED: dict[str, _Ended] = {
     "createImage": image_snapshots.ended,
@@ -135,6 +144,10 @@ _ENDED: dict[str, _Ended] = {
     server_snapshots.CREATE: server_snapshots.ended_create,
     server_snapshots.REVERT: server_snapshots.ended_revert,
     server_snapshots.DELETE: server_snapshots.ended_delete,
+    server_backups.CREATE: server_backups.ended_create,
+    server_backups.RESTORE: server_backups.ended_restore,
+    server_backups.VERIFY: server_backups.ended_verify,
+    server_backups.DELETE: server_backups.ended_delete,
 }
 
 

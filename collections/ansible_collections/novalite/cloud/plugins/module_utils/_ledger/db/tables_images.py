@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ledger's tables of images and their imports, snapshots of servers, and shared volume types; part of tables.py's
-metadata."""
+"""The ledger's tables of images and their imports, snapshots and backups of servers, and shared volume types; part of
+tables.py's metadata."""
 
 from __future__ import annotations
 
@@ -49,6 +49,34 @@ server_snapshot = table(  # all disks of a server at one moment, on its host
     sa.Column("size", sa.BigInteger),  # bytes on the host
     sa.Column("image_id", sa.String(36)),  # that the server had
     sa.Column("volumes", sa.JSON, nullable=False),  # ids of those that are in it
+    sa.Column("fault", sa.JSON(none_as_null=True)),
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("instance_uuid", "name"),
+)
+
+server_backup = table(  # all disks of a server at one moment, in a store; it outlives the server
+    "server_backup",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("instance_uuid", sa.String(36), nullable=False),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("server", sa.String(255), nullable=False),  # the name that it had
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),  # creating available restoring verifying deleting error
+    sa.Column("host", sa.String(255), nullable=False),  # that took it
+    sa.Column("kind", sa.String(16)),  # full incremental; these are null until it is taken
+    sa.Column("reason", sa.Text),  # of a full one
+    sa.Column("parent_id", sa.String(36)),  # that an incremental one changes
+    sa.Column("consistency", sa.String(16)),  # crash filesystem
+    sa.Column("disks", sa.JSON, nullable=False),
+    sa.Column("gigabytes", sa.BigInteger, nullable=False),  # of its disks, for the quota
+    sa.Column("moved", sa.BigInteger),  # bytes that were read of the disks
+    sa.Column("size", sa.BigInteger),  # bytes of data that it has in the store
+    sa.Column("flavor", sa.JSON, nullable=False),  # that the server had
+    sa.Column("image_id", sa.String(36)),
+    sa.Column("verified_at", sa.BigInteger),
+    sa.Column("complaint", sa.Text),  # why it cannot be restored, as it was verified last
     sa.Column("fault", sa.JSON(none_as_null=True)),
     sa.Column("user_id", sa.String(32)),
     sa.Column("created_at", sa.BigInteger, nullable=False),

@@ -16,6 +16,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, check_text, checked_names
 from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
+from ..db.tables_images import server_backup
 from ..db.tables_networking import address_scope, subnet_pool
 from ..db.tables_volumes import volume
 from ..queries.counts import count, is_any
@@ -194,6 +195,7 @@ def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, 
         (tables.network.c.name, tables.network.c.owner == project_id, "network"),
         (tables.image.c.name, tables.image.c.owner == project_id, "image"),
         (volume.c.name, volume.c.project_id == project_id, "volume"),
+        (server_backup.c.name, server_backup.c.project_id == project_id, "backup"),
         (subnet_pool.c.name, subnet_pool.c.project_id == project_id, "subnet pool"),
         (address_scope.c.name, address_scope.c.project_id == project_id, "address scope"),
         (floating.c.address, floating.c.project_id == project_id, FLOATING_IP),

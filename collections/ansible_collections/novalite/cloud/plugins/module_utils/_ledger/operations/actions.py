@@ -10,7 +10,15 @@ import typing as t
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
 from ..catalog import image_snapshots
-from ..compute import guest_passwords, live_resize, migrations, reimage, server_actions, server_snapshots
+from ..compute import (
+    guest_passwords,
+    live_resize,
+    migrations,
+    reimage,
+    server_actions,
+    server_backups,
+    server_snapshots,
+)
 from ..queries import lookups
 from ..queries.instance_rows import instance_row
 from ..queries.views import flavor_of
@@ -28,6 +36,8 @@ def begin(
     snapshots are to be taken (reimage.snapshots_to_take)."""
     if name in server_snapshots.ACTIONS:
         details = server_snapshots.details_of(name, request)
+    if name in server_backups.ACTIONS:
+        details = server_backups.details_of(name, request)
     if name not in reimage.ACTIONS:
         uuids = [instance["uuid"] for instance in instances]
         if name in migrations.ACTIONS:

@@ -15,7 +15,7 @@ from ..._rules.listed_nouns import Read
 from ..catalog import flavors, image_records
 from ..queries import keypair_records, network_records, projects, usage, volume_views
 from ..security import group_rules
-from ..volumes import server_snapshot_rows
+from ..volumes import server_backup_rows, server_snapshot_rows
 
 LOAD: dict[str, sa.Select[t.Any]] = {
     **network_records.LOAD,
@@ -27,6 +27,7 @@ LOAD: dict[str, sa.Select[t.Any]] = {
     **projects.LOAD,
     **usage.LOAD,
     **server_snapshot_rows.LOAD,
+    **server_backup_rows.LOAD,
 }
 
 

@@ -17,7 +17,7 @@ from ..._rules.records import check_text
 from ..db.ledger_identity import ledger_id
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance, instance_action_event
 from ..db.tables_addresses import host_owner
-from ..db.tables_images import server_snapshot
+from ..db.tables_images import server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
 from ..db.tables_migrations import UNDER_WAY, departure, migration, rolling_host
 from ..db.tables_networking import MOST_RANGES, port
@@ -36,6 +36,7 @@ NAMES: tuple[sa.Column[t.Any], ...] = (
     rolling_host.c.host,
     volume.c.host,
     server_snapshot.c.host,
+    server_backup.c.host,
     job_event.c.host,
 )
 # Those that hold an address's owner (host_owner())

@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..db import tables
+from ..db.tables_images import server_backup
 from ..db.tables_jobs import job
 from ..db.tables_networking import port, router, subnet_pool
 from .usage import usage
@@ -26,6 +27,7 @@ OWNERS = {
     "routers": router.c.project_id,
     "subnet_pools": subnet_pool.c.project_id,
     "images": tables.image.c.owner,
+    "backups": server_backup.c.project_id,
 }
 
 
@@ -59,6 +61,7 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
         "ports": count(connection, port.c.project_id == project_id, port.c.kept.is_(True)),
         "networks": networks(connection, project_id),
         "subnets": subnets(connection, project_id),
+        "backup_gigabytes": backup_gigabytes(connection, project_id),
         "image_size_total": image_mib(connection, project_id),
         **usage(connection, project_id),
         **used_by_volumes(connection, project_id),
@@ -76,6 +79,13 @@ def subnets(connection: sa.Connection, project_id: str) -> int:
     network, pool, subnet = tables.network, tables.floating_pool, tables.tables_networking.subnet
     external = count(connection, pool.c.made_by == project_id, pool.c.cidr != "")
     return count(connection, subnet.c.network_id == network.c.id, network.c.owner == project_id) + external
+
+
+def backup_gigabytes(connection: sa.Connection, project_id: str) -> int:
+    """Return the size of the disks of all backups of a project, in GiB."""
+    table = server_backup.c
+    size = sa.select(sa.func.coalesce(sa.func.sum(table.gigabytes), 0)).where(table.project_id == project_id)
+    return int(connection.execute(size).scalar_one())
 
 
 def image_bytes(connection: sa.Connection, owner: str) -> int:

@@ -23,11 +23,20 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance, not_adopted
 from ..._plan import targets
 from ..._plan.host_plan import Plan
-from ..._rules import server_requests
+from ..._rules import retention, server_requests
 from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
-from ..compute import guest_passwords, live_resize, power_states, reimage, server_actions, server_snapshots, shelving
+from ..compute import (
+    guest_passwords,
+    live_resize,
+    power_states,
+    reimage,
+    server_actions,
+    server_backups,
+    server_snapshots,
+    shelving,
+)
 from ..compute.named_servers import (
     OUTCOMES,
     results_by_server,
@@ -57,6 +66,7 @@ ARGUMENT_SPEC = {
             *("stop", "start", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "rebuild"),
             *("createImage", "live-resize", "shelve", "shelveOffload", "unshelve", "lock", "unlock", "console"),
             *("createSnapshot", "revertSnapshot", "deleteSnapshot", "changePassword"),
+            *("createBackup", "restoreBackup", "verifyBackup", "deleteBackup"),
         ],
         "required": True,
     },
@@ -97,6 +107,13 @@ ARGUMENT_SPEC = {
             "snapshot": {"type": "str"},
             # What the snapshot is for.
             "snapshot_description": {"type": "str"},
+            # Name or id of the backup that is taken, restored, verified or deleted. By default `createBackup` names it
+            # by the time, and `verifyBackup` takes the newest.
+            "backup": {"type": "str"},
+            # Take all that the disks hold, whatever was taken before.
+            "full_backup": {"type": "bool", "default": False},
+            # So many of the newest, and of the last of each of so many hours, days, weeks and months, are kept.
+            **{option: {"type": "int"} for option in retention.OPTIONS},
             # Zone that `unshelve` launches the server in. By default the one that it was asked for in.
             "availability_zone": {"type": "str"},
             # Compute host that `unshelve` launches the server on.
@@ -276,6 +293,8 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
         guest_passwords.add_plans(connection, hosts, instances)
     elif params["action"] in server_snapshots.ACTIONS:
         server_snapshots.add_plans(connection, params["action"], hosts, instances)
+    elif params["action"] in server_backups.ACTIONS:
+        server_backups.add_plans(connection, params["action"], hosts)
     return hosts
 
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0052"
-down_revision = "0047"
+down_revision = "0049"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The commands `novalite backup ...`: backups of servers are taken, looked at, verified, restored and deleted."""
+
+from __future__ import annotations
+
+import typing as t
+
+import click
+
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns, retention
+
+from . import actions, looking, nouns, options, tables
+
+_NAME = click.option("-b", "--backup", required=True, help="Name or id of the backup.")
+_PLAYBOOKS: t.Mapping[str, tuple[str, actions.Action]] = {
+    "create": (
+        "backup",
+        actions.Action(
+            "Take backups of servers, which may run.",
+            (
+                click.option("-b", "--backup", help="Its name. [default: the time]"),
+                *(
+                    click.option(
+                        f"--{option.replace('_', '-')}", type=int, metavar="N", help="Of older ones, keep so many."
+                    )
+                    for option in retention.OPTIONS
+                ),
+                click.option("--full", "full_backup", is_flag=True, help="Take all, whatever was taken before."),
+            ),
+        ),
+    ),
+    "verify": (
+        "backup_verify",
+        actions.Action(
+            "Compare all blocks of backups with what was saved.",
+            (click.option("-b", "--backup", help="Name or id of the backup. [default: the newest]"),),
+        ),
+    ),
+    "restore": (
+        "backup_restore",
+        actions.Action(
+            "Give servers the disks of a backup; what was written since is lost.",
+            (_NAME, click.option("--shutdown-timeout", type=float, help="Seconds that guests get to shut down.")),
+        ),
+    ),
+    "delete": ("backup_delete", actions.Action("Delete backups of servers.", (_NAME,))),
+}
+
+
+@click.group("backup")
+def group() -> None:
+    """Take, list, verify, restore and delete backups of servers."""
+
+
+group.add_command(nouns.command("backups"), "list")
+
+
+@group.command()
+@click.argument("backup")
+@options.of_project
+@options.structure
+def show(backup: str, project: str | None, all_projects: bool, output: str) -> None:
+    """Show all about a backup, by its name or id."""
+    records = looking.records(listed_nouns.backups, project, all_projects)
+    named = [record for record in records if backup in (record["name"], record["id"])]
+    if len(named) != 1:
+        count = "several backups have" if named else "no backup has"
+        raise click.ClickException(f"{count} the name or id {backup!r}: take an id of `novalite backup list -o wide`")
+    record = named[0]
+    if output in ("json", "yaml"):
+        tables.structure(record, output)
+        return
+    rows: list[tuple[str, object]] = [
+        *((name, record[name]) for name in ("server", "name", "id", "project", "status", "kind", "reason")),
+        *((name, record[name]) for name in ("consistency", "complaint", "host", "moved", "size")),
+        ("fault", (record["fault"] or {}).get("message")),
+        *(("disk", f"{disk['name']}: {disk['size']} bytes, {disk['kind']}") for disk in record["disks"]),
+        ("age", looking.age(record["created_at"])),
+        ("verified", looking.age(record["verified_at"])),
+    ]
+    tables.fields([row for row in rows if row[1] not in (None, "")])
+
+
+@group.command()
+def key() -> None:
+    """Print the key of the store, to be kept elsewhere: without it no backup can be read."""
+    from ansible_collections.novalite.cloud.plugins.module_utils import _secret_file
+
+    path = _secret_file.secret_path(name=_secret_file.BACKUP)
+    secret = _secret_file.read_secret(path)
+    if secret is None:
+        raise click.ClickException(f"{path} is not there: the first backup makes it")
+    click.echo(secret.hex())
+
+
+for _name, (_playbook, _action) in _PLAYBOOKS.items():
+    group.add_command(actions.command(_name, _playbook, _action))

@@ -1,0 +1,117 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A backup as it stands in the store: its disks, what it changes in which other, and how it was taken."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+from .._errors import NovaliteError
+from .._json import JsonMapping
+from .objects import FORMAT, Header, Written
+
+FULL, INCREMENTAL = "full", "incremental"
+CRASH, FILESYSTEM = "crash", "filesystem"  # consistency
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedDisk:
+    """A disk in a backup: `name` is its target in the guest, `identity` what it is known by in the next backup.
+
+    `reason` says why it is a full one. `source` names the store's object of its blocks, None without any.
+    """
+
+    name: str
+    identity: str
+    size: int  # bytes of the virtual disk
+    kind: str
+    reason: str
+    has_bitmap: bool
+    source: str | None
+    written: Written
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """A backup of `server`. Its incremental disks change what they were in `parent`; the next one may follow it as long
+    as the disks have the bitmaps of the libvirt checkpoint `checkpoint`."""
+
+    backup: str
+    server: str
+    parent: str | None
+    checkpoint: str | None
+    created: int  # milliseconds since 1970
+    consistency: str
+    definition: str  # the domain's XML
+    disks: tuple[SavedDisk, ...]
+    firmware: str | None = None  # the variables of a UEFI guest's, compressed by zlib, in base64
+
+    @property
+    def kind(self) -> str:
+        """Full where no disk needs another backup."""
+        return FULL if all(disk.kind == FULL for disk in self.disks) else INCREMENTAL
+
+    def disk(self, name: str) -> SavedDisk:
+        """The disk with this target. Raises NovaliteError."""
+        for disk in self.disks:
+            if disk.name == name:
+                return disk
+        has = ", ".join(disk.name for disk in self.disks)
+        raise NovaliteError(f"backup {self.backup} has no disk {name}: name one of {has}")
+
+    def header(self, disk: SavedDisk) -> Header:
+        """The header with which the object of `disk` has to begin."""
+        parent = self.parent if disk.kind == INCREMENTAL else None
+        return Header(self.backup, parent, disk.name, disk.size)
+
+    def line(self) -> bytes:
+        """The first line of the backup's object, which the disks' maps follow."""
+        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, sort_keys=True).encode() + b"\n"
+
+
+LONGEST = 4 << 20  # bytes of a manifest's line
+
+
+def parse(line: bytes, name: str) -> Manifest:
+    """Read the manifest of the object `name`. Raises NovaliteError when it is none."""
+    try:
+        fields = json.loads(line)
+        if fields.pop("format") != FORMAT:
+            raise NovaliteError(f"{name}: it is not in the format {FORMAT}: use a newer novalite")
+        return Manifest(**{**fields, "disks": tuple(_disk(disk) for disk in fields["disks"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise NovaliteError(f"{name}: its manifest cannot be read ({error}): it is damaged") from None
+
+
+def _disk(fields: JsonMapping) -> SavedDisk:
+    return SavedDisk(**{**fields, "written": Written(**fields["written"])})
+
+
+def chain(manifests: t.Mapping[str, Manifest], backup: str) -> list[Manifest]:
+    """List the backups that `backup` needs, the oldest first, which is full, and itself last. Raises NovaliteError when
+    one is missing."""
+    needed: list[Manifest] = []
+    name: str | None = backup
+    while True:
+        manifest = manifests.get(name or "")
+        if manifest is None or manifest in needed:
+            wanted = f"backup {backup}" + (f" needs backup {name}, which" if needed else "")
+            raise NovaliteError(f"{wanted} is not in the store: restore another one (listed by their server)")
+        needed.insert(0, manifest)
+        if manifest.kind == FULL:
+            return needed
+        name = manifest.parent
+
+
+def disk_chain(needed: t.Sequence[Manifest], name: str) -> list[tuple[Manifest, SavedDisk]]:
+    """List what the disk `name` of the last of `needed` is made of, the oldest first. Raises NovaliteError."""
+    layers: list[tuple[Manifest, SavedDisk]] = []
+    for manifest in reversed(needed):
+        disk = manifest.disk(name)
+        layers.insert(0, (manifest, disk))
+        if disk.kind == FULL:
+            return layers
+    raise NovaliteError(f"disk {name} of backup {needed[-1].backup} has no full copy in the store: restore another one")

@@ -1,0 +1,353 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Backups of the servers of this host: taken, proven, brought back in their place, removed.
+
+Each server has a repository of its own in the store, so that none waits for another. A backup that is brought back is
+first fetched to a snapshot beside the disks, every block of it compared, while the guest may run; then the disks are
+replaced as those of a snapshot are, and the files that were there stay until it is known that the guest runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import typing as t
+import zlib
+
+from .._disk import layout
+from .._domain.volumes import LiveGuests
+from .._errors import NotFoundError, NovaliteError
+from .._host.files import instance_dir, is_uuid, remove_file, sync, write_atomically
+from .._host.own_directory import make_own
+from .._json import JsonMapping, JsonObject
+from .._snapshots import server_snapshots
+from . import compact, domain_xml, manifest, replay
+from .catalog import Catalog
+from .live import Scratch
+from .manifest import Manifest, SavedDisk
+from .store import Restic
+from .take import Request, scratch_directory, take
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+TAKEN, FETCHED, RESTORED, SETTLED, UNDONE, VERIFIED, ABSENT = STATES = (
+    *("taken", "fetched", "restored", "settled", "undone", "verified", "absent"),
+)
+STORED = (TAKEN, FETCHED, VERIFIED, ABSENT)  # states for which the store is asked
+_KEPT = ".before-restore"  # after the name of a disk that was there before
+_KEPT_FREE = 20  # of how many parts of the file system a guest's writes during a backup leave one free
+_PRUNE_TIMEOUT = 6 * 3600.0  # seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """The backup `backup_id`, taken of the server `source` (None: of the same), of or for the server `uuid`, with the
+    `volumes` that this one has, as step volume_disk takes them. Those that are `replaced` go once it is taken."""
+
+    uuid: str
+    backup_id: str
+    source: str | None = None
+    volumes: t.Sequence[JsonMapping] = ()
+    full: bool = False
+    replaced: t.Sequence[str] = ()
+
+    @property
+    def server(self) -> str:
+        """The server whose backups it is among."""
+        return self.source or self.uuid
+
+    @property
+    def snapshot(self) -> server_snapshots.Spec:
+        """The snapshot that it is fetched to."""
+        return server_snapshots.Spec(self.uuid, self.backup_id, self.volumes)
+
+
+@dataclasses.dataclass
+class Done:
+    """Result of one backup: what was done (in check mode: would be), the fields of the record that are known anew, the
+    `records` of other backups that changed with it, those that are `removed` with it, and `error`, why it was not done.
+    """
+
+    uuid: str
+    backup_id: str
+    action: str = "none"
+    record: JsonObject = dataclasses.field(default_factory=dict)
+    records: list[JsonObject] = dataclasses.field(default_factory=list)
+    removed: list[str] = dataclasses.field(default_factory=list)
+    complaints: list[str] = dataclasses.field(default_factory=list)
+    error: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """The store at `path`, a directory or restic's `sftp:user@host:path`, opened by `key`; and this host's own
+    directory."""
+
+    path: str
+    key: str = dataclasses.field(repr=False)
+    state_dir: str
+
+    def store(self, server: str) -> Restic:
+        """The repository of a server. Raises NovaliteError for a directory that is not there: it may be a mount."""
+        if not is_uuid(server):
+            raise NovaliteError(f"'{server}' is not the UUID of a server: name one as the ledger has it")
+        if not self.path.startswith("sftp:") and not os.path.isdir(self.path):
+            raise NovaliteError(f"the store {self.path} is not there: mount it, or make the directory on every host")
+        cache = os.path.join(self.state_dir, "backup-cache")
+        make_own(cache, links=True)
+        return Restic(f"{self.path.rstrip('/')}/{server}", self.key, cache)
+
+    def scratch(self) -> str:
+        """The directory for what is on the way, of this host's own."""
+        directory = scratch_directory(self.state_dir)
+        make_own(directory, 0o711, links=True)
+        return directory
+
+    def known(self, server: str) -> Restic:
+        """The repository of a server that has backups, opened. Raises NovaliteError."""
+        store = self.store(server)
+        if not self.path.startswith("sftp:") and not os.path.isdir(store.place):
+            raise NotFoundError(
+                f"the store {self.path} has no backups of server {server}: give the store that has them"
+            )
+        store.prepare()
+        return store
+
+
+def ensure(
+    specs: t.Sequence[Spec],
+    state: str,
+    place: Place,
+    connect: t.Callable[[], libvirt.virConnect],
+    check_mode: bool = False,
+    warn: t.Callable[[str], None] = lambda warning: None,
+) -> list[Done]:
+    """Bring each backup into its `state` (of STATES), one after the other: what failed says so in its own `error`."""
+    done = []
+    for spec in specs:
+        result = Done(spec.uuid, spec.backup_id)
+        try:
+            work = {TAKEN: _take, FETCHED: _fetch, RESTORED: _restore, VERIFIED: _verify, ABSENT: _delete}
+            if state in work:
+                work[state](spec, result, place, connect, check_mode, warn)
+            elif not check_mode:
+                _put_back(spec, place) if state == UNDONE else _forget_kept(spec, place)
+        except NovaliteError as error:
+            result.error = f"instance {spec.uuid}: {error}"
+        except (OSError, libvirt.libvirtError) as error:
+            result.error = f"instance {spec.uuid}: {error}"
+        done.append(result)
+    return done
+
+
+def record_of(saved: Manifest) -> JsonObject:
+    """Return the fields that the ledger keeps of a backup."""
+    reasons = sorted({disk.reason for disk in saved.disks if disk.reason})
+    return {
+        "id": saved.backup,
+        "kind": saved.kind,
+        "parent_id": saved.parent,
+        "reason": "; ".join(reasons) if saved.kind == manifest.FULL else None,
+        "consistency": saved.consistency,
+        "size": sum(disk.written.data for disk in saved.disks),
+        "disks": [
+            {"name": disk.name, "size": disk.size, "kind": disk.kind, "reason": disk.reason} for disk in saved.disks
+        ],
+    }
+
+
+_Connect = t.Callable[[], "libvirt.virConnect"]
+_Warn = t.Callable[[str], None]
+
+
+def _take(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
+    done.action = "take"
+    if check_mode:
+        return
+    store = place.store(spec.uuid)
+    store.prepare()
+    disks = server_snapshots.disks_of(spec.snapshot, place.state_dir)
+    bases = {disk.path: disk.base for disk in disks if disk.base is not None}
+    directory = place.scratch()
+    room = os.statvfs(directory)
+    reserve = room.f_frsize * room.f_blocks // _KEPT_FREE
+    scratch = Scratch(directory, max(0, room.f_frsize * room.f_bavail - reserve), reserve)
+    firmware = _read_firmware(os.path.join(instance_dir(place.state_dir, spec.uuid), layout.NVRAM))
+    request = Request(spec.backup_id, spec.uuid, scratch, bases, full=spec.full, firmware=firmware)
+    taken = take(connect(), request, store)
+    done.record = {**record_of(taken.manifest), "moved": taken.read}
+    try:
+        _tidy_up(spec, done, store)
+    except NovaliteError as error:  # the backup is there all the same, and the next one tries again
+        warn(f"backup {spec.backup_id} was taken, and those that it replaces are there still: {error}")
+
+
+def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
+    """Remove what the backup replaces, and make a full one of it when it needs many others."""
+    catalog = Catalog(store, spec.uuid)
+    changed: set[str] = set()
+    for name in spec.replaced:
+        if name in catalog.names():
+            changed.update(compact.delete(store, spec.uuid, name))
+            catalog.refresh()
+        done.removed.append(name)
+    if compact.is_due(catalog.chain(spec.backup_id)):
+        compact.make_full(store, spec.uuid, spec.backup_id)
+        catalog.refresh()
+    done.record.update(record_of(catalog.load(spec.backup_id)))
+    done.records = [record_of(catalog.load(name)) for name in sorted(changed - {spec.backup_id, *spec.replaced})]
+    if spec.replaced:
+        store.prune(_PRUNE_TIMEOUT)
+
+
+def _read_firmware(path: str) -> str | None:
+    try:
+        with open(path, "rb") as handle:
+            return base64.b64encode(zlib.compress(handle.read())).decode()
+    except FileNotFoundError:  # a guest with a BIOS
+        return None
+
+
+def _verify(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
+    done.action = "verify"
+    if check_mode:
+        return
+    catalog = Catalog(place.known(spec.server), spec.server)
+    done.complaints = replay.verify(catalog, spec.backup_id, place.scratch())
+    if done.complaints:
+        raise NovaliteError("; ".join(done.complaints))
+
+
+def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
+    store = place.store(spec.server)
+    if not store.place.startswith("sftp:") and not os.path.isdir(store.place):
+        return
+    store.prepare()
+    catalog = Catalog(store, spec.server)
+    if spec.backup_id not in catalog.names():
+        left = [] if check_mode else catalog.objects_of(spec.backup_id)
+        store.forget(left)  # of a run that was killed
+        return
+    done.action = "delete"
+    if check_mode:
+        return
+    changed = compact.delete(store, spec.server, spec.backup_id)
+    store.prune(_PRUNE_TIMEOUT)
+    catalog.refresh()
+    done.records = [record_of(catalog.load(name)) for name in changed]
+
+
+# --- brought back -----------------------------------------------------------------------------------------------------
+
+
+def _fetch(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
+    """Make a snapshot of the backup, beside the disks. A guest that runs goes on."""
+    done.action = "restore"
+    store = place.known(spec.server)
+    catalog = Catalog(store, spec.server)
+    needed = catalog.chain(spec.backup_id)
+    saved = needed[-1]
+    domain = connect().lookupByUUIDString(spec.uuid)
+    disks = _matched(spec, saved, domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE), place.state_dir)
+    directory = server_snapshots.snapshot_dir(place.state_dir, spec.snapshot)
+    if check_mode:
+        return
+    if domain.isActive():  # what an earlier restore kept is of no use any more
+        _forget_kept(spec, place)
+    part = directory + server_snapshots.PART
+    for path in (directory, part):
+        if layout.is_directory(path):
+            shutil.rmtree(path)
+    layout.make_searchable(os.path.dirname(directory), part)
+    try:
+        room = sum(
+            each.written.data for disk in saved.disks for _backup, each in manifest.disk_chain(needed, disk.name)
+        )
+        server_snapshots.check_room(room, part, f"backup {spec.backup_id}")
+        paths = {name: os.path.join(part, disk.name) for name, disk in disks.items()}
+        replay.restore(catalog, spec.backup_id, paths)
+        for path in paths.values():
+            sync(path, 0o400)
+        if saved.firmware is not None:
+            write_atomically(os.path.join(part, layout.NVRAM), zlib.decompress(base64.b64decode(saved.firmware)), 0o600)
+        sizes = {disk.name: saved.disk(name).size for name, disk in disks.items()}
+        said = {"disks": sizes, "consistency": saved.consistency}
+        write_atomically(os.path.join(part, server_snapshots.MANIFEST), json.dumps(said), 0o600)
+        sync(part)
+        os.rename(part, directory)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def _matched(spec: Spec, saved: Manifest, definition: str, state_dir: str) -> dict[str, server_snapshots.Disk]:
+    """Find the disk of the server that each disk of the backup is brought back to, by its serial number or its place.
+    Raises NovaliteError."""
+    there = domain_xml.disks_of(definition)
+    own = {disk.path: disk for disk in server_snapshots.disks_of(spec.snapshot, state_dir)}
+    disks: dict[str, server_snapshots.Disk] = {}
+    for each in saved.disks:
+        serial = next((disk for disk in there if disk.identity == each.identity), None)
+        place = serial or next((disk for disk in there if disk.name == each.name), None)
+        disk = own.get(place.source) if place is not None else None
+        if disk is None or disk in disks.values():
+            raise NotFoundError(
+                f"backup {spec.backup_id} has a disk {each.name}, and the server has none in its place: "
+                "attach a volume there first"
+            )
+        _check_size(spec, each, disk)
+        disks[each.name] = disk
+    return disks
+
+
+def _check_size(spec: Spec, saved: SavedDisk, disk: server_snapshots.Disk) -> None:
+    """Raise NovaliteError for a disk of another server that would come to be larger than its flavor says."""
+    if spec.source in (None, spec.uuid) or disk.is_block or not os.path.lexists(disk.path):
+        return
+    if server_snapshots.virtual_size(disk) < saved.size:
+        raise NovaliteError(
+            f"disk {saved.name} of the backup has {saved.size} bytes, and that of the server has fewer: "
+            "give the server a flavor with a disk of at least this size"
+        )
+
+
+def _restore(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
+    """Give the server, whose guest is off, the disks that were fetched; those that are files are kept beside them."""
+    done.action = "restore"
+    if check_mode:
+        return
+    guests = LiveGuests(connect)
+    if guests.running(spec.uuid):
+        raise NovaliteError("its guest runs, and its disks cannot be replaced: stop it first")
+    for path in _files(spec, place):
+        if os.path.lexists(path) and not os.path.lexists(path + _KEPT):
+            os.link(path, path + _KEPT)
+    (reverted,) = server_snapshots.ensure([spec.snapshot], "reverted", place.state_dir, guests)
+    if reverted.error:
+        raise NovaliteError(reverted.error)
+    server_snapshots.ensure([spec.snapshot], "absent", place.state_dir, guests)
+
+
+def _files(spec: Spec, place: Place) -> list[str]:
+    disks = server_snapshots.disks_of(spec.snapshot, place.state_dir)
+    nvram = os.path.join(instance_dir(place.state_dir, spec.uuid), layout.NVRAM)
+    return [*(disk.path for disk in disks if not disk.is_block), nvram]
+
+
+def _put_back(spec: Spec, place: Place) -> None:
+    """Give the server the disks that it had before, and drop what was fetched."""
+    for path in _files(spec, place):
+        if os.path.lexists(path + _KEPT):
+            os.rename(path + _KEPT, path)
+    shutil.rmtree(server_snapshots.snapshot_dir(place.state_dir, spec.snapshot), ignore_errors=True)
+
+
+def _forget_kept(spec: Spec, place: Place) -> None:
+    for path in _files(spec, place):
+        remove_file(path + _KEPT)

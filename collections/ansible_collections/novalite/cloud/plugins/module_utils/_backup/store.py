@@ -1,0 +1,178 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The place of backups: a restic repository, in a directory or on another host by sftp, behind four verbs.
+
+Each object is a snapshot of one file, with words that say whose it is. The key comes by a descriptor and stands in no
+argument. restic encrypts, compresses and compares what it stores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import select
+import subprocess
+import tempfile
+import typing as t
+
+from .._errors import NovaliteError
+from .._host.command import CommandError, run
+
+TIMEOUT = 600.0  # seconds that a call may take which moves no data of a disk
+_FILE = "object"  # name of the one file in each snapshot
+_HOST = "novalite"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """An object in the store: its name, its words, and when it was stored, in a form that sorts."""
+
+    name: str
+    words: tuple[str, ...]
+    time: str
+
+    def word(self, key: str) -> str | None:
+        """The value of the word `key=value`."""
+        return next((word.partition("=")[2] for word in self.words if word.startswith(f"{key}=")), None)
+
+
+class Store(t.Protocol):
+    """A store, as far as the engine needs it."""
+
+    def put(self, words: t.Mapping[str, str], write: t.Callable[[t.BinaryIO], object]) -> str:
+        """Store what `write` writes under these words; returns the object's name. Nothing is there after an error."""
+
+    def get(self, name: str) -> t.ContextManager[t.BinaryIO]:
+        """Open an object for reading. Raises NovaliteError at the end when the store could not give all of it."""
+
+    def list(self, **words: str) -> t.Sequence[Stored]:
+        """List the objects with all of these words, the oldest first."""
+
+    def forget(self, names: t.Collection[str]) -> None:
+        """Remove objects. Names that are not there are passed over."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Restic:
+    """A restic repository at `place`, opened by `key`; `cache` is a directory of root's own on this host."""
+
+    place: str
+    key: str = dataclasses.field(repr=False)
+    cache: str
+    stall: float = 120.0  # seconds without a byte; restic asks for a file that is gone for a quarter of an hour
+
+    def prepare(self) -> None:
+        """Make the repository unless it is there. Raises NovaliteError when it cannot be opened."""
+        with self._ready() as (argv, fds):
+            if not self.place.startswith("sftp:") and not os.path.lexists(os.path.join(self.place, "config")):
+                run([*argv, "init", "--quiet"], timeout=TIMEOUT, pass_fds=fds)
+            elif run([*argv, "cat", "config"], timeout=TIMEOUT, pass_fds=fds, ok=range(128)).rc:
+                if not self.place.startswith("sftp:"):
+                    raise NovaliteError(f"the store {self.place} does not open with this key: give the one it has")
+                run([*argv, "init", "--quiet"], timeout=TIMEOUT, pass_fds=fds)  # restic refuses where one is there
+
+    def put(self, words: t.Mapping[str, str], write: t.Callable[[t.BinaryIO], object]) -> str:
+        """Store what `write` writes. restic is ended before it can take a stream that broke off for a whole one."""
+        tags = [option for key, value in words.items() for option in ("--tag", f"{key}={value}")]
+        with self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
+            argv = [*argv, "--json", "backup", "--quiet", "--stdin", "--stdin-filename", _FILE, "--host", _HOST, *tags]
+            with subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, pass_fds=fds
+            ) as process:
+                stdin = t.cast(t.BinaryIO, process.stdin)
+                try:
+                    with contextlib.suppress(BrokenPipeError):  # restic ended, and says why
+                        write(stdin)
+                        stdin.flush()
+                except BaseException:
+                    process.kill()
+                    with contextlib.suppress(OSError):
+                        stdin.close()
+                    raise
+                with contextlib.suppress(BrokenPipeError):
+                    stdin.close()
+                answer = t.cast(t.BinaryIO, process.stdout).read()
+            if process.returncode:
+                raise CommandError(argv, process.returncode, _text(errors))
+        for line in answer.splitlines():
+            fields = json.loads(line)
+            if fields.get("message_type") == "summary":
+                return str(fields["snapshot_id"])
+        raise NovaliteError(f"restic stored an object in {self.place} and did not name it; use restic 0.14 or newer")
+
+    @contextlib.contextmanager
+    def get(self, name: str) -> t.Iterator[t.BinaryIO]:
+        """Open an object; one that is not read to its end is closed without a complaint."""
+        with self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
+            argv = [*argv, "dump", name, f"/{_FILE}"]
+            with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, pass_fds=fds) as process:
+                stdout = io.BufferedReader(_Pipe(t.cast(t.BinaryIO, process.stdout).fileno(), self.stall))
+                try:
+                    yield t.cast(t.BinaryIO, stdout)
+                except BaseException:
+                    process.kill()
+                    if process.wait() > 0:  # it had ended by itself: that is why
+                        raise CommandError(argv, process.returncode, _text(errors)) from None
+                    raise
+                if stdout.read(1):
+                    process.kill()
+                elif process.wait():
+                    raise CommandError(argv, process.returncode, _text(errors))
+
+    def list(self, **words: str) -> t.Sequence[Stored]:
+        """List the objects with all of these words."""
+        tag = ",".join(f"{key}={value}" for key, value in words.items())
+        with self._ready() as (argv, fds):
+            argv = [*argv, "--json", "snapshots", "--no-lock", "--host", _HOST, "--tag", tag]
+            rows = json.loads(run(argv, timeout=TIMEOUT, pass_fds=fds).stdout) or ()
+        objects = [Stored(row["short_id"], tuple(row.get("tags") or ()), row["time"]) for row in rows]
+        return sorted(objects, key=lambda stored: stored.time)
+
+    def forget(self, names: t.Collection[str]) -> None:
+        """Remove objects; their bytes go with the next prune()."""
+        if names:
+            with self._ready() as (argv, fds):
+                run([*argv, "unlock", "--quiet"], timeout=TIMEOUT, pass_fds=fds)  # of runs that were killed
+                run([*argv, "forget", "--quiet", *sorted(names)], timeout=TIMEOUT, pass_fds=fds)
+
+    def prune(self, timeout: float) -> None:
+        """Give back the room of what was forgotten."""
+        with self._ready() as (argv, fds):
+            run([*argv, "prune", "--quiet"], timeout=timeout, pass_fds=fds)
+
+    @contextlib.contextmanager
+    def _ready(self) -> t.Iterator[tuple[t.Sequence[str], tuple[int, ...]]]:
+        """The words before each command, and the descriptor that gives the key."""
+        fd = os.memfd_create("key", os.MFD_CLOEXEC)
+        try:
+            os.write(fd, self.key.encode())
+            key = f"/proc/self/fd/{fd}"
+            yield ["restic", "--repo", self.place, "--password-file", key, "--cache-dir", self.cache], (fd,)
+        finally:
+            os.close(fd)
+
+
+class _Pipe(io.RawIOBase):
+    """The output of a program, which is given up when nothing comes."""
+
+    def __init__(self, fd: int, stall: float) -> None:
+        self._fd, self._stall = fd, stall
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: t.Any, /) -> int:
+        if not select.select([self._fd], [], [], self._stall)[0]:
+            raise NovaliteError(f"the store gave nothing for {self._stall:g} s: see restic check")
+        data = os.read(self._fd, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _text(errors: t.IO[bytes]) -> str:
+    errors.seek(0)
+    return errors.read(4096).decode(errors="replace")

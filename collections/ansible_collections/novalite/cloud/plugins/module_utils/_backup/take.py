@@ -1,0 +1,192 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Taking a backup of a server: all its disks at one moment, running or not, into the store."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+import typing as t
+
+from .._errors import NovaliteError
+from .._host.locks import locked
+from . import domain_xml, export, live, stopped
+from .catalog import UNCHANGED, Catalog, Writing
+from .domain_xml import PREFIX, DiskPlan
+from .export import Export
+from .live import Scratch
+from .manifest import CRASH, FULL, INCREMENTAL, Manifest, SavedDisk
+from .store import Store
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+LOCK_TIMEOUT = 5.0  # seconds; a backup lasts longer, and the next one comes
+FIRST = "it is the first backup"
+LOST = "its disks have lost the record of what changed since backup {}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A backup to be taken: `server` is the UUID of its domain, `bases` names the raw file below a qcow2 by that one's
+    path. With `freeze`, the guest's agent freezes its file systems for the moment."""
+
+    backup: str
+    server: str
+    scratch: Scratch
+    bases: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    freeze: bool = True
+    full: bool = False
+    firmware: str | None = None  # as the manifest has it
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """A backup that was taken, and the bytes that were read of its disks for that."""
+
+    manifest: Manifest
+    read: int
+
+
+def take(connection: libvirt.virConnect, request: Request, store: Store) -> Taken:
+    """Take a backup. It goes on from the newest one, as far as the disks can tell what changed since; else their whole
+    content is taken, and the manifest says why. Raises NovaliteError: nothing of it is in the store then, and the next
+    one goes on from where this one would have."""
+    with locked(f"backup-{request.server}", timeout=LOCK_TIMEOUT):
+        domain = connection.lookupByUUIDString(request.server)
+        catalog = Catalog(store, request.server)
+        store.forget(catalog.left_over())
+        with _clear(f"backup of domain {request.server} cannot be taken"):
+            if request.backup in catalog.names():
+                raise NovaliteError(f"backup {request.backup} is there already: give the new one another name")
+            parent = catalog.load(catalog.names()[-1]) if catalog.names() else None
+            if domain.isActive():
+                request.scratch.prepare()
+                return _running(domain, request, store, parent)
+            return _stopped(domain, request, store, parent)
+
+
+@contextlib.contextmanager
+def _clear(problem: str) -> t.Iterator[None]:
+    try:
+        yield
+    except (libvirt.libvirtError, OSError) as error:
+        raise NovaliteError(f"{problem}: {error}") from None
+
+
+def _running(domain: libvirt.virDomain, request: Request, store: Store, parent: Manifest | None) -> Taken:
+    live.end_left_over(domain)
+    definition = domain.XMLDesc(0)
+    disks = domain_xml.disks_of(definition)
+    reason = "asked for" if request.full else FIRST
+    since: Manifest | None = None if request.full else parent
+    if since is not None and not live.known_again(domain, since):
+        reason = LOST.format(since.backup)
+        since = None
+    try:
+        return _read_running(domain, request, store, domain_xml.plan(disks, since, reason), since, definition)
+    except _Refused:
+        if since is None:
+            raise
+        plans = domain_xml.plan(disks, None, LOST.format(since.backup))
+        return _read_running(domain, request, store, plans, None, definition)
+
+
+class _Refused(NovaliteError):
+    """libvirt, or a disk that shrank, refuses what changed since the checkpoint."""
+
+
+def _read_running(
+    domain: libvirt.virDomain,
+    request: Request,
+    store: Store,
+    plans: t.Sequence[DiskPlan],
+    since: Manifest | None,
+    definition: str,
+) -> Taken:
+    checkpoint = PREFIX + request.backup if any(plan.disk.can_have_bitmap for plan in plans) else None
+    with contextlib.ExitStack() as stack:
+        writing = stack.enter_context(Writing(store, request.server, request.backup))
+        stack.push(lambda kind, *_error: _drop(domain, checkpoint) if kind is not None else None)
+        try:
+            name = since.checkpoint if since is not None else None
+            job = stack.enter_context(live.job(domain, plans, name, checkpoint, request.scratch, request.freeze))
+        except libvirt.libvirtError as error:
+            raise _Refused(str(error)) if live.can_go_on(error) else error from None
+        manifest = _manifest(request, since, checkpoint, job.consistency, definition)
+        read = 0
+        for plan in plans:
+            bitmap = f"backup-{plan.disk.name}" if plan.kind == INCREMENTAL else None
+            with export.opened(job.socket, plan.disk.name, bitmap) as opened:
+                _add(writing, manifest, plan, opened, since, plan.disk.can_have_bitmap)
+                read += opened.read
+        manifest = writing.finish(manifest)
+    live.forget_checkpoints(domain, checkpoint)
+    return Taken(manifest, read)
+
+
+def _drop(domain: libvirt.virDomain, checkpoint: str | None) -> None:
+    """Remove the checkpoint of a backup that failed. One that stays is removed after the next one."""
+    with contextlib.suppress(libvirt.libvirtError):
+        mine = live.checkpoints(domain).get(checkpoint or "")
+        if mine is not None:
+            mine.delete(0)
+
+
+def _stopped(domain: libvirt.virDomain, request: Request, store: Store, parent: Manifest | None) -> Taken:
+    """Take a backup of disks that nobody writes to. The bitmaps of the last checkpoint go on: they tell more than what
+    changed since this backup, and no less. A disk that has none gets one."""
+    definition = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
+    disks = domain_xml.disks_of(definition)
+    bases = {disk.name: request.bases.get(disk.source) for disk in disks}
+    bitmaps = {disk.name: {each.name: each for each in stopped.look(disk, bases[disk.name])} for disk in disks}
+    since = None if request.full else parent
+    plans = []
+    for plan in domain_xml.plan(disks, since, "asked for" if request.full else FIRST):
+        bitmap = bitmaps[plan.disk.name].get(since.checkpoint or "") if since is not None else None
+        if plan.kind == INCREMENTAL and since is not None and (bitmap is None or not bitmap.is_sound):
+            plan = dataclasses.replace(plan, kind=FULL, reason=LOST.format(since.backup))
+        plans.append(plan)
+    goes_on = any(plan.kind == INCREMENTAL for plan in plans)
+    since = since if goes_on else None
+    checkpoint = since.checkpoint if since is not None else PREFIX + request.backup
+    manifest = _manifest(request, since, checkpoint, CRASH, definition)
+    read = 0
+    with Writing(store, request.server, request.backup) as writing:
+        for plan in plans:
+            disk, base = plan.disk, bases[plan.disk.name]
+            if plan.kind == FULL and disk.can_have_bitmap:
+                for name in bitmaps[disk.name]:
+                    if name.startswith(PREFIX):
+                        stopped.remove_bitmap(disk, name)
+                stopped.add_bitmap(disk, str(checkpoint))
+            with stopped.opened(disk, base, checkpoint if plan.kind == INCREMENTAL else None) as opened:
+                _add(writing, manifest, plan, opened, since, disk.can_have_bitmap)
+                read += opened.read
+        return Taken(writing.finish(manifest), read)
+
+
+def _manifest(request: Request, since: Manifest | None, checkpoint: str | None, consistency: str, xml: str) -> Manifest:
+    parent = since.backup if since is not None else None
+    created = int(time.time() * 1000)
+    names = request.backup, request.server, parent, checkpoint
+    return Manifest(*names, created, consistency, xml, (), request.firmware)
+
+
+def _add(
+    writing: Writing, manifest: Manifest, plan: DiskPlan, opened: Export, since: Manifest | None, has_bitmap: bool
+) -> None:
+    """Store what an export has to say of a disk. Raises _Refused for one that is smaller than it was."""
+    disk = plan.disk
+    if plan.kind == INCREMENTAL and since is not None and domain_xml.shrunk(opened.size, since.disk(disk.name)):
+        raise _Refused(f"disk {disk.name} is smaller than in backup {since.backup}: take a full backup")
+    saved = SavedDisk(disk.name, disk.identity, opened.size, plan.kind, plan.reason, has_bitmap, None, UNCHANGED)
+    writing.add(saved, manifest.header(saved), opened.blocks())
+
+
+def scratch_directory(state_dir: str) -> str:
+    """The directory for what guests overwrite during backups."""
+    return os.path.join(state_dir, "backup-scratch")

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operations on backups of servers, for every door: recorded, and carried out by jobs."""
+
+from __future__ import annotations
+
+from ..._json import JsonMapping
+from ..._model.rows import InstanceRow
+from ..compute import server_backups
+from ..compute.server_backups import CREATE, DELETE, RESTORE, VERIFY
+from ..volumes.server_backup_rows import ServerBackup, backups_by
+from . import servers
+from .call import Call
+from .servers import Begun
+
+READ = "compute:server-backups:read"
+
+
+def listed(call: Call, row: InstanceRow) -> list[ServerBackup]:
+    """The backups of a server, oldest first."""
+    call.check(READ)
+    return backups_by(call.connection, servers=[row.uuid])
+
+
+def of_project(call: Call) -> list[ServerBackup]:
+    """The backups of the caller's project, also those of servers that are gone, oldest first."""
+    call.check(READ)
+    return backups_by(call.connection, project_id=call.project)
+
+
+def create(call: Call, row: InstanceRow, request: JsonMapping) -> Begun:
+    """Begin to take the backup that `request` (server_backups.details_of) says. Raises as servers.begin(), and
+    ConflictError for a name that another one has, QuotaError."""
+    return _begin(call, CREATE, row, request)
+
+
+def restore(call: Call, row: InstanceRow, name: str) -> Begun:
+    """Begin to give a server the disks of a backup. Raises as servers.begin(), NotFoundError, and ConflictError."""
+    return _begin(call, RESTORE, row, {"backup": name})
+
+
+def verify(call: Call, row: InstanceRow, name: str | None) -> Begun:
+    """Begin to verify a backup, or the newest one. Raises as servers.begin(), NotFoundError, and ConflictError."""
+    return _begin(call, VERIFY, row, {"backup": name})
+
+
+def delete(call: Call, row: InstanceRow, name: str) -> Begun:
+    """Begin to delete a backup. Raises as servers.begin(), NotFoundError, and ConflictError."""
+    return _begin(call, DELETE, row, {"backup": name})
+
+
+def _begin(call: Call, action: str, row: InstanceRow, request: JsonMapping) -> Begun:
+    return servers.begin(call, action, [row.uuid], server_backups.details_of(action, request))

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""backup.moved, backup.stored, backup.time: what an incremental backup of a running guest reads, stores and takes.
+
+Incompressible bytes are written in blocks of 64 KiB, scattered and in clusters. What is read is set beside the blocks
+that changed, the growth of restic's store beside their bytes, and the time beside QEMU's own push job, since the same
+checkpoint, into a qcow2: that one neither compresses nor encrypts, nor knows whether its copy can be read.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import time
+import typing as t
+
+from tests.unit._backup.hypervisor import Guest, Hypervisor
+
+BLOCK, DISK = 65536, 512 << 20
+CHANGED = 320  # blocks
+CLUSTER = 16  # blocks
+NAMES = ("backup.moved", "backup.stored", "backup.time")
+
+
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    if not any(name.startswith(prefix) for name in NAMES):
+        return
+    with tempfile.TemporaryDirectory(prefix="novalite-bench-", dir="/var/tmp") as directory:
+        os.chmod(directory, 0o711)
+        host = Hypervisor(pathlib.Path(directory))
+        try:
+            yield from _measure(host, pathlib.Path(directory), prefix)
+        finally:
+            host.close()
+
+
+def _measure(host: Hypervisor, path: pathlib.Path, prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    disk = path / "disk"
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(disk), str(DISK)], check=True)
+    guest = Guest(host, {"vda": (disk, "qcow2")})
+    guest.start()
+    asks = {"server": guest.uuid, "store": str(path / "store"), "key": "bench", "scratch": str(path / "scratch")}
+    _write(guest, path, range(0, DISK // BLOCK, 64))
+    host.engine({**asks, "action": "take", "backup": "full"})
+    since = "novalite-full"
+    scattered = random.Random(1).sample(range(DISK // BLOCK), CHANGED)
+    clusters = random.Random(2).sample(range(0, DISK // BLOCK, CLUSTER), CHANGED // CLUSTER)
+    changes = {"scattered": scattered, "clustered": [first + each for first in clusters for each in range(CLUSTER)]}
+    for kind, numbers in changes.items():
+        _write(guest, path, numbers)
+        push = _push(host, guest, path, since)
+        before, began = _size(path / "store"), time.perf_counter()
+        taken = host.engine({**asks, "action": "take", "backup": kind})
+        seconds, changed = time.perf_counter() - began, CHANGED * BLOCK
+        assert taken["disks"]["vda"][0] == "incremental", taken
+        since = f"novalite-{kind}"
+        figures = {
+            "backup.moved": (taken["read"], changed),
+            "backup.stored": (_size(path / "store") - before, changed),
+            "backup.time": (round(seconds, 2), round(push, 2)),
+        }
+        for name, (ours, reference) in figures.items():
+            if name.startswith(prefix):
+                ratio = round(ours / reference, 4)
+                unit = "s" if name == "backup.time" else "bytes"
+                yield {"bench": f"{name}_{kind}", "ours": ours, "reference": reference, "ratio": ratio, "unit": unit}
+    assert host.engine({**asks, "action": "verify", "backup": "clustered", "scratch": str(path)}) == []
+
+
+def _write(guest: Guest, path: pathlib.Path, numbers: t.Iterable[int]) -> None:
+    pattern = path / "pattern"
+    for number in numbers:
+        pattern.write_bytes(os.urandom(BLOCK))
+        guest.io("vda", f"write -s {pattern} {number * BLOCK} {BLOCK}")
+    guest.io("vda", "flush")
+
+
+def _push(host: Hypervisor, guest: Guest, path: pathlib.Path, since: str) -> float:
+    """Seconds of QEMU's own incremental copy into a qcow2, which is thrown away."""
+    target, xml = path / "pushed", path / "push.xml"
+    xml.write_text(
+        f"<domainbackup><incremental>{since}</incremental><disks><disk name='vda' backup='yes' type='file'>"
+        f"<target file='{target}'/><driver type='qcow2'/></disk></disks></domainbackup>"
+    )
+    began = time.perf_counter()
+    host.virsh("backup-begin", guest.name, str(xml))
+    while host.virsh("backup-dumpxml", guest.name, check=False):
+        pass
+    seconds = time.perf_counter() - began
+    target.unlink()
+    return seconds
+
+
+def _size(store: pathlib.Path) -> int:
+    return sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
