@@ -56,7 +56,7 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
             "if not any(answers(host, facts, clock, settings) for host in rows):",
             "if False:",
         ),
-        140,
+        888,
     ),
     (
         Fault(

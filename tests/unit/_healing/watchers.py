@@ -80,7 +80,9 @@ class Ledger:
             self.world.say(
                 f"{owner}: {act.host} {before.state} -> {act.after.state} (epoch {act.after.epoch}): {act.why}"
             )
-            if act.after.state == "fenced" and host.alive and str(host.boot) == before.boot_id and host.bmc != "wrong":
+            thawed = host.froze_in == host.boot and act.after.proof is not None and act.after.proof.kind == "switch"
+            lives = host.alive and str(host.boot) == before.boot_id and host.bmc != "wrong" and not thawed
+            if act.after.state == "fenced" and lives:
                 raise Broken(f"{act.host} counts as dead, and lives: {act.why}")
             if (
                 before.state == "suspect"

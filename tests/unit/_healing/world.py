@@ -34,6 +34,7 @@ class Host:
     means: tuple[str, ...] = ("agent",)
     powered: bool = True
     frozen: bool = False
+    froze_in: int = 0  # the boot in which it last froze
     stopping: bool = False
     libvirt: bool = True
     boot: int = 1
@@ -183,6 +184,7 @@ class World:
         if self.hosts[name].alive:
             self.say(f"{name} freezes")
             self.hosts[name].frozen = True
+            self.hosts[name].froze_in = self.hosts[name].boot
             self._tick(self.hosts[name])
             self.storage_changed()
 

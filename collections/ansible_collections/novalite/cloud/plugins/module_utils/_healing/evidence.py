@@ -95,9 +95,15 @@ def fell_silent_with(row: HostRow, rows: t.Mapping[str, HostRow], facts: Facts, 
         other.host
         for other in rows.values()
         if other.silent_since is not None
-        and abs(other.silent_since - row.silent_since) <= settings.window_s
+        and _together(row, other, settings)
         and not expected(other, facts.wishes.get(other.host, Wishes()))
     )
+
+
+def _together(row: HostRow, other: HostRow, settings: Settings) -> bool:
+    """Tell whether two silences began within a window, by the ledger's clock or by looks: clocks are set at times."""
+    by_looks = row.missed_in_term == other.missed_in_term and abs(row.missed - other.missed) <= settings.window_looks
+    return by_looks or abs((row.silent_since or 0) - (other.silent_since or 0)) <= settings.window_s
 
 
 def too_many(row: HostRow, rows: t.Mapping[str, HostRow], facts: Facts, clock: Clock, settings: Settings) -> str:

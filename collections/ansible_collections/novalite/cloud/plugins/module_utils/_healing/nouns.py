@@ -26,6 +26,7 @@ class Settings:
     missed: int = 3  # looks in turn without an answer
     fresh_s: float = 15  # facts and orders that are older are worth nothing
     window_s: float = 60
+    window_looks: int = 6  # which is about the same, by no clock
     share: float = 0.2
     peers: int = 2
     heartbeat_s: float = 25  # two are missed, which are 10 s apart
