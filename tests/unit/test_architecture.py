@@ -27,6 +27,7 @@ FLOORS = (
     "_addressing",
     "_host",
     "_scheduling",
+    "_healing",
     "_stack",
     # hands, which touch a host, and what they decide on
     "_disk",

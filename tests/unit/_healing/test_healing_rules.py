@@ -1,0 +1,114 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""States of a host, and the rules that need no story."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._healing import actions, evidence, nouns, recovery, states
+
+ARCHITECTURE = pathlib.Path(__file__).parents[3] / "docs/architecture.md"
+
+
+def test_each_state_is_reached_and_left() -> None:
+    assert {edge.target for edge in states.EDGES} == {edge.source for edge in states.EDGES} == set(states.STATES)
+
+
+def test_an_event_leads_to_one_state() -> None:
+    assert len({(edge.source, edge.event) for edge in states.EDGES}) == len(states.EDGES)
+
+
+def test_an_evacuation_follows_a_proof() -> None:
+    """Follow the ways to the proven states: they begin with a proof or a word, and in a new epoch."""
+    ways_in = {edge for edge in states.EDGES if edge.target in states.PROVEN and edge.source not in states.PROVEN}
+    assert {edge.event for edge in ways_in} == {"proof of death", "word of a person"}
+    for edge in ways_in:
+        raised = edge.raises or all(way.raises for way in states.EDGES if way.target == edge.source)
+        assert raised, edge
+
+
+def test_documentation_shows_the_table() -> None:
+    assert states.table() in ARCHITECTURE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("ha", "disk", "rebuild", "refused"),
+    [
+        (True, "local", False, True),
+        (True, "local", True, False),
+        (True, "locked", False, False),
+        (False, "local", False, False),
+    ],
+)
+def test_ha_on_a_disk_that_dies_with_its_host_has_to_be_asked_for(
+    ha: bool, disk: str, rebuild: bool, refused: bool
+) -> None:
+    assert bool(recovery.refused_when_asked(ha, disk, rebuild)) is refused
+
+
+NOW = 1000.0
+PROOF = nouns.Proof(nouns.AGENT, 3, NOW, "off")
+ROW = nouns.HostRow("hv1", states.EVACUATING, epoch=3, proof=PROOF)
+GUEST = nouns.Guest("web", "hv1")
+PLACE = actions.Place("hv1", states.EVACUATING, 3, 7, NOW + 15, GUEST, ("hv2",))
+RECORDED = actions.Recorded(nouns.Lease("c0", NOW + 30, 7), ROW, nouns.Wishes(), True, GUEST)
+
+
+def test_act_is_carried_out_when_the_ledger_allows_it_still() -> None:
+    assert actions.refusal(PLACE, RECORDED, nouns.Clock(NOW, "c0")) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"lease": None}, "does not hold the lease"),
+        ({"lease": nouns.Lease("c1", NOW + 30, 7)}, "does not hold the lease"),
+        ({"lease": nouns.Lease("c0", NOW + 30, 8)}, "does not hold the lease"),
+        ({"lease": nouns.Lease("c0", NOW, 7)}, "does not hold the lease"),
+        ({"row": dataclasses.replace(ROW, state=states.BACK)}, "hv1 is back in epoch 3"),
+        ({"row": dataclasses.replace(ROW, epoch=4)}, "in epoch 4"),
+        ({"row": dataclasses.replace(ROW, proof=None)}, "is not proven for epoch 3"),
+        ({"row": dataclasses.replace(ROW, proof=dataclasses.replace(PROOF, epoch=2))}, "is not proven for epoch 3"),
+        ({"wishes": nouns.Wishes(armed=False)}, "disarmed"),
+        ({"armed": False}, "disarmed"),
+        ({"guest": dataclasses.replace(GUEST, host="hv3")}, "not recorded on hv1"),
+        ({"guest": None}, "not recorded on hv1"),
+    ],
+)
+def test_act_is_refused_when_the_ledger_has_changed(changes: dict[str, t.Any], says: str) -> None:
+    refusal = actions.refusal(PLACE, dataclasses.replace(RECORDED, **changes), nouns.Clock(NOW, "c0"))
+    assert says in refusal
+
+
+def test_act_is_refused_when_it_is_late() -> None:
+    assert "too old" in actions.refusal(PLACE, RECORDED, nouns.Clock(NOW + 16, "c0"))
+
+
+@pytest.mark.parametrize(("ticks", "seconds", "proven"), [(80, 80, True), (80, 60, False), (60, 80, False)])
+def test_dead_mans_switch_proves_by_two_clocks(ticks: float, seconds: float, proven: bool) -> None:
+    row = nouns.HostRow("hv1", states.FENCING, epoch=1, missed=9, answered_at=NOW - seconds, switch_armed=True)
+    facts = nouns.Facts(None, {"hv1": nouns.Look("hv1", NOW, False, silent_ticks=ticks)}, {})
+    wishes, clock = nouns.Wishes(means=(nouns.SWITCH,)), nouns.Clock(NOW, "c0")
+    assert bool(evidence.proof(row, wishes, facts, clock, nouns.Settings())) is proven
+
+
+@pytest.mark.parametrize(
+    ("kept", "token", "taken"),
+    [
+        (None, (1, 1), False),
+        ((1, 1), (1, 1), True),
+        ((2, 1), (1, 2), False),
+        ((1, 2), (2, 1), False),
+        ((1, 1), (2, 2), True),
+    ],
+)
+def test_host_refuses_what_is_older_than_it_has_heard(
+    kept: tuple[int, int] | None, token: tuple[int, int], taken: bool
+) -> None:
+    assert actions.accepted(None if kept is None else nouns.Token(*kept), nouns.Token(*token)) is taken
