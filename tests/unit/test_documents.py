@@ -32,7 +32,7 @@ COLLECTION = ROOT / "collections/ansible_collections/novalite/cloud"
 MODULES = COLLECTION / "plugins/modules"
 BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 # files of an operator's own, and of other programs, that examples name beside our playbooks
-OTHER_FILES = {"cloud", "galaxy", "groups", "hosts", "instances.novalite", "runtime", "servers", "images"}
+OTHER_FILES = {"cloud", "galaxy", "groups", "hosts", "instances.novalite", "runtime", "servers", "images", "upgrade"}
 
 ARGUMENT = r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"`()#|]+)"
 PLAYBOOK_CALL = re.compile(

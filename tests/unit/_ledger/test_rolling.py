@@ -40,7 +40,8 @@ def test_a_run_that_was_cut_off_is_taken_up_where_it_was(cloud: Cloud) -> None:
     note(cloud, "done", "hv1")
     note(cloud, "under way", "hv10")
     again = begin(cloud)
-    assert (again["waiting"], again["done"]) == (["hv10", "hv2"], ["hv1"])
+    assert again["waiting"] == ["hv10", "hv2"]
+    assert again["in_words"] == "in turn: hv10, hv2; done: hv1"
     assert cloud.run("rolling", state="end")["done"] == []  # it is not over
     for host in again["waiting"]:
         note(cloud, "done", host)
@@ -60,10 +61,10 @@ def test_what_an_operator_closed_is_left_alone(cloud: Cloud) -> None:
     cloud.change_host("hv2", enabled=False, disabled_reason="new memory")
     begun = begin(cloud, hosts=[*HOSTS, "hv7"])
     assert begun["waiting"] == ["hv1", "hv10"]
-    assert begun["left_out"] == {
-        "hv2": "it was disabled before: new memory",
-        "hv7": "the ledger does not know it: run compute_nodes.yml",
-    }
+    assert begun["in_words"] == (
+        "in turn: hv1, hv10; hv2 is left out, for it was disabled before: new memory; "
+        "hv7 is left out, for the ledger does not know it: run compute_nodes.yml"
+    )
     cloud.change_host("hv1", enabled=False, disabled_reason="rolling maintenance upgrade.yml")
     assert begin(cloud)["waiting"] == ["hv1", "hv10"]  # closed by the maintenance itself
 

@@ -98,8 +98,8 @@ def chain(manifests: t.Mapping[str, Manifest], backup: str) -> list[Manifest]:
     while True:
         manifest = manifests.get(name or "")
         if manifest is None or manifest in needed:
-            wanted = f"backup {backup}" + (f" needs backup {name}, which" if needed else "")
-            raise NovaliteError(f"{wanted} is not in the store: restore another one (listed by their server)")
+            subject = f"backup {backup}" + (f" needs backup {name}, which" if needed else "")
+            raise NovaliteError(f"{subject} is not in the store: restore another one (listed by their server)")
         needed.insert(0, manifest)
         if manifest.kind == FULL:
             return needed

@@ -64,10 +64,10 @@ class Board:
         ranked = sorted(loads, key=lambda name: loads[name])
         first, last = self._by_emptiness(ranked[:CONSIDERED])
         for targets in (first, last):
-            found = self._scored(ranked[-CONSIDERED:], targets, kinds, most)
-            heapq.heapify(found)
-            while found:
-                then, _rank, _order, source, target, amounts = heapq.heappop(found)
+            moves = self._scored(ranked[-CONSIDERED:], targets, kinds, most)
+            heapq.heapify(moves)
+            while moves:
+                then, _rank, _order, source, target, amounts = heapq.heappop(moves)
                 yield Candidate(then, source, target, amounts)
 
     def _by_emptiness(self, ranked: t.Iterable[str]) -> tuple[_Targets, _Targets]:
@@ -86,7 +86,7 @@ class Board:
     ) -> list[tuple[float, Rank, int, str, str, Amounts]]:
         order = {name: at for at, name in enumerate(self._shares)}
         root = math.sqrt
-        found = []
+        moves = []
         for source in sources:
             for amounts, rank in kinds[source].items():
                 rest = self._rest(source, amounts)
@@ -99,8 +99,8 @@ class Board:
                             if variance > 0.0:
                                 then += root(variance)
                         if then <= most and target != source:
-                            found.append((round(then, EXACT), rank, order[target], source, target, amounts))
-        return found
+                            moves.append((round(then, EXACT), rank, order[target], source, target, amounts))
+        return moves
 
     def _lines(self, rest: t.Iterable[tuple[float, float]], parts: Amounts) -> list[tuple[float, float]]:
         """Return the variance of each measure once a target has `parts` more: a line over the share that it has now, as

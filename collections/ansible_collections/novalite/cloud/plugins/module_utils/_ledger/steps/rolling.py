@@ -26,15 +26,21 @@ SPEC_RULES = {
 
 
 def rolling(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Return `changed`; with `begin`, `waiting`: the hosts whose turn is to come, `done`, and `left_out`: the reason
-    by host; with `end`, `done`."""
+    """Return `changed`; with `begin`, `waiting`: the hosts whose turn is to come, and all in one line, `in_words`; with
+    `end`, `done`: the hosts that had their turn, if all had."""
     state = params["state"]
     if state == "begin":
         begun = hosts_in_turn.begin(connection, params["task"], params["hosts"], bool(params["anew"]))
-        left_out = dict(sorted(begun.left_out.items()))
-        return {"changed": True, "waiting": list(begun.waiting), "done": list(begun.done), "left_out": left_out}
+        return {"changed": True, "waiting": list(begun.waiting), "in_words": _in_words(begun)}
     if state == "end":
         done = hosts_in_turn.end(connection)
         return {"changed": bool(done), "done": done}
     hosts_in_turn.note(connection, params["host"], state)
     return {"changed": True}
+
+
+def _in_words(begun: hosts_in_turn.Rolling) -> str:
+    words = [f"in turn: {', '.join(begun.waiting) or 'nobody'}"]
+    words += [f"done: {', '.join(begun.done)}"] if begun.done else []
+    words += [f"{host} is left out, for {reason}" for host, reason in sorted(begun.left_out.items())]
+    return "; ".join(words)
