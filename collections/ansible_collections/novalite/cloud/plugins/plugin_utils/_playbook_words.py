@@ -2,9 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Variables that many playbooks share, and the rules which of them exclude each other: data of _playbooks.py."""
+"""A playbook's declaration; variables that many playbooks share, and the rules which of them exclude each other."""
 
 from __future__ import annotations
+
+import dataclasses
+import typing as t
 
 from ..module_utils._rules import retention
 from ..module_utils._rules.server_options import SERVER
@@ -92,3 +95,43 @@ ONE_VOLUME = (
 HOST = {"host": Variable("name of the compute host"), **TAKEOVER, **SCHEDULING}
 STATES = ("present", "absent")
 NO_GROUPS = "no security group can be applied to an adopted server, whose devices others name anew at each start"
+
+
+# Words of a launch that are of use for a machine that is imported: nothing is injected into its disks
+IMPORTED = ("key", "networks", "security_groups", "availability_zone", "metadata", "config_drive", "hints")
+
+
+@dataclasses.dataclass(frozen=True)
+class Playbook:
+    variables: t.Mapping[str, Variable]
+    needs: tuple[tuple[str, ...], ...] = ()  # of each, one must be said
+    hosts: bool = True  # it works on the compute hosts, or those of `group`, and is of no use without one
+    group: str | None = None
+    changes: bool = True  # anything of the ledger, or of hosts: not while the ledger is behind these, or gone
+    refused: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # words of others -> why not here
+    # words that say all -> those whose place they take, which nobody would read beside them
+    instead: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+
+def of_servers(*more: t.Mapping[str, Variable]) -> Playbook:
+    """Return the playbook of an action on servers, with its own variables."""
+    variables = dict(ACTION)
+    for mapping in more:
+        variables.update(mapping)
+    return Playbook(variables, WHOM, instead=EITHER)
+
+
+def options_named(*names: str) -> dict[str, Variable]:
+    return {name: OPTIONS[name] for name in names}
+
+
+RESTORE = Playbook(
+    {
+        "ledger_file": Variable("file that a backup or an export wrote", aliases=("file",)),
+        "force": Variable("replace a ledger that holds something", "bool"),
+        "partial": Variable("go on without the hosts that do not answer", "bool"),
+    },
+    (("ledger_file",),),
+    hosts=False,
+    changes=False,
+)

@@ -11,7 +11,6 @@ no variable of ours; some older ones are kept as aliases.
 from __future__ import annotations
 
 import dataclasses
-import typing as t
 
 from ._playbook_words import (
     ACTION,
@@ -20,15 +19,16 @@ from ._playbook_words import (
     EITHER_INTERFACE,
     EITHER_LAUNCH,
     HOST,
+    IMPORTED,
     INTERFACES,
     KEEP,
     LAUNCH,
     MOVE,
     NO_GROUPS,
     ONE_VOLUME,
-    OPTIONS,
     PROJECT,
     REPORT,
+    RESTORE,
     SCHEDULING,
     SERVERS,
     SHUTDOWN,
@@ -37,45 +37,11 @@ from ._playbook_words import (
     VOLUME,
     WAIT,
     WHOM,
+    Playbook,
+    of_servers,
+    options_named,
 )
 from ._settings import BALANCE_MODES, Variable
-
-
-@dataclasses.dataclass(frozen=True)
-class Playbook:
-    variables: t.Mapping[str, Variable]
-    needs: tuple[tuple[str, ...], ...] = ()  # of each, one must be said
-    hosts: bool = True  # it works on the compute hosts, or those of `group`, and is of no use without one
-    group: str | None = None
-    changes: bool = True  # anything of the ledger, or of hosts: not while the ledger is behind these, or gone
-    refused: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # words of others -> why not here
-    # words that say all -> those whose place they take, which nobody would read beside them
-    instead: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-
-
-def _of_servers(*more: t.Mapping[str, Variable]) -> Playbook:
-    variables = dict(ACTION)
-    for mapping in more:
-        variables.update(mapping)
-    return Playbook(variables, WHOM, instead=EITHER)
-
-
-def _options(*names: str) -> dict[str, Variable]:
-    return {name: OPTIONS[name] for name in names}
-
-
-# Words of a launch that are of use for a machine that is imported: nothing is injected into its disks
-IMPORTED = ("key", "networks", "security_groups", "availability_zone", "metadata", "config_drive", "hints")
-RESTORE = Playbook(
-    {
-        "ledger_file": Variable("file that a backup or an export wrote", aliases=("file",)),
-        "force": Variable("replace a ledger that holds something", "bool"),
-        "partial": Variable("go on without the hosts that do not answer", "bool"),
-    },
-    (("ledger_file",),),
-    hosts=False,
-    changes=False,
-)
 
 PLAYBOOKS: dict[str, Playbook] = {
     "adopt": Playbook(
@@ -86,18 +52,18 @@ PLAYBOOKS: dict[str, Playbook] = {
             "network": Variable("network that its interface is on; none: on none of novalite's"),
             "address": Variable("its IPv4 address there"),
             **PROJECT,
-            **_options("flavor"),
+            **options_named("flavor"),
         },
         (("host",), ("domain",)),
         refused=dict.fromkeys(("security_groups", "security_group", "groups"), f"{NO_GROUPS} (docs/adopt.md)"),
     ),
-    "backup": _of_servers(
+    "backup": of_servers(
         KEEP,
         {"backup": Variable("name of the backup"), "full_backup": Variable("take all that the disks hold", "bool")},
     ),
-    "backup_delete": _of_servers({"backup": Variable("name or id of the backup")}),
-    "backup_restore": _of_servers(SHUTDOWN, WAIT, {"backup": Variable("name or id of the backup")}),
-    "backup_verify": _of_servers({"backup": Variable("name or id of the backup; the newest, if left out")}),
+    "backup_delete": of_servers({"backup": Variable("name or id of the backup")}),
+    "backup_restore": of_servers(SHUTDOWN, WAIT, {"backup": Variable("name or id of the backup")}),
+    "backup_verify": of_servers({"backup": Variable("name or id of the backup; the newest, if left out")}),
     "console_attach": Playbook(SERVERS, WHOM, hosts=False, changes=False, instead=EITHER),
     "topology": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT},
@@ -119,7 +85,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         hosts=False,
         changes=False,
     ),
-    "change_password": _of_servers(_options("admin_password")),
+    "change_password": of_servers(options_named("admin_password")),
     "cdrom": Playbook(
         {
             **SERVERS,
@@ -150,9 +116,9 @@ PLAYBOOKS: dict[str, Playbook] = {
     "compute_nodes": Playbook(
         {"replaced": Variable("compute hosts whose hardware was replaced or installed anew", "list", commas=True)}
     ),
-    "confirm_resize": _of_servers(),
+    "confirm_resize": of_servers(),
     "console": dataclasses.replace(
-        _of_servers(
+        of_servers(
             {"lines": Variable("lines at most", "int"), "max_bytes": Variable("bytes at most of each console", "int")}
         ),
         changes=False,
@@ -239,7 +205,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "ledger_restore": RESTORE,
     "live_migrate": Playbook(MOVE, WHOM, instead=EITHER),
-    "live_resize": _of_servers(_options("flavor")),
+    "live_resize": of_servers(options_named("flavor")),
     "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False, instead=EITHER),
     "reachability": Playbook(
         {
@@ -255,7 +221,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         changes=False,
     ),
     "migrate": Playbook(MOVE, WHOM, instead=EITHER),
-    "pause": _of_servers(),
+    "pause": of_servers(),
     "security_group_graph": Playbook(
         {
             "picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)),
@@ -276,7 +242,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("image", "images"),),
         instead={"images": ("image",)},
     ),
-    "reboot": _of_servers(
+    "reboot": of_servers(
         SHUTDOWN,
         {
             "reboot_type": Variable(
@@ -285,10 +251,10 @@ PLAYBOOKS: dict[str, Playbook] = {
             "hard": Variable("as reboot_type=hard, which is the newer word", "bool"),
         },
     ),
-    "rebuild": _of_servers(
+    "rebuild": of_servers(
         SHUTDOWN,
         WAIT,
-        _options("image", "key", "metadata", "user_data", "user_data_encoding", "files", "admin_password"),
+        options_named("image", "key", "metadata", "user_data", "user_data_encoding", "files", "admin_password"),
     ),
     "reconcile": Playbook(
         {
@@ -300,20 +266,20 @@ PLAYBOOKS: dict[str, Playbook] = {
         }
     ),
     "release": Playbook({"server": Variable("name of the adopted server"), **PROJECT}, (("server",),)),
-    "rescue": _of_servers(SHUTDOWN, WAIT, _options("image", "admin_password")),
+    "rescue": of_servers(SHUTDOWN, WAIT, options_named("image", "admin_password")),
     "resize": Playbook(
         {
             **MOVE,
-            **_options("flavor"),
+            **options_named("flavor"),
             "confirm": Variable("whether the resizes are confirmed at once", "bool"),
             "same_host": Variable("whether they may stay where they are", choices=("allowed", "never", "only")),
         },
         WHOM,
         instead=EITHER,
     ),
-    "resume": _of_servers(),
-    "revert_resize": _of_servers(),
-    "rollback": _of_servers(SHUTDOWN, WAIT, {"snapshot": Variable("name of the snapshot")}),
+    "resume": of_servers(),
+    "revert_resize": of_servers(),
+    "rollback": of_servers(SHUTDOWN, WAIT, {"snapshot": Variable("name of the snapshot")}),
     "samples": Playbook({}, changes=False),
     "security_groups": Playbook(
         {
@@ -337,24 +303,24 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("stack",),),
         hosts=False,  # asked for when there is something to do on one
     ),
-    "server_snapshot": _of_servers(
+    "server_snapshot": of_servers(
         {"snapshot": Variable("name of the snapshot"), "snapshot_description": Variable("what it is for")}
     ),
-    "server_snapshot_delete": _of_servers({"snapshot": Variable("name of the snapshot")}),
-    "shelve": _of_servers(SHUTDOWN),
-    "shelve_offload": _of_servers(),
-    "snapshot": _of_servers(
+    "server_snapshot_delete": of_servers({"snapshot": Variable("name of the snapshot")}),
+    "shelve": of_servers(SHUTDOWN),
+    "shelve_offload": of_servers(),
+    "snapshot": of_servers(
         {"image_name": Variable("name of the image"), "image_properties": Variable("properties of the image", "dict")}
     ),
-    "start": _of_servers(),
-    "stop": _of_servers(SHUTDOWN),
-    "suspend": _of_servers(),
+    "start": of_servers(),
+    "stop": of_servers(SHUTDOWN),
+    "suspend": of_servers(),
     "terminate": Playbook(SERVERS, WHOM, instead=EITHER),
     "unlock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False, instead=EITHER),
-    "unpause": _of_servers(),
-    "unrescue": _of_servers(SHUTDOWN, WAIT),
-    "unshelve": _of_servers(
-        SCHEDULING, WAIT, _options("availability_zone"), {"host": Variable("compute host to go to")}
+    "unpause": of_servers(),
+    "unrescue": of_servers(SHUTDOWN, WAIT),
+    "unshelve": of_servers(
+        SCHEDULING, WAIT, options_named("availability_zone"), {"host": Variable("compute host to go to")}
     ),
     "users": Playbook({}, hosts=False),
     "volume_attach": Playbook(
@@ -414,7 +380,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             "host": Variable("compute host that it lies on"),
             "snapshot": Variable("snapshot that it is made from"),
             "source_volume": Variable("volume that it is a copy of"),
-            **_options("image", "availability_zone"),
+            **options_named("image", "availability_zone"),
         },
         (("volume", "volumes"),),
         instead={"volumes": ONE_VOLUME},
