@@ -16,7 +16,7 @@ from ..._samples.rings import GUEST, HOST, Record, Samples, Window, joined
 from ..._scheduling import balance
 from ..._scheduling.balance_placed import Peak, Placed
 from ..._scheduling.options import Options
-from ..._scheduling.rows import HostState, Request, request_of
+from ..._scheduling.rows import HostState, Request, request_of, unpinned
 from ..db import clock
 from ..db.tables import instance as instance_table
 from ..db.tables_images import server_snapshot
@@ -62,7 +62,8 @@ def plan(
     groups, placed = groups_of(connection, list(instances.values())), []
     for uuid, instance in instances.items():
         movable = instance["vm_state"] == "active" and instance["task_state"] is None
-        request = request_of({**instance, "attempts": []}, groups.get(uuid))
+        # a host that was asked for at its launch holds for no move, as in Nova
+        request = request_of({**unpinned(instance), "attempts": []}, groups.get(uuid))
         fixed = not movable or uuid in bound or uuid in resting
         placed.append(Placed(request, instance["host"] or "", _peak(samples, GUEST, uuid), _sent(request), fixed))
     peaks = {state.name: peak for state in states if (peak := _peak(samples, HOST, state.name)) is not None}
