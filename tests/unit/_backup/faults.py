@@ -11,7 +11,6 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._backup import (
     blocks,
-    catalog,
     compact,
     domain_xml,
     export,
@@ -19,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._backup import (
     manifest,
     replay,
     stopped,
+    writing,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._backup.blocks import BLOCK, Block, Run, Span
 
@@ -70,13 +70,26 @@ def _late(true: Function) -> Function:
 
 
 def _first_size(true: Function) -> Function:
-    return lambda writing, disk, header, rows: true(
-        writing,
+    return lambda self, disk, header, rows, whole=None: true(
+        self,
         dataclasses.replace(disk, size=min(disk.size, 6 << 20)),
         dataclasses.replace(header, size=min(header.size, 6 << 20)),
         (row for row in rows if row.number < 96),
+        whole,
     )
 
+
+def _of_layers(change: t.Callable[[list[t.Any]], list[t.Any]]) -> t.Callable[[], None]:
+    return _instead(
+        replay, "put_together", lambda true: lambda cat, layers, stack: true(cat, change(list(layers)), stack)
+    )
+
+
+MERGING = (
+    *("older layers win", "the oldest layer is left out", "the newest layer is left out", "a layer is left out"),
+    *("a layer is put on twice", "two layers change places", "a backup is removed without a merge"),
+    *("a merge forgets the newer one", "a merge of two is called full"),
+)  # those in how backups are put together
 
 FAULTS: dict[str, t.Callable[[], None]] = {
     "the last run of a window is cut off": _of_runs(lambda runs: runs[:-1] if len(runs) > 1 else runs),
@@ -93,24 +106,29 @@ FAULTS: dict[str, t.Callable[[], None]] = {
     "the second block of a run is the first": _instead(export.Export, "_data", _torn),
     "older layers win": _instead(blocks, "newest", lambda true: lambda layers: true(list(layers)[::-1])),
     "the oldest layer is left out": _instead(manifest, "disk_chain", lambda true: lambda *args: true(*args)[-2:]),
-    "the newest layer is left out": _instead(
-        replay, "put_together", lambda true: lambda cat, layers, stack: true(cat, layers[:-1] or layers, stack)
-    ),
+    "the newest layer is left out": _of_layers(lambda layers: layers[:-1] or layers),
+    "a layer is left out": _of_layers(lambda layers: [*layers[:1], *layers[2:]]),
+    "a layer is put on twice": _of_layers(lambda layers: [*layers, *layers[-2:-1]]),
+    "two layers change places": _of_layers(lambda layers: [*layers[:-2], *layers[-2:][::-1]]),
     "bitmaps in use are believed": _instead(
         stopped, "look", lambda true: lambda *args: [dataclasses.replace(each, is_sound=True) for each in true(*args)]
     ),
     "the checkpoint is made at the end": _instead(live, "job", _late),
-    "a disk that grew keeps its size": _instead(catalog.Writing, "add", _first_size),
+    "a disk that grew keeps its size": _instead(writing.Writing, "add", _first_size),
     "a backup is removed without a merge": _instead(compact, "_rewrite", lambda true: lambda cat, needed: needed[-1]),
     "a merge forgets the newer one": _instead(
         compact, "_layers", lambda true: lambda needed, name: true(needed, name)[:1]
     ),
     "a merge of two is called full": _instead(
-        catalog.Writing,
+        writing.Writing,
         "add",
         lambda true: (
-            lambda self, disk, header, rows: true(
-                self, dataclasses.replace(disk, kind=manifest.FULL), dataclasses.replace(header, parent=None), rows
+            lambda self, disk, header, rows, whole=None: true(
+                self,
+                dataclasses.replace(disk, kind=manifest.FULL),
+                dataclasses.replace(header, parent=None),
+                rows,
+                whole,
             )
         ),
     ),

@@ -40,6 +40,7 @@ class Life:
     def __init__(self, host: Hypervisor, seed: int, fault: str | None = None, key: str | None = None) -> None:
         self.host, self.random, self.fault, self.key = host, random.Random(seed), fault, key
         self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"life-{seed}-", dir=host.path))
+        self.store = self.path / "store"
         self.shadow: dict[str, bytearray] = {}
         self.truths: dict[str, dict[str, bytes]] = {}
         self.is_broken = True  # the next backup cannot go on from the one before
@@ -225,7 +226,7 @@ class Life:
 
     def _asks(self, action: str, backup: str, **more: t.Any) -> dict[str, t.Any]:
         return {
-            "action": action, "backup": backup, "server": self.guest.uuid, "store": str(self.path / "store"),
+            "action": action, "backup": backup, "server": self.guest.uuid, "store": str(self.store),
             "scratch": str(self.path / "scratch"), "fault": self.fault, "key": self.key, **more,
         }  # fmt: skip
 
@@ -261,7 +262,8 @@ class Life:
             os._exit(0)
         return pid
 
-    def _do(self, action: str, backup: str, **more: t.Any) -> t.Any:
+    def do(self, action: str, backup: str, **more: t.Any) -> t.Any:
+        """The answer of the engine. Raises EngineError."""
         answer = self._engine(self._asks(action, backup, **more))
         if "error" in answer:
             raise EngineError(f"{action} {backup}: {answer['error']}")
@@ -271,7 +273,7 @@ class Life:
         """Restore a backup, and compare it with what the disks were."""
         backup = backup or self.random.choice(list(self.truths))
         place = pathlib.Path(tempfile.mkdtemp(dir=self.path))
-        self._do("restore", backup, disks={disk: str(place / disk) for disk in self.shadow})
+        self.do("restore", backup, disks={disk: str(place / disk) for disk in self.shadow})
         for disk, truth in self.truths[backup].items():
             raw = place / f"{disk}.raw"
             subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(place / disk), str(raw)], check=True)
@@ -283,13 +285,13 @@ class Life:
 
     def make_full(self) -> None:
         """Make a full backup of one, at the store."""
-        self._do("full", self.random.choice(list(self.truths)))
+        self.do("full", self.random.choice(list(self.truths)))
 
     def delete(self) -> None:
         """Remove a backup that is not the newest."""
         if len(self.truths) > 1:
             gone = self.random.choice(list(self.truths)[:-1])
-            self._do("delete", gone)
+            self.do("delete", gone)
             del self.truths[gone]
 
     def close(self) -> None:

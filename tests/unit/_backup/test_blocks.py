@@ -90,7 +90,7 @@ def test_an_object_of_another_backup_is_refused(change: dict[str, str | int | No
 
 
 def saved(name: str, kind: str = manifest.INCREMENTAL, data: int = 0, has_bitmap: bool = True) -> SavedDisk:
-    return SavedDisk(name, name, 100 * BLOCK, kind, "", has_bitmap, "object", Written(0, data, "", 0))
+    return SavedDisk(name, name, 100 * BLOCK, kind, "", has_bitmap, "object", Written(0, data, "", 0), "")
 
 
 def backup(name: str, parent: str | None, *disks: SavedDisk) -> Manifest:

@@ -26,8 +26,8 @@ SHORT, SECONDS = 15, 120  # lives, and the time after which no other one begins
 LONG = 300
 
 
-def lives(*words: str) -> subprocess.CompletedProcess[str]:
-    argv = ["unshare", "-m", "--propagation", "private", PYTHON, "-m", "tests.unit._backup.sequences", *words]
+def lives(*words: str, module: str = "sequences") -> subprocess.CompletedProcess[str]:
+    argv = ["unshare", "-m", "--propagation", "private", PYTHON, "-m", f"tests.unit._backup.{module}", *words]
     path = f"{REPOSITORY}:{REPOSITORY / 'collections'}"
     return subprocess.run(
         argv, cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": path}, stdout=-1, text=True, check=False
@@ -51,6 +51,11 @@ def test_planted_faults_are_found(fault: str) -> None:
     failed = {line.partition(": seed")[0] for line in done.stdout.splitlines() if " after " in line}
     planted = {line.partition(": seed")[0] for line in done.stdout.splitlines() if ": seed" in line}
     assert planted and planted == failed, done.stdout
+
+
+def test_a_wrong_merge_is_seen_by_verify() -> None:
+    done = lives(module="proofs")
+    assert done.returncode == 0 and "missed: []" in done.stdout, done.stdout
 
 
 class Place:
@@ -165,6 +170,7 @@ def test_a_key_is_in_no_argument(place: Place) -> None:
 
 
 def test_a_guest_that_overwrites_much_ends_its_backup_and_runs_on(place: Place) -> None:
+    place.do("take", "before")
     place.guest.io("vda", "write -P 6 0 6M", "flush")  # more than one request reads
     pause = place.path / "much"
     process = place.host.begin(place.asks("take", "third", pause=str(pause), limit=1 << 19))
@@ -176,7 +182,7 @@ def test_a_guest_that_overwrites_much_ends_its_backup_and_runs_on(place: Place) 
         answer_of(process)
     place.guest.io("vda", "write -P 8 0 64k", "flush")
     fourth = place.do("take", "fourth")
-    assert fourth["disks"]["vda"][0] == "incremental"
+    assert fourth["disks"]["vda"] == ["incremental", ""]
     assert place.do("verify", "fourth", scratch=str(place.path)) == []
     assert place.do("list", "")["left_over"] == []
 

@@ -4,29 +4,29 @@
 """The backups of one server in a store: which there are, their objects and maps, and what a run left that was killed.
 
 A backup is complete when its manifest is there, which is stored last. What a run stores bears a word of its own, so
-that the rest of one without a manifest is known; of two manifests of a backup the newer one holds.
+that the rest of one without a manifest is known; of two manifests of a backup the newer one holds. What this host keeps
+of the store beside it spares reading that again.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import secrets
-import tempfile
+import io
+import os
 import typing as t
 
 from .._errors import NovaliteError
 from . import manifest as manifests
 from . import objects
 from .blocks import Block
-from .manifest import Manifest, SavedDisk
-from .objects import Entry, Header, Written
+from .manifest import INLINE, Manifest, SavedDisk
+from .objects import Entry
 from .store import Store
+from .whole import Kept, Whole
 
-SERVER, BACKUP, PARENT, RUN, OBJECT, DISK = "server", "backup", "parent", "run", "object", "disk"
-_MANIFEST, _BLOCKS = "manifest", "blocks"
+SERVER, BACKUP, PARENT, RUN, OBJECT, DISK, SEAL = "server", "backup", "parent", "run", "object", "disk", "seal"
+MANIFEST, BLOCKS = "manifest", "blocks"
 _PIECE = 1 << 20
-UNCHANGED = Written(0, 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 0)  # SHA-256 of nothing
 
 
 class Catalog:
@@ -34,15 +34,15 @@ class Catalog:
 
     def __init__(self, store: Store, server: str) -> None:
         self.store, self.server = store, server
-        self._known: dict[str, Manifest] = {}
+        self.kept = Kept(os.path.join(store.local, "kept"))
         self.refresh()
 
     def refresh(self) -> None:
         """List again."""
         self._objects = list(self.store.list(**{SERVER: self.server}))
-        stored = [each for each in self._objects if each.word(OBJECT) == _MANIFEST]
+        stored = [each for each in self._objects if each.word(OBJECT) == MANIFEST]
         self._manifests = {str(each.word(BACKUP)): each for each in stored}  # the newest of each holds
-        self._known = {}
+        self._known: dict[str, Manifest] = {}
 
     def names(self) -> list[str]:
         """The complete backups, the oldest first."""
@@ -64,8 +64,13 @@ class Catalog:
     def load(self, backup: str) -> Manifest:
         """Read the manifest of a backup. Raises NovaliteError."""
         if backup not in self._known:
-            with _named(f"backup {backup}"), self._opened(backup) as stream:
-                self._known[backup] = manifests.parse(stream.readline(manifests.LONGEST), f"backup {backup}")
+            seal = self._manifests[backup].word(SEAL) if backup in self._manifests else None
+            line = self.kept.get(self.server, seal or "")
+            if line is None:
+                with _named(f"backup {backup}"), self._opened(backup) as stream:
+                    line = stream.readline(manifests.LONGEST)
+                self.kept.put(self.server, line)
+            self._known[backup] = manifests.parse(line, f"backup {backup}")
             if (self._known[backup].server, self._known[backup].backup) != (self.server, backup):
                 raise NovaliteError(f"backup {backup}: the store has the manifest of another one in its place")
         return self._known[backup]
@@ -84,9 +89,7 @@ class Catalog:
         """Open the map of a disk. Raises NovaliteError, also while it is read."""
         name = f"backup {backup.backup}, disk {disk.name}"
         with _named(name), self._opened(backup.backup) as stream:
-            stream.readline(manifests.LONGEST)
-            for before in backup.disks[: backup.disks.index(disk)]:
-                _skip(stream, before.written.map_size)
+            _to_map(stream, backup, disk)
             yield objects.read_map(stream, disk.written, disk.size, name)
 
     @contextlib.contextmanager
@@ -95,9 +98,48 @@ class Catalog:
         name = f"backup {backup.backup}, disk {disk.name}"
         if disk.source is None:
             yield ()
-            return
-        with _named(name), self.store.get(disk.source) as stream, self.map_of(backup, disk) as entries:
-            yield objects.checked(objects.read(stream, backup.header(disk), name), entries, name)
+        elif disk.source == INLINE:
+            with _named(name), self._opened(backup.backup) as stream:
+                _to_map(stream, backup, disk)
+                hashes = io.BytesIO(stream.read(disk.written.map_size))
+                inline: t.Iterable[Entry] = objects.read_map(hashes, disk.written, disk.size, name)
+                _skip(stream, sum(each.written.map_size for each in backup.after(disk)))
+                _skip(stream, sum(backup.inline_size(each) for each in backup.before(disk)))
+                rows: t.Iterable[Block] = objects.read(stream, backup.header(disk), name, is_last=False)
+                yield objects.checked(rows, inline, name)
+        else:
+            with _named(name), self.store.get(disk.source) as stream, self.map_of(backup, disk) as entries:
+                yield objects.checked(objects.read(stream, backup.header(disk), name), entries, name)
+
+    def whole_of(self, backup: str, disk: str) -> Whole:
+        """The hashes of all blocks that a disk had at a backup, which has to say so of them. Raises NovaliteError."""
+        saved = self.load(backup).disk(disk)
+        kept = self.kept.get(f"{self.server} {disk}", saved.whole)
+        if kept is not None:
+            return Whole.read(saved.size, kept)
+        layers: list[tuple[Manifest, SavedDisk]] = []
+        name: str | None = backup
+        while name is not None and (not layers or layers[-1][1].kind == manifests.INCREMENTAL):
+            layers.append((self.load(name), self.load(name).disk(disk)))
+            name = layers[-1][0].parent
+        whole = Whole(saved.size)
+        for layer in reversed(layers):
+            with self.map_of(*layer) as entries:
+                whole.change(entries)
+        if whole.hash() != saved.whole:
+            raise NovaliteError(f"backup {backup}, disk {disk}: its maps are not what was saved: restore another one")
+        return whole
+
+    def keep(self, made: Manifest, wholes: t.Mapping[str, Whole]) -> None:
+        """Keep what the backup after the one that was just made will need, and nothing that is of no use any more."""
+        self.kept.put(self.server, made.line())
+        seals = [stored.word(SEAL) or "" for stored in self._manifests.values()]
+        self.kept.only(self.server, [*seals, made.seal()])
+        for disk in made.disks:
+            owner = f"{self.server} {disk.name}"
+            if disk.has_bitmap and disk.name in wholes:
+                self.kept.put(owner, wholes[disk.name].data())
+            self.kept.only(owner, [disk.whole])
 
     def _opened(self, backup: str) -> t.ContextManager[t.BinaryIO]:
         if backup not in self._manifests:
@@ -115,75 +157,9 @@ def _named(name: str) -> t.Iterator[None]:
         raise error if str(error).startswith("backup ") else NovaliteError(f"{name}: {error}") from None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Disk:
-    saved: SavedDisk
-    map: t.BinaryIO
-
-
-class Writing:
-    """A backup that is being stored; nothing of it counts until finish()."""
-
-    def __init__(self, store: Store, server: str, backup: str) -> None:
-        self._store, self._server, self._backup = store, server, backup
-        self._run = secrets.token_hex(8)
-        self._disks: list[_Disk] = []
-        self._stored: list[str] = []
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Writing:
-        return self
-
-    def __exit__(self, kind: object, *_exception: object) -> None:
-        self._stack.close()
-        if kind is not None and self._stored:
-            with contextlib.suppress(NovaliteError):  # the next run removes it, too
-                self._store.forget(self._stored)
-
-    def add(self, disk: SavedDisk, header: Header, rows: t.Iterator[Block]) -> SavedDisk:
-        """Store the blocks of a disk; returns it with what was written. Raises NovaliteError."""
-        into_map = t.cast(t.BinaryIO, self._stack.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115
-        first = next(rows, None)
-        if first is None:
-            saved = dataclasses.replace(disk, source=None, written=UNCHANGED)
-        else:
-            written: list[Written] = []
-
-            def write(out: t.BinaryIO) -> None:
-                written.append(objects.write(header, _followed(first, rows), out, into_map))
-
-            source = self._store.put(self._words(_BLOCKS, **{DISK: disk.name}), write)
-            self._stored.append(source)
-            saved = dataclasses.replace(disk, source=source, written=written[0])
-        self._disks.append(_Disk(saved, into_map))
-        return saved
-
-    def finish(self, manifest: Manifest) -> Manifest:
-        """Store the manifest, of the disks that were added, and their maps: the backup is complete."""
-        manifest = dataclasses.replace(manifest, disks=tuple(disk.saved for disk in self._disks))
-
-        def write(out: t.BinaryIO) -> None:
-            out.write(manifest.line())
-            for disk in self._disks:
-                disk.map.seek(0)
-                while piece := disk.map.read(_PIECE):
-                    out.write(piece)
-
-        words = {"created": f"{manifest.created:015d}", "kind": manifest.kind, "consistency": manifest.consistency}
-        if manifest.parent is not None:
-            words[PARENT] = manifest.parent
-        words["bytes"] = str(sum(disk.saved.written.data for disk in self._disks))
-        words["size"] = str(sum(disk.saved.size for disk in self._disks))
-        self._store.put({**self._words(_MANIFEST), **words}, write)
-        return manifest
-
-    def _words(self, kind: str, **more: str) -> dict[str, str]:
-        return {SERVER: self._server, BACKUP: self._backup, RUN: self._run, OBJECT: kind, **more}
-
-
-def _followed(first: Block, rows: t.Iterator[Block]) -> t.Iterator[Block]:
-    yield first
-    yield from rows
+def _to_map(stream: t.BinaryIO, backup: Manifest, disk: SavedDisk) -> None:
+    stream.readline(manifests.LONGEST)
+    _skip(stream, sum(each.written.map_size for each in backup.before(disk)))
 
 
 def _skip(stream: t.BinaryIO, size: int) -> None:

@@ -13,9 +13,11 @@ import typing as t
 from .._errors import NovaliteError
 from .._host.locks import locked
 from . import manifest, replay
-from .catalog import Catalog, Writing
+from .catalog import Catalog
 from .manifest import FULL, INCREMENTAL, Manifest
 from .store import Store
+from .whole import Whole
+from .writing import Writing
 
 LONGEST = 7  # incremental backups that follow a full one
 _LOCK_TIMEOUT = 5.0  # seconds
@@ -29,7 +31,8 @@ def is_due(needed: t.Sequence[Manifest], longest: int = LONGEST) -> bool:
 
 
 def make_full(store: Store, server: str, backup: str) -> Manifest:
-    """Make a full backup of an incremental one, of what is in the store. Raises NovaliteError."""
+    """Make a full backup of an incremental one, of what is in the store. Raises NovaliteError, also when what is
+    put together is not what was saved: the backup stays as it was."""
     with locked(f"backup-{server}", timeout=_LOCK_TIMEOUT):
         catalog = Catalog(store, server)
         made = _rewrite(catalog, catalog.chain(backup))
@@ -68,7 +71,7 @@ def _rewrite(catalog: Catalog, needed: t.Sequence[Manifest]) -> Manifest:
             saved = dataclasses.replace(disk, kind=kinds[disk.name], reason=reason)
             with contextlib.ExitStack() as stack:
                 rows = replay.put_together(catalog, layers[disk.name], stack)
-                writing.add(saved, new.header(saved), rows)
+                writing.add(saved, new.header(saved), rows, Whole(disk.size) if saved.kind == FULL else None)
         return writing.finish(new)
 
 

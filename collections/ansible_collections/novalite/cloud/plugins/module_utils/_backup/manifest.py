@@ -6,22 +6,25 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
-from .objects import FORMAT, Header, Written
+from .objects import FORMAT, Header, Written, size_of
 
 FULL, INCREMENTAL = "full", "incremental"
 CRASH, FILESYSTEM = "crash", "filesystem"  # consistency
+INLINE = "inline"  # source of blocks that are in the manifest's own object
 
 
 @dataclasses.dataclass(frozen=True)
 class SavedDisk:
     """A disk in a backup: `name` is its target in the guest, `identity` what it is known by in the next backup.
 
-    `reason` says why it is a full one. `source` names the store's object of its blocks, None without any.
+    `reason` says why it is a full one. `source` names the store's object of its blocks, None without any; `whole` is
+    the hash of the hashes of all blocks that the disk had, those of other backups among them.
     """
 
     name: str
@@ -32,6 +35,7 @@ class SavedDisk:
     has_bitmap: bool
     source: str | None
     written: Written
+    whole: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +72,25 @@ class Manifest:
         return Header(self.backup, parent, disk.name, disk.size)
 
     def line(self) -> bytes:
-        """The first line of the backup's object, which the disks' maps follow."""
+        """The first line of the backup's object, which the disks' maps follow, and then the blocks of those that have
+        them there."""
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, sort_keys=True).encode() + b"\n"
+
+    def seal(self) -> str:
+        """The hash of the line."""
+        return hashlib.sha256(self.line()).hexdigest()
+
+    def before(self, disk: SavedDisk) -> tuple[SavedDisk, ...]:
+        """The disks before this one."""
+        return self.disks[: self.disks.index(disk)]
+
+    def after(self, disk: SavedDisk) -> tuple[SavedDisk, ...]:
+        """The disks after this one."""
+        return self.disks[self.disks.index(disk) + 1 :]
+
+    def inline_size(self, disk: SavedDisk) -> int:
+        """The bytes that the blocks of a disk have in the backup's own object."""
+        return size_of(self.header(disk), disk.written) if disk.source == INLINE else 0
 
 
 LONGEST = 4 << 20  # bytes of a manifest's line

@@ -72,7 +72,7 @@ def hash_of(data: bytes | None) -> bytes:
     """The hash of a block's bytes, as it stands in a map. Zeros at its end do not count: the last block of a disk that
     grows gets some."""
     stripped = b"" if data is None else data.rstrip(b"\0")
-    return hashlib.blake2b(stripped, digest_size=16).digest() if stripped else ZEROS
+    return hashlib.sha256(stripped).digest()[:16] if stripped else ZEROS  # which processors compute themselves
 
 
 def write(header: Header, rows: t.Iterable[Block], out: t.BinaryIO, into_map: t.BinaryIO) -> Written:
@@ -95,14 +95,20 @@ def write(header: Header, rows: t.Iterable[Block], out: t.BinaryIO, into_map: t.
     return Written(count, size, map_hash.hexdigest(), count * _ENTRY.size)
 
 
-def read(stream: Readable, header: Header, name: str) -> t.Iterator[Block]:
-    """Read an object, which has to be that of `header`. Raises NovaliteError, which says `name`, for any other."""
+def size_of(header: Header, written: Written) -> int:
+    """Bytes of an object that was written."""
+    return len(header.line()) + (written.blocks + 1) * _RECORD.size + written.data
+
+
+def read(stream: Readable, header: Header, name: str, is_last: bool = True) -> t.Iterator[Block]:
+    """Read an object, which has to be that of `header`, and the last one in its stream, or not. Raises NovaliteError,
+    which says `name`, for any other."""
     if stream.readline(_LONGEST_LINE) != header.line():
         raise NovaliteError(f"{name}: the store has another object in its place")
-    return blocks.ascending(_records(stream, header.size, name), header.size, name)
+    return blocks.ascending(_records(stream, header.size, name, is_last), header.size, name)
 
 
-def _records(stream: Readable, size: int, name: str) -> t.Iterator[Block]:
+def _records(stream: Readable, size: int, name: str, is_last: bool) -> t.Iterator[Block]:
     count = 0
     while True:
         number, kind = _RECORD.unpack(_exactly(stream, _RECORD.size, name))
@@ -112,7 +118,7 @@ def _records(stream: Readable, size: int, name: str) -> t.Iterator[Block]:
             raise NovaliteError(f"{name}: record {count} is no block of this disk: it is damaged")
         yield Block(number, None if kind == _ZERO else _exactly(stream, blocks.length_of(number, size), name))
         count += 1
-    if number != count or stream.read(1):
+    if number != count or (is_last and stream.read(1)):
         raise NovaliteError(f"{name}: it holds {count} blocks and says {number}: it is damaged")
 
 

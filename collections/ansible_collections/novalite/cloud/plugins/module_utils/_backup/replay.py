@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Bringing backups back, and proving them: a disk is put together of its full copy and what changed since, every block
-compared with its map on the way, and all of them again on the new disk."""
+compared with its map on the way. Then the new disk is read, and has to be what the backup says that the whole disk was:
+that was carried along when backups were taken, and owes nothing to how they are put together."""
 
 from __future__ import annotations
 
@@ -13,13 +14,12 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._host.files import remove_file, sync
-from . import blocks, manifest, objects, stopped
+from . import blocks, manifest, stopped
 from .blocks import BLOCK, Block
 from .catalog import Catalog
 from .domain_xml import QCOW2, Disk
-from .export import Export
 from .manifest import Manifest, SavedDisk
-from .objects import ZEROS, Entry
+from .whole import Whole
 
 _Layers = t.Sequence["tuple[Manifest, SavedDisk]"]
 
@@ -31,13 +31,13 @@ def restore(catalog: Catalog, backup: str, disks: t.Mapping[str, str]) -> None:
     for path in disks.values():
         if os.path.lexists(path):
             raise NovaliteError(f"{path} is there already: move it away, or restore to another file")
-    needed = catalog.chain(backup)
+    needed, saved = catalog.chain(backup), catalog.load(backup)
     made: list[str] = []
     temporary = {name: f"{path}.{secrets.token_hex(4)}" for name, path in disks.items()}
     try:
         for name in disks:
             made.append(temporary[name])
-            _restore(catalog, manifest.disk_chain(needed, name), temporary[name])
+            _restore(catalog, saved, saved.disk(name), needed, temporary[name])
             sync(temporary[name])
         for name, path in disks.items():
             os.link(temporary[name], path)  # fails where a file came there meanwhile
@@ -57,13 +57,13 @@ def verify(catalog: Catalog, backup: str, directory: str) -> list[str]:
     cannot be restored, which is nothing for a good backup."""
     complaints = []
     try:
-        needed = catalog.chain(backup)
+        needed, saved = catalog.chain(backup), catalog.load(backup)
     except NovaliteError as error:
         return [str(error)]
-    for disk in needed[-1].disks:
+    for disk in saved.disks:
         path = os.path.join(directory, f".verify-{secrets.token_hex(8)}")
         try:
-            _restore(catalog, manifest.disk_chain(needed, disk.name), path)
+            _restore(catalog, saved, disk, needed, path)
         except NovaliteError as error:
             name = f"backup {backup}, disk {disk.name}"
             complaints.append(str(error) if str(error).startswith(name) else f"{name} cannot be restored: {error}")
@@ -72,18 +72,19 @@ def verify(catalog: Catalog, backup: str, directory: str) -> list[str]:
     return complaints
 
 
-def _restore(catalog: Catalog, layers: _Layers, path: str) -> None:
-    newest, saved = layers[-1]
-    stopped.make(path, saved.size)
-    disk = Disk(saved.name, saved.identity, path, QCOW2)
+def _restore(catalog: Catalog, backup: Manifest, disk: SavedDisk, needed: t.Sequence[Manifest], path: str) -> None:
+    stopped.make(path, disk.size)
+    file = Disk(disk.name, disk.identity, path, QCOW2)
     with contextlib.ExitStack() as stack:
-        rows = put_together(catalog, layers, stack)
-        opened = stack.enter_context(stopped.opened(disk, None, write=True))
+        rows = put_together(catalog, manifest.disk_chain(needed, disk.name), stack)
+        opened = stack.enter_context(stopped.opened(file, None, write=True))
         opened.write(rows)
-    with contextlib.ExitStack() as stack:
-        maps = [stack.enter_context(catalog.map_of(*layer)) for layer in layers]
-        opened = stack.enter_context(stopped.opened(disk, None))
-        _compare(opened, blocks.newest(maps), f"backup {newest.backup}, disk {saved.name}")
+    whole = Whole(disk.size)
+    with stopped.opened(file, None) as opened:
+        whole.change_blocks(opened.blocks())
+    if whole.hash() != disk.whole:
+        name = f"backup {backup.backup}, disk {disk.name}"
+        raise NovaliteError(f"{name}: what is put together is not what was saved: restore another one")
 
 
 def put_together(catalog: Catalog, layers: _Layers, stack: contextlib.ExitStack) -> t.Iterator[Block]:
@@ -94,14 +95,3 @@ def put_together(catalog: Catalog, layers: _Layers, stack: contextlib.ExitStack)
             yield Block(block.number, block.data.ljust(blocks.length_of(block.number, size), b"\0"))
         else:
             yield block
-
-
-def _compare(opened: Export, entries: t.Iterator[Entry], name: str) -> None:
-    there = (Entry(block.number, objects.hash_of(block.data)) for block in opened.blocks())
-    wanted = (entry for entry in entries if entry.digest != ZEROS)
-    for found in (entry for entry in there if entry.digest != ZEROS):
-        expected = next(wanted, None)
-        if found != expected:
-            raise NovaliteError(f"{name}: block {found.number} was restored to something else than what was saved")
-    for expected in wanted:
-        raise NovaliteError(f"{name}: block {expected.number} was not restored")

@@ -92,7 +92,7 @@ def _served(image: str, bitmap: str | None, write: bool) -> t.Iterator[Export]:
         argv += [] if bitmap is None else ["--bitmap", bitmap]
         limits = Limits(memory=_MEMORY, cpu=1 << 30, file_size=ANY_SIZE)
         with subprocess.Popen(
-            [*bounded(limits, "dac_override"), *argv, image],
+            [*bounded(limits, "dac_override", options=["--pdeathsig", "KILL"]), *argv, image],  # it would hold the disk
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,

@@ -11,29 +11,39 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import io
 import json
 import os
 import select
 import subprocess
 import tempfile
+import time
 import typing as t
 
 from .._errors import NovaliteError
 from .._host.command import CommandError, run
+from .._host.files import read_text, write_atomically
+from .._host.own_directory import make_own
 
 TIMEOUT = 600.0  # seconds that a call may take which moves no data of a disk
 _FILE = "object"  # name of the one file in each snapshot
 _HOST = "novalite"
+_TIME = "stored"  # the word that says when an object was stored, in nanoseconds since 1970
+_SHORT = 8  # characters of a name, as restic prints it
 
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """An object in the store: its name, its words, and when it was stored, in a form that sorts."""
+    """An object in the store: its name, and its words."""
 
     name: str
     words: tuple[str, ...]
-    time: str
+
+    @property
+    def time(self) -> str:
+        """The time when it was stored, in a form that sorts."""
+        return self.word(_TIME) or ""
 
     def word(self, key: str) -> str | None:
         """The value of the word `key=value`."""
@@ -42,6 +52,10 @@ class Stored:
 
 class Store(t.Protocol):
     """A store, as far as the engine needs it."""
+
+    @property
+    def local(self) -> str:
+        """A directory of this host, its user's own, for copies of what is in the store."""
 
     def put(self, words: t.Mapping[str, str], write: t.Callable[[t.BinaryIO], object]) -> str:
         """Store what `write` writes under these words; returns the object's name. Nothing is there after an error."""
@@ -65,20 +79,47 @@ class Restic:
     cache: str
     stall: float = 120.0  # seconds without a byte; restic asks for a file that is gone for a quarter of an hour
 
+    @property
+    def local(self) -> str:
+        """The directory that restic has for its own copies."""
+        return self.cache
+
+    @property
+    def _is_directory(self) -> bool:
+        return not self.place.startswith("sftp:")
+
     def prepare(self) -> None:
-        """Make the repository unless it is there. Raises NovaliteError when it cannot be opened."""
+        """Make the repository unless it is there. Raises NovaliteError when that cannot be done."""
+        if self._is_directory and os.path.lexists(os.path.join(self.place, "config")):
+            return  # each call opens it, and says when it cannot
         with self._ready() as (argv, fds):
-            if not self.place.startswith("sftp:") and not os.path.lexists(os.path.join(self.place, "config")):
-                run([*argv, "init", "--quiet"], timeout=TIMEOUT, pass_fds=fds)
-            elif run([*argv, "cat", "config"], timeout=TIMEOUT, pass_fds=fds, ok=range(128)).rc:
-                if not self.place.startswith("sftp:"):
-                    raise NovaliteError(f"the store {self.place} does not open with this key: give the one it has")
+            if self._is_directory or run([*argv, "cat", "config"], timeout=TIMEOUT, pass_fds=fds, ok=range(128)).rc:
                 run([*argv, "init", "--quiet"], timeout=TIMEOUT, pass_fds=fds)  # restic refuses where one is there
+
+    def _opens(self) -> bool:
+        """Tell whether it opens with this key, or where it lies is not known to this host."""
+        if not self._is_directory or not os.path.lexists(os.path.join(self.place, "config")):
+            return True
+        with self._ready() as (argv, fds):
+            return run([*argv, "cat", "config", "--no-lock"], timeout=TIMEOUT, pass_fds=fds, ok=range(128)).rc == 0
+
+    @contextlib.contextmanager
+    def _explained(self) -> t.Iterator[None]:
+        """Name the key where that is why restic failed."""
+        try:
+            yield
+        except CommandError as error:
+            if self._opens():
+                raise
+            complaint = f"the store {self.place} does not open with this key: give the one it has"
+            raise NovaliteError(complaint) from error
 
     def put(self, words: t.Mapping[str, str], write: t.Callable[[t.BinaryIO], object]) -> str:
         """Store what `write` writes. restic is ended before it can take a stream that broke off for a whole one."""
-        tags = [option for key, value in words.items() for option in ("--tag", f"{key}={value}")]
-        with self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
+        stored = f"{_TIME}={time.time_ns():020d}"
+        texts = [*(f"{key}={value}" for key, value in words.items()), stored]
+        tags = [option for text in texts for option in ("--tag", text)]
+        with self._explained(), self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
             argv = [*argv, "--json", "backup", "--quiet", "--stdin", "--stdin-filename", _FILE, "--host", _HOST, *tags]
             with subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, pass_fds=fds
@@ -101,13 +142,15 @@ class Restic:
         for line in answer.splitlines():
             fields = json.loads(line)
             if fields.get("message_type") == "summary":
-                return str(fields["snapshot_id"])
+                name = str(fields["snapshot_id"])[:_SHORT]
+                self._remember({**self._remembered(), name: texts})
+                return name
         raise NovaliteError(f"restic stored an object in {self.place} and did not name it; use restic 0.14 or newer")
 
     @contextlib.contextmanager
     def get(self, name: str) -> t.Iterator[t.BinaryIO]:
         """Open an object; one that is not read to its end is closed without a complaint."""
-        with self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
+        with self._explained(), self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
             argv = [*argv, "dump", name, f"/{_FILE}"]
             with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, pass_fds=fds) as process:
                 stdout = io.BufferedReader(_Pipe(t.cast(t.BinaryIO, process.stdout).fileno(), self.stall))
@@ -124,13 +167,41 @@ class Restic:
                     raise CommandError(argv, process.returncode, _text(errors))
 
     def list(self, **words: str) -> t.Sequence[Stored]:
-        """List the objects with all of these words."""
-        tag = ",".join(f"{key}={value}" for key, value in words.items())
-        with self._ready() as (argv, fds):
-            argv = [*argv, "--json", "snapshots", "--no-lock", "--host", _HOST, "--tag", tag]
-            rows = json.loads(run(argv, timeout=TIMEOUT, pass_fds=fds).stdout) or ()
-        objects = [Stored(row["short_id"], tuple(row.get("tags") or ()), row["time"]) for row in rows]
+        """List the objects with all of these words. restic is asked when there is one that this host does not know."""
+        there = self._there()
+        known = self._remembered()
+        if there is None or not there <= set(known):
+            with self._explained(), self._ready() as (argv, fds):
+                argv = [*argv, "--json", "snapshots", "--no-lock"]
+                rows = json.loads(run(argv, timeout=TIMEOUT, pass_fds=fds).stdout) or ()
+            known = {row["id"][:_SHORT]: row.get("tags") or () for row in rows}
+            self._remember(known)
+            there = set(known)
+        tags = {f"{key}={value}" for key, value in words.items()}
+        objects = [Stored(name, tuple(known[name])) for name in there if tags <= set(known[name])]
         return sorted(objects, key=lambda stored: stored.time)
+
+    def _there(self) -> set[str] | None:
+        """The names of all objects, of a repository in a directory: restic has a file for each."""
+        with contextlib.suppress(OSError):
+            return {name[:_SHORT] for name in os.listdir(os.path.join(self.place, "snapshots"))}
+        return None
+
+    def _remembered(self) -> t.Mapping[str, t.Sequence[str]]:
+        """The words of objects that this host knows; an object never changes."""
+        known = json.loads(read_text(self._memory) or "{}")
+        return known if isinstance(known, dict) else {}
+
+    def _remember(self, known: t.Mapping[str, t.Sequence[str]]) -> None:
+        there = self._there()
+        with contextlib.suppress(OSError):  # restic is asked then
+            make_own(self.cache, links=True)
+            kept = {name: known[name] for name in known if there is None or name in there}
+            write_atomically(self._memory, json.dumps(kept), 0o600)
+
+    @property
+    def _memory(self) -> str:
+        return os.path.join(self.cache, f"objects-{hashlib.sha256(self.place.encode()).hexdigest()[:16]}.json")
 
     def forget(self, names: t.Collection[str]) -> None:
         """Remove objects; their bytes go with the next prune()."""

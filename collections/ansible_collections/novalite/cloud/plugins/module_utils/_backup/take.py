@@ -14,12 +14,14 @@ import typing as t
 from .._errors import NovaliteError
 from .._host.locks import locked
 from . import domain_xml, export, live, stopped
-from .catalog import UNCHANGED, Catalog, Writing
+from .catalog import Catalog
 from .domain_xml import PREFIX, DiskPlan
 from .export import Export
 from .live import Scratch
 from .manifest import CRASH, FULL, INCREMENTAL, Manifest, SavedDisk
 from .store import Store
+from .whole import Whole
+from .writing import UNCHANGED, Writing
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -27,6 +29,7 @@ with contextlib.suppress(ImportError):  # connect() reports it
 LOCK_TIMEOUT = 5.0  # seconds; a backup lasts longer, and the next one comes
 FIRST = "it is the first backup"
 LOST = "its disks have lost the record of what changed since backup {}"
+DAMAGED = "the store cannot say what the disk was at backup {}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +68,8 @@ def take(connection: libvirt.virConnect, request: Request, store: Store) -> Take
             parent = catalog.load(catalog.names()[-1]) if catalog.names() else None
             if domain.isActive():
                 request.scratch.prepare()
-                return _running(domain, request, store, parent)
-            return _stopped(domain, request, store, parent)
+                return _running(domain, request, catalog, parent)
+            return _stopped(domain, request, catalog, parent)
 
 
 @contextlib.contextmanager
@@ -77,7 +80,7 @@ def _clear(problem: str) -> t.Iterator[None]:
         raise NovaliteError(f"{problem}: {error}") from None
 
 
-def _running(domain: libvirt.virDomain, request: Request, store: Store, parent: Manifest | None) -> Taken:
+def _running(domain: libvirt.virDomain, request: Request, catalog: Catalog, parent: Manifest | None) -> Taken:
     live.end_left_over(domain)
     definition = domain.XMLDesc(0)
     disks = domain_xml.disks_of(definition)
@@ -87,12 +90,12 @@ def _running(domain: libvirt.virDomain, request: Request, store: Store, parent: 
         reason = LOST.format(since.backup)
         since = None
     try:
-        return _read_running(domain, request, store, domain_xml.plan(disks, since, reason), since, definition)
+        return _read_running(domain, request, catalog, domain_xml.plan(disks, since, reason), since, definition)
     except _Refused:
         if since is None:
             raise
         plans = domain_xml.plan(disks, None, LOST.format(since.backup))
-        return _read_running(domain, request, store, plans, None, definition)
+        return _read_running(domain, request, catalog, plans, None, definition)
 
 
 class _Refused(NovaliteError):
@@ -102,30 +105,48 @@ class _Refused(NovaliteError):
 def _read_running(
     domain: libvirt.virDomain,
     request: Request,
-    store: Store,
+    catalog: Catalog,
     plans: t.Sequence[DiskPlan],
     since: Manifest | None,
     definition: str,
 ) -> Taken:
+    plans, wholes = _with_wholes(catalog, plans, since)
     checkpoint = PREFIX + request.backup if any(plan.disk.can_have_bitmap for plan in plans) else None
     with contextlib.ExitStack() as stack:
-        writing = stack.enter_context(Writing(store, request.server, request.backup))
+        writing = stack.enter_context(Writing(catalog.store, request.server, request.backup))
         stack.push(lambda kind, *_error: _drop(domain, checkpoint) if kind is not None else None)
-        try:
-            name = since.checkpoint if since is not None else None
-            job = stack.enter_context(live.job(domain, plans, name, checkpoint, request.scratch, request.freeze))
-        except libvirt.libvirtError as error:
-            raise _Refused(str(error)) if live.can_go_on(error) else error from None
-        manifest = _manifest(request, since, checkpoint, job.consistency, definition)
-        read = 0
-        for plan in plans:
-            bitmap = f"backup-{plan.disk.name}" if plan.kind == INCREMENTAL else None
-            with export.opened(job.socket, plan.disk.name, bitmap) as opened:
-                _add(writing, manifest, plan, opened, since, plan.disk.can_have_bitmap)
-                read += opened.read
+        with contextlib.ExitStack() as reading:
+            try:
+                name = since.checkpoint if since is not None else None
+                job = reading.enter_context(live.job(domain, plans, name, checkpoint, request.scratch, request.freeze))
+            except libvirt.libvirtError as error:
+                raise _Refused(str(error)) if live.can_go_on(error) else error from None
+            manifest = _manifest(request, since, checkpoint, job.consistency, definition)
+            read = 0
+            for plan in plans:
+                bitmap = f"backup-{plan.disk.name}" if plan.kind == INCREMENTAL else None
+                with export.opened(job.socket, plan.disk.name, bitmap) as opened:
+                    _add(writing, manifest, plan, opened, since, wholes)
+                    read += opened.read
         manifest = writing.finish(manifest)
+    catalog.keep(manifest, wholes)
     live.forget_checkpoints(domain, checkpoint)
     return Taken(manifest, read)
+
+
+def _with_wholes(
+    catalog: Catalog, plans: t.Sequence[DiskPlan], since: Manifest | None
+) -> tuple[list[DiskPlan], dict[str, Whole]]:
+    """The hashes that all blocks of incremental disks had; a disk of which the store cannot say them is a full one."""
+    sound, wholes = [], {}
+    for plan in plans:
+        if plan.kind == INCREMENTAL and since is not None:
+            try:
+                wholes[plan.disk.name] = catalog.whole_of(since.backup, plan.disk.name)
+            except NovaliteError:
+                plan = dataclasses.replace(plan, kind=FULL, reason=DAMAGED.format(since.backup))
+        sound.append(plan)
+    return sound, wholes
 
 
 def _drop(domain: libvirt.virDomain, checkpoint: str | None) -> None:
@@ -136,7 +157,7 @@ def _drop(domain: libvirt.virDomain, checkpoint: str | None) -> None:
             mine.delete(0)
 
 
-def _stopped(domain: libvirt.virDomain, request: Request, store: Store, parent: Manifest | None) -> Taken:
+def _stopped(domain: libvirt.virDomain, request: Request, catalog: Catalog, parent: Manifest | None) -> Taken:
     """Take a backup of disks that nobody writes to. The bitmaps of the last checkpoint go on: they tell more than what
     changed since this backup, and no less. A disk that has none gets one."""
     definition = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
@@ -150,12 +171,13 @@ def _stopped(domain: libvirt.virDomain, request: Request, store: Store, parent: 
         if plan.kind == INCREMENTAL and since is not None and (bitmap is None or not bitmap.is_sound):
             plan = dataclasses.replace(plan, kind=FULL, reason=LOST.format(since.backup))
         plans.append(plan)
+    plans, wholes = _with_wholes(catalog, plans, since)
     goes_on = any(plan.kind == INCREMENTAL for plan in plans)
     since = since if goes_on else None
     checkpoint = since.checkpoint if since is not None else PREFIX + request.backup
     manifest = _manifest(request, since, checkpoint, CRASH, definition)
     read = 0
-    with Writing(store, request.server, request.backup) as writing:
+    with Writing(catalog.store, request.server, request.backup) as writing:
         for plan in plans:
             disk, base = plan.disk, bases[plan.disk.name]
             if plan.kind == FULL and disk.can_have_bitmap:
@@ -164,9 +186,11 @@ def _stopped(domain: libvirt.virDomain, request: Request, store: Store, parent: 
                         stopped.remove_bitmap(disk, name)
                 stopped.add_bitmap(disk, str(checkpoint))
             with stopped.opened(disk, base, checkpoint if plan.kind == INCREMENTAL else None) as opened:
-                _add(writing, manifest, plan, opened, since, disk.can_have_bitmap)
+                _add(writing, manifest, plan, opened, since, wholes)
                 read += opened.read
-        return Taken(writing.finish(manifest), read)
+        manifest = writing.finish(manifest)
+    catalog.keep(manifest, wholes)
+    return Taken(manifest, read)
 
 
 def _manifest(request: Request, since: Manifest | None, checkpoint: str | None, consistency: str, xml: str) -> Manifest:
@@ -177,14 +201,22 @@ def _manifest(request: Request, since: Manifest | None, checkpoint: str | None, 
 
 
 def _add(
-    writing: Writing, manifest: Manifest, plan: DiskPlan, opened: Export, since: Manifest | None, has_bitmap: bool
+    writing: Writing,
+    manifest: Manifest,
+    plan: DiskPlan,
+    opened: Export,
+    since: Manifest | None,
+    wholes: dict[str, Whole],
 ) -> None:
-    """Store what an export has to say of a disk. Raises _Refused for one that is smaller than it was."""
+    """Store what an export has to say of a disk, and what its blocks are now. Raises _Refused for one that is smaller
+    than it was."""
     disk = plan.disk
     if plan.kind == INCREMENTAL and since is not None and domain_xml.shrunk(opened.size, since.disk(disk.name)):
         raise _Refused(f"disk {disk.name} is smaller than in backup {since.backup}: take a full backup")
-    saved = SavedDisk(disk.name, disk.identity, opened.size, plan.kind, plan.reason, has_bitmap, None, UNCHANGED)
-    writing.add(saved, manifest.header(saved), opened.blocks())
+    has_bitmap = disk.can_have_bitmap
+    saved = SavedDisk(disk.name, disk.identity, opened.size, plan.kind, plan.reason, has_bitmap, None, UNCHANGED, "")
+    wholes[disk.name] = Whole(opened.size, wholes.get(disk.name))
+    writing.add(saved, manifest.header(saved), opened.blocks(), wholes[disk.name])
 
 
 def scratch_directory(state_dir: str) -> str:

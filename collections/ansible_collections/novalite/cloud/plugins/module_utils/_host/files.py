@@ -25,6 +25,13 @@ def read_text(path: str) -> str | None:
     return None
 
 
+def read_bytes(path: str) -> bytes | None:
+    """The content of a file; None where there is none, or it cannot be read."""
+    with contextlib.suppress(OSError), open(path, "rb") as handle:
+        return handle.read()
+    return None
+
+
 def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
     """Replace `path` by `data` so that a reader, or a crash, sees the old or the new content, never a part."""
     directory = os.path.dirname(path)
