@@ -17,7 +17,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._backup import live
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import live, store, whole
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, removed
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.syscalls import with_private_mounts
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_facts as facts
@@ -104,6 +104,10 @@ WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
         "SOCKETS": ("sockets", enter_socket),
         "": ("state/scratch", lambda state: live.Scratch(f"{state}/scratch", 0, 0).prepare()),
     },
+    "_backup.store": {
+        "": ("state/cache", lambda state: store.Restic("/no/repository", "key", f"{state}/cache")._remember({}))
+    },
+    "_backup.whole": {"": ("state/kept", lambda state: whole.Kept(f"{state}/kept").put("owner", b"x"))},
     "_host.files": {"STATE_DIR": ("state/_base", layout.prepare_state_dir)},
     "_host.trip": {"TOKENS": ("trips", lambda place: trip.may_begin("token", False, place))},
     "_host.trip_code": {"": ("state/code", lambda state: keep_code(f"{state}/code"))},

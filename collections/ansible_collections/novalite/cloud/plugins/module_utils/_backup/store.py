@@ -177,8 +177,8 @@ class Restic:
             known = {row["id"][:_SHORT]: row.get("tags") or [] for row in rows}
             self._remember(known)
             there = set(known)
-        wanted = {f"{key}={value}" for key, value in words.items()}
-        objects = [Stored(name, tuple(known[name])) for name in there if wanted <= set(known[name])]
+        asked = {f"{key}={value}" for key, value in words.items()}
+        objects = [Stored(name, tuple(known[name])) for name in there if asked <= set(known[name])]
         return sorted(objects, key=lambda stored: stored.time)
 
     def _there(self) -> set[str] | None:
@@ -187,7 +187,7 @@ class Restic:
             return {name[:_SHORT] for name in os.listdir(os.path.join(self.place, "snapshots"))}
         return None
 
-    def _remembered(self) -> dict[str, list[str]]:
+    def _remembered(self) -> dict[str, t.Sequence[str]]:
         """The words of objects that this host knows; an object never changes."""
         known = json.loads(read_text(self._memory) or "{}")
         return known if isinstance(known, dict) else {}
