@@ -17,7 +17,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._backup import live, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import live, servers, store, whole
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, removed
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.syscalls import with_private_mounts
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_facts as facts
@@ -108,6 +108,10 @@ WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
         "": ("state/backup-cache", lambda state: servers.Place(os.path.dirname(state), "", state).store(UUID)),
         " ": ("state/backup-scratch", lambda state: servers.Place("", "", state).scratch()),
     },
+    "_backup.store": {
+        "": ("state/cache", lambda state: store.Restic("/no/repository", "key", f"{state}/cache")._remember({}))
+    },
+    "_backup.whole": {"": ("state/kept", lambda state: whole.Kept(f"{state}/kept").put("owner", b"x"))},
     "_host.files": {"STATE_DIR": ("state/_base", layout.prepare_state_dir)},
     "_host.trip": {"TOKENS": ("trips", lambda place: trip.may_begin("token", False, place))},
     "_host.trip_code": {"": ("state/code", lambda state: keep_code(f"{state}/code"))},

@@ -42,10 +42,10 @@ def seen(life: Life, fault: str | None, action: str | None) -> str | None:
     life.store = place
     try:
         if action is None:
-            return "; ".join(told(life, fault, CHAIN[-1])) or None
+            return "; ".join(verdict(life, fault, CHAIN[-1])) or None
         with planted(life, fault):
             life.do(action, CHAIN[-1] if action == "full" else CHAIN[-2])
-        complaints = told(life, None, CHAIN[-1])
+        complaints = verdict(life, None, CHAIN[-1])
         if not complaints:  # so it has to be true
             life.restore(CHAIN[-1])
         return "; ".join(complaints) or None
@@ -57,7 +57,7 @@ def seen(life: Life, fault: str | None, action: str | None) -> str | None:
         shutil.rmtree(f"{place}.local", ignore_errors=True)
 
 
-def told(life: Life, fault: str | None, backup: str) -> list[str]:
+def verdict(life: Life, fault: str | None, backup: str) -> list[str]:
     with planted(life, fault):
         complaints: list[str] = life.do("verify", backup)
     assert all(f"backup {backup}" in each for each in complaints), complaints

@@ -102,11 +102,10 @@ class Catalog:
             with _named(name), self._opened(backup.backup) as stream:
                 _to_map(stream, backup, disk)
                 hashes = io.BytesIO(stream.read(disk.written.map_size))
-                inline: t.Iterable[Entry] = objects.read_map(hashes, disk.written, disk.size, name)
                 _skip(stream, sum(each.written.map_size for each in backup.after(disk)))
                 _skip(stream, sum(backup.inline_size(each) for each in backup.before(disk)))
-                rows: t.Iterable[Block] = objects.read(stream, backup.header(disk), name, is_last=False)
-                yield objects.checked(rows, inline, name)
+                rows = objects.read(stream, backup.header(disk), name, is_last=False)
+                yield objects.checked(rows, objects.read_map(hashes, disk.written, disk.size, name), name)
         else:
             with _named(name), self.store.get(disk.source) as stream, self.map_of(backup, disk) as entries:
                 yield objects.checked(objects.read(stream, backup.header(disk), name), entries, name)

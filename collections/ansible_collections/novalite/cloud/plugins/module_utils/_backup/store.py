@@ -177,8 +177,8 @@ class Restic:
             known = {row["id"][:_SHORT]: row.get("tags") or () for row in rows}
             self._remember(known)
             there = set(known)
-        tags = {f"{key}={value}" for key, value in words.items()}
-        objects = [Stored(name, tuple(known[name])) for name in there if tags <= set(known[name])]
+        asked = {f"{key}={value}" for key, value in words.items()}
+        objects = [Stored(name, tuple(known[name])) for name in there if asked <= set(known[name])]
         return sorted(objects, key=lambda stored: stored.time)
 
     def _there(self) -> set[str] | None:

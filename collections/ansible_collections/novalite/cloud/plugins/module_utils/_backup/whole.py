@@ -54,7 +54,7 @@ class Whole:
         return hashlib.sha256(self._hashes).hexdigest()
 
     def data(self) -> bytes:
-        """All of them, as they are read again."""
+        """The hashes themselves, as read() takes them."""
         return bytes(self._hashes)
 
 
