@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 from .._errors import ConflictError
 from .._model.pci import PCI, PF, VF, Device
-from .outcome import DomainSpec
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -63,13 +62,13 @@ def users(connection: libvirt.virConnect, devices: t.Iterable[Device]) -> dict[s
     }
 
 
-def refuse_taken(connection: libvirt.virConnect, spec: DomainSpec) -> None:
-    """Raise ConflictError where another guest of this host has a device that this one is to have."""
-    expected = dict(parse(ElementTree.fromstring(str(spec["xml"]))))
-    for uuid, address in _held(connection) if expected else ():
-        if address in expected and uuid != spec["uuid"]:
+def refuse_taken(connection: libvirt.virConnect, uuid: str, name: str, xml: str) -> None:
+    """Raise ConflictError where another guest of this host has a device that the domain of this XML is to have."""
+    expected = dict(parse(ElementTree.fromstring(xml)))
+    for holder, address in _held(connection) if expected else ():
+        if address in expected and holder != uuid:
             raise ConflictError(
-                f"PCI device {address}, which domain {spec['name']} is to have, is domain {uuid}'s on this host, which "
+                f"PCI device {address}, which domain {name} is to have, is domain {holder}'s on this host, which "
                 "keeps it: run compute_nodes.yml, so that it counts as taken, and launch again"
             )
 

@@ -258,7 +258,7 @@ def _resume(connection: libvirt.virConnect, spec: DomainSpec, timeout: float) ->
 
 
 def define(connection: libvirt.virConnect, spec: DomainSpec) -> libvirt.virDomain:
-    host_devices.refuse_taken(connection, spec)
+    host_devices.refuse_taken(connection, spec["uuid"], spec["name"], str(spec["xml"]))
     domain = connection.defineXML(str(spec["xml"]))
     keep_definition(str(spec["xml"]), spec["uuid"])
     return domain
