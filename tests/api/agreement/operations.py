@@ -198,7 +198,15 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("POST", "/identity/v3/projects", {"project": {"name": ""}}),
         Page("POST", "/projects/new"),
     ),
+    "identity:projects:delete": (
+        Http("DELETE", "/identity/v3/projects/{own_project}"),
+        Page("POST", "/projects/{own_project}/delete"),
+    ),
     "identity:projects:list": (Http("GET", "/identity/v3/projects"), Page("GET", "/projects")),
+    "identity:projects:update": (
+        Http("PATCH", "/identity/v3/projects/{own_project}", {"project": {"description": "new"}}),
+        Page("POST", "/projects/{own_project}/change"),
+    ),
     "identity:users:create": (
         Http("POST", "/identity/v3/users", {"user": {"name": "new", "default_project_id": "nosuch"}}),
         Page("POST", "/users/new"),

@@ -82,12 +82,12 @@ def test_quotas_of_all_and_of_things_that_there_are_none_of(doors: Doors) -> Non
     doors.admin.get("/os-quota-sets/nosuch", 404)
     doors.member.get("/os-quota-class-sets/default", 403)
     before = doors.admin.get("/os-quota-class-sets/default")["quota_class_set"]
-    assert (before["id"], before["volumes"], before["backups"]) == ("default", 10, 0)
+    assert (before["id"], before["volumes"], before["backups"]) == ("default", 10, 10)
     doors.admin.put("/os-quota-class-sets/default", {"quota_class_set": {"snapshots": 3}})
     assert doors.member.get(f"{path}/defaults")["quota_set"]["snapshots"] == 3
     assert doors.member.get(path)["quota_set"]["snapshots"] == 3
     doors.admin.delete(path, 200)
-    assert doors.admin.get(path)["quota_set"]["backups"] == 0
+    assert doors.admin.get(path)["quota_set"]["backups"] == 10
 
 
 def test_each_host_stores_volumes(cloud: Cloud, doors: Doors) -> None:

@@ -297,7 +297,7 @@ def test_a_name_that_belongs_to_another_uuid_is_refused(host: Host, monkeypatch:
 
     def look(_host: Host, domains: list[DomainSpec]) -> None:
         """Before a build makes anything, spawn asks whether the names are free."""
-        domain_info.run(HostCall({"uri": "test:///", "domains": domains, "free": True}))
+        domain_info.run(HostCall({"uri": "test:///", "domains": domains, "free": True, "addresses": False}))
 
     other = spec(1)
     host.defineXML(str(other["xml"]))

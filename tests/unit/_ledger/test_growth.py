@@ -107,6 +107,7 @@ ABOUT_ALL = {
     "host_identity": "all machines of the inventory",
     "image": "one record, and a file",
     "ledger": "the ledger itself",
+    "rolling": "the hosts of a maintenance",
     "ledger_rebuild": "what all hosts say",
     "reserve_info": "all hosts, one after the other",
     "security_group_info": "all groups of a project",

@@ -29,6 +29,7 @@ MOST = 2000  # characters that a failure may take on a screen
 CAUSE = "No space left on device: '/var/lib/x4711'"
 WORDS = f"qemu-img convert failed with 1: {'it wrote a lot before that; ' * 200}{CAUSE}"
 KEY = "ssh-rsa AAAA" + "x" * 700
+STORE = {"novalite_backup_store": "/srv/backups"}
 HEADS = {  # of what each screen says of a task
     "default": r"TASK \[(.+)\] \*+\n",
     "novalite.cloud.progress": r"\[ *[\d.]+\] hv1: (.+), [\d.]+ s, ignored\n",
@@ -90,7 +91,7 @@ def test_a_failure_of_each_step_is_its_cause(seeded: pathlib.Path, tmp_path: pat
     (tmp_path / "failing").write_text(json.dumps({"hv1": dict.fromkeys(names, failed)}))
     play = tasks()
     (hosts.elsewhere / "play.yml").write_text(
-        yaml.safe_dump([{"hosts": "hv1", "gather_facts": False, "tasks": play}], sort_keys=False)
+        yaml.safe_dump([{"hosts": "hv1", "gather_facts": False, "vars": STORE, "tasks": play}], sort_keys=False)
     )
     done = hosts.run("-i", "hosts.ini", "play.yml", ANSIBLE_STDOUT_CALLBACK=screen)
     output = done.stdout + done.stderr

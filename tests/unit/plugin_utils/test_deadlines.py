@@ -29,7 +29,19 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_code, 
 from ansible_collections.novalite.cloud.plugins.plugin_utils._image_push import ImageAction
 
 MODULES = sorted(_host_code.modules_of_hosts() | _host_code.steps_of_hosts())
-LISTS = ("images", "disks", "moves", "snapshots", "domains", "guests", "instances", "volumes", "attachments", "bridges")
+LISTS = (
+    "images",
+    "disks",
+    "moves",
+    "snapshots",
+    "backups",
+    "domains",
+    "guests",
+    "instances",
+    "volumes",
+    "attachments",
+    "bridges",
+)
 UTILS = pathlib.Path(deadlines.__file__).parents[1]
 
 

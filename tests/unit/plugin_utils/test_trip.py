@@ -201,7 +201,7 @@ def test_what_modules_of_hosts_import_comes_along() -> None:
         for node in ast.walk(ast.parse(files[name].read_text())):
             if isinstance(node, ast.Import):
                 tops = {alias.name.split(".")[0] for alias in node.names}
-                missing |= tops - {*sys.stdlib_module_names, "libvirt", "libvirt_qemu"}
+                missing |= tops - {*sys.stdlib_module_names, "libvirt", "libvirt_qemu", "nbd"}
             elif isinstance(node, ast.ImportFrom) and node.level:
                 base = "/".join([*here[: -node.level], *(node.module or "").split(".")]).rstrip("/")
                 targets = {f"{base}.py"} & set(files) or {f"{base}/{alias.name}.py" for alias in node.names}
@@ -227,13 +227,25 @@ def test_every_step_is_named_by_the_module_that_takes_steps() -> None:
     assert not _host_code.steps_of_hosts() & {path.stem for path in (_host_code.PLUGINS / "modules").glob("*.py")}
 
 
-def test_no_step_is_sent_a_secret() -> None:
-    """The module host_step could not keep it out of the host's log. The ledger is opened on the controller."""
-    secrets, todo = set(), [step.ARGUMENT_SPEC for step in host_step.STEPS.values()]
-    for spec in todo:
-        secrets |= {name for name, option in spec.items() if option.get("no_log")}
-        todo += [option["options"] for option in spec.values() if "options" in option]
-    assert secrets == {"ledger_url"} and "ledger_url" not in HOST_ARGUMENTS
+def test_a_secret_of_a_step_is_in_no_log_of_the_host() -> None:
+    """Where Ansible's own way takes a step, the module host_step would log its arguments. The ledger is opened on the
+    controller."""
+    assert "ledger_url" not in HOST_ARGUMENTS
+    guest = {"uuid": "6f1b6a2c-3f0e-4b1d-9a57-000000000007", "name": "web", "user": "root", "password_hash": "$6$salt"}
+    quiet = []
+    for module, args in (
+        ("domain_password", {"domains": [guest]}),
+        ("server_backup", {"backups": [], "key": "ab" * 32}),
+        ("domain_size", {"domains": []}),
+    ):
+        task = types.SimpleNamespace(no_log=False, async_val=0)
+        action: t.Any = types.SimpleNamespace(_task=task)
+        action._execute_module = lambda task=task, **_given: {"logged": not task.no_log}
+        step = _trip._checked({"name": "Do it", "module": module, "args": args}, "/srv/nv")
+        result = _trip.TripAction._module(action, step, {})["result"]
+        quiet += [] if result["logged"] else [module]
+        assert task.no_log is False  # what the step returns is shown
+    assert quiet == ["domain_password", "server_backup"]
 
 
 def test_the_arguments_of_a_step_are_checked_as_a_modules() -> None:

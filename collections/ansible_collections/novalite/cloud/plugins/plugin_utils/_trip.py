@@ -284,11 +284,17 @@ class TripAction(ActionBase):
         began = time.monotonic()
         wrap = bool(self._task.async_val) and not self._connection.has_native_async
         name, args = step["module"], dict(step["given"])
+        said = self._task.no_log
         if name in steps_of_hosts():
             name, args = "host_step", {"step": name, "args": args}
-        result = self._execute_module(
-            module_name=f"{COLLECTION}.{name}", module_args=args, task_vars=task_vars, wrap_async=wrap
-        )
+            # it does not know which of a step's arguments are secrets, and writes them all to the host's log
+            self._task.no_log = said or bool(step["secrets"])
+        try:
+            result = self._execute_module(
+                module_name=f"{COLLECTION}.{name}", module_args=args, task_vars=task_vars, wrap_async=wrap
+            )
+        finally:
+            self._task.no_log = said
         seconds = round(time.monotonic() - began, 3)
         return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
 

@@ -71,11 +71,11 @@ def _bitmap(disk: Disk, name: str, *words: str) -> None:
 
 def opened(disk: Disk, base: str | None, bitmap: str | None = None, write: bool = False) -> t.ContextManager[Export]:
     """Export a disk that no QEMU has open, with this bitmap, for reading or for writing. Raises NovaliteError."""
-    return _served(_json(disk.source, disk.fmt, base), bitmap, write)
+    return _served(_image(disk.source, disk.fmt, base), bitmap, write)
 
 
 @contextlib.contextmanager
-def _served(image: str, bitmap: str | None, write: bool) -> t.Iterator[Export]:
+def _served(image: JsonObject, bitmap: str | None, write: bool) -> t.Iterator[Export]:
     with tempfile.TemporaryDirectory(prefix="novalite-nbd-") as directory, tempfile.TemporaryFile() as errors:
         socket = os.path.join(directory, "socket")
         argv = [
@@ -87,12 +87,13 @@ def _served(image: str, bitmap: str | None, write: bool) -> t.Iterator[Export]:
             "--persistent",
             "--shared=0",
             "--discard=unmap",
+            *([] if write else ["--read-only"]),
+            *([] if bitmap is None else ["--bitmap", bitmap]),
+            f"json:{json.dumps(image)}",
         ]
-        argv += [] if write else ["--read-only"]
-        argv += [] if bitmap is None else ["--bitmap", bitmap]
         limits = Limits(memory=_MEMORY, cpu=1 << 30, file_size=ANY_SIZE)
         with subprocess.Popen(
-            [*bounded(limits, "dac_override", options=["--pdeathsig", "KILL"]), *argv, image],  # it would hold the disk
+            [*bounded(limits, "dac_override", options=["--pdeathsig", "KILL"]), *argv],  # it would hold the disk
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -119,13 +120,14 @@ def _is_heard(path: str) -> bool:
         return client.connect_ex(path) == 0
 
 
-def _json(path: str, fmt: str, base: str | None) -> str:
+def _image(path: str, fmt: str, base: str | None) -> JsonObject:
+    """Return how QEMU opens the file: with its format, and those of what is below it, by name."""
     options: JsonObject = {"driver": fmt, "file": {"driver": "file", "filename": path}}
     if os.path.exists(path) and not os.path.isfile(path):
         options["file"]["driver"] = "host_device"
     if fmt == QCOW2:
         options["backing"] = None if base is None else {"driver": "raw", "file": {"driver": "file", "filename": base}}
-    return f"json:{json.dumps(options)}"
+    return options
 
 
 def make(path: str, size: int) -> None:

@@ -206,6 +206,6 @@ def _flags(words: t.Sequence[str]) -> t.Iterator[tuple[str, str]]:
 
 def _assignment(text: str) -> tuple[str, str]:
     """The name and the value of `Name=value`, `Name = value` or `Name value`."""
-    name = text.lstrip().partition("=")[0].split(None, 1)[0] if text.strip(" =") else ""
+    name = next(iter(text.partition("=")[0].split()), "")
     value = text.lstrip()[len(name) :].lstrip()
     return name, value[1:].strip() if value.startswith("=") else value.strip()

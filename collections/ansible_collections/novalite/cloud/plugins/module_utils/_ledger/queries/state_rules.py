@@ -85,7 +85,7 @@ _ROWS = (
     _action("shelve", *_WITH_DISKS, protection=_STOP),
     _action("shelveOffload", SHELVED, policy="shelve_offload"),
     _action("unshelve", SHELVED, OFFLOADED),
-    _action("changePassword", "active", policy="change_password", adopted=True),
+    _action("changePassword", "active", policy="change_password"),
     _rule("attach_interface", "compute:interfaces:write", "active", "paused", "stopped"),
     _rule("detach_interface", "compute:interfaces:write", "active", "paused", "stopped"),
     _rule("attach_volume", "compute:server-volumes:write", *_WITH_DISKS, "resized", OFFLOADED),
