@@ -125,7 +125,7 @@ def run(request: t.Mapping[str, t.Any]) -> t.Any:
 
 
 def answer(request: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """What run() returns, or the error that it raises."""
+    """Return the result of run(), or the error that it raises."""
     try:
         return {"answer": run(request)}
     except NovaliteError as error:

@@ -119,7 +119,7 @@ class Hypervisor:
 
 
 def answer_of(process: subprocess.Popen[str]) -> t.Any:
-    """What an engine that was started says at its end. Raises EngineError."""
+    """Return the answer of an engine that was started, at its end. Raises EngineError."""
     out, err = process.communicate(timeout=PATIENCE)
     if process.returncode:
         raise RuntimeError(err)
@@ -133,7 +133,7 @@ T = t.TypeVar("T")
 
 
 def wait(look: t.Callable[[], T | None], complaint: str) -> T:
-    """What `look` finds, when it finds something."""
+    """Wait until `look` finds something, and return it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         answer = look()

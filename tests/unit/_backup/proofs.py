@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `verify` says, beside what the disks were: with each fault in how backups are put together, planted while one is
-verified, made full, or removed. A fault that changes a disk has to be seen, by it or by the engine itself.
+"""Verdicts of `verify`, beside what the disks were: with each fault in how backups are put together, planted while one
+is verified, made full, or removed. A fault that changes a disk has to be seen, by it or by the engine itself.
 
 `unshare -m --propagation private /usr/bin/python3 -m tests.unit._backup.proofs` prints where each fault was seen.
 """
@@ -36,7 +36,7 @@ def chain(life: Life) -> None:
 
 
 def seen(life: Life, fault: str | None, action: str | None) -> str | None:
-    """What is said of a store in which `action` was done with the fault, or of the last backup verified with it."""
+    """Return the complaints about a store after `action` with the fault, or about the last backup verified with it."""
     whole, place = life.store, life.path / "copy"
     shutil.copytree(whole, place)
     life.store = place

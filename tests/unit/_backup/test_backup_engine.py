@@ -82,7 +82,7 @@ class Place:
         return self.host.engine(self.asks(action, backup, **more))
 
     def refuses_to_restore(self, **more: t.Any) -> str:
-        """Why a restore is refused; nothing is there then that was not before."""
+        """Return the reason why a restore is refused; nothing is there then that was not before."""
         before = set(os.listdir(self.path))
         with pytest.raises(EngineError) as refused:
             self.do("restore", "second", disks={"vda": str(self.path / "restored")}, **more)
@@ -118,7 +118,7 @@ def place(kept: Place, tmp_path: pathlib.Path) -> t.Iterator[Place]:
 
 
 def packs(place: Place) -> list[pathlib.Path]:
-    """What restic has stored, the largest first: those with the disk's bytes."""
+    """List the files of restic, the largest first: those with the disk's bytes."""
     return sorted((path for path in place.store.glob("data/*/*")), key=lambda path: -path.stat().st_size)
 
 

@@ -47,7 +47,7 @@ class Server:
         (self.directory / "nvram.fd").write_bytes(b"first")
 
     def do(self, state: str, backup: str, check_mode: bool = False, **more: t.Any) -> JsonObject:
-        """What the step says of a backup of this server."""
+        """Return the step's entry about a backup of this server."""
         options: JsonObject = {name: more.pop(name) for name in ("key", "store") if name in more}
         entry = {"uuid": self.guest.uuid, "backup_id": backup, **more}
         params: JsonObject = {"backups": [entry], "state": state, "state_dir": self.state_dir, "key": KEY}

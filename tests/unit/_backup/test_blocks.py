@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which blocks a backup takes, how several make one disk, and what is stored of them."""
+"""Blocks that a backup takes, disks that several backups make, and objects in the store."""
 
 from __future__ import annotations
 

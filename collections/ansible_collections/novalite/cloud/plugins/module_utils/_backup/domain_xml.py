@@ -50,7 +50,9 @@ def disks_of(definition: str) -> list[Disk]:
         name = "" if target is None else target.get("dev", "")
         path = None if source is None else source.get("file") or source.get("dev")
         if not name or not path or driver is None:
-            raise NovaliteError(f"disk {name} is no file or block device of this host: detach it, and back up again")
+            raise NovaliteError(
+                f"disk {name} is neither a file nor a block device of this host: detach it, and back up again"
+            )
         disks.append(Disk(name, element.findtext("serial") or name, path, driver.get("type", "raw")))
     return disks
 

@@ -115,7 +115,7 @@ def _records(stream: Readable, size: int, name: str, is_last: bool) -> t.Iterato
         if kind == _END:
             break
         if kind not in (_DATA, _ZERO) or number >= blocks.count_of(size):
-            raise NovaliteError(f"{name}: record {count} is no block of this disk: it is damaged")
+            raise NovaliteError(f"{name}: record {count} is not a block of this disk: it is damaged")
         yield Block(number, None if kind == _ZERO else _exactly(stream, blocks.length_of(number, size), name))
         count += 1
     if number != count or (is_last and stream.read(1)):

@@ -138,9 +138,7 @@ def ensure(
                 work[state](spec, result, place, connect, check_mode, warn)
             elif not check_mode:
                 _put_back(spec, place) if state == UNDONE else _forget_kept(spec, place)
-        except NovaliteError as error:
-            result.error = f"instance {spec.uuid}: {error}"
-        except (OSError, libvirt.libvirtError) as error:
+        except (NovaliteError, OSError, libvirt.libvirtError) as error:
             result.error = f"instance {spec.uuid}: {error}"
         done.append(result)
     return done

@@ -60,6 +60,7 @@ class Writing:
     def add(self, disk: SavedDisk, header: Header, rows: t.Iterator[Block], whole: Whole | None = None) -> SavedDisk:
         """Store the blocks of a disk; returns it with what was written. `whole` are the hashes of all blocks before,
         and afterwards those that they have now, which the disk says, or has to say already. Raises NovaliteError."""
+        # SIM115: the stack closes it when the backup ends
         into_map = t.cast(t.BinaryIO, self._stack.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115
         inline = io.BytesIO()
         first = list(itertools.islice(rows, self._room + 1))

@@ -165,7 +165,7 @@ def _kept_back(row: HostRow, by_kind: t.Mapping[str, str], watch: _Watch) -> str
     """Return why a silent host is not fenced now, "" if it is to be."""
     wishes = watch.wishes(row.host)
     if not evidence.believed(by_kind):
-        return f"{row.host} is silent, and that is no proof of its death"
+        return f"{row.host} is silent, but there is no proof of its death"
     if reason := evidence.expected(row, wishes):
         return reason
     if not watch.guests(row.host):

@@ -12,6 +12,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._model.instance import Instance
+from ..._model.plain_text import natural
 from ..._samples.rings import GUEST, HOST, Record, Samples, Window, joined
 from ..._scheduling import balance
 from ..._scheduling.balance_placed import Peak, Placed
@@ -74,7 +75,7 @@ def plan(
 
 
 def _natural(states: t.Iterable[HostState]) -> list[HostState]:
-    return sorted(states, key=lambda state: state.name)
+    return sorted(states, key=lambda state: natural(state.name))
 
 
 def _bound(connection: sa.Connection) -> set[str]:
