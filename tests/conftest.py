@@ -135,7 +135,10 @@ def postgresql_ledger(postgresql_server: postgresql.Server) -> t.Iterator[t.Call
     def emptied() -> str:
         engine.dispose()
         postgresql_server.throw_out(name)
-        pathlib.Path(known.path_of(place_of(url=url))).unlink(missing_ok=True)
+        place = place_of(url=url)
+        # processes beside this one (support/beside.py) know it by the file that the product has for it
+        for path in (known.path_of(place), os.path.join(place.home, "ledger.known")):
+            pathlib.Path(path).unlink(missing_ok=True)
         open_ledger(url=url).dispose()  # a test may have left an older revision, which lacks tables
         with engine.begin() as connection:
             up_to_date = "UPDATE ledger_identity SET behind = NULL, behind_since = NULL"

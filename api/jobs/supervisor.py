@@ -208,7 +208,10 @@ class Playbook:
         return self._thread.is_alive()
 
     def remove(self) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
+        """Remove its directory, again where ansible-runner has made a file there meanwhile: its thread goes on."""
+        deadline = time.monotonic() + TELLING
+        while os.path.exists(self._directory) and time.monotonic() < deadline:
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def _run(self, arguments: dict[str, t.Any], started: threading.Event) -> None:
         import ansible_runner

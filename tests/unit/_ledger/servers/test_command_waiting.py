@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import pty
@@ -106,6 +107,16 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Command]:
         yield begun
     finally:
         begun.end()
+
+
+@pytest.fixture(autouse=True)
+def _no_other_test_of_this_file_at_once(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[None]:
+    """Hold a lock of the whole test run: a test here changes the date of a file that every waiting process watches."""
+    of_run = tmp_path_factory.getbasetemp()
+    of_run = of_run.parent if "PYTEST_XDIST_WORKER" in os.environ else of_run
+    with open(of_run / "waiting.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def test_a_run_by_it_has_the_callers_words_directory_environment_and_status(command: Command) -> None:
