@@ -46,7 +46,7 @@ PLUGINS = (
     "action.ledger_step",
     "lookup.playbook_variables",
 )
-Stamps = dict[str, tuple[int, ...]]  # path of a file or directory -> by what a change of it is seen
+Stamps = dict[str, tuple[object, ...]]  # path of a file or directory -> by what a change of it is seen
 
 
 def peer(connection: socket.socket) -> tuple[int, int]:
@@ -97,12 +97,16 @@ def _stamps() -> Stamps:
     for folder, _folders, names in os.walk(collection / "plugins"):
         if os.path.basename(folder) != "__pycache__":
             files |= {os.path.join(folder, name) for name in names}
-    stamps: Stamps = {}
-    for path in files | {os.path.dirname(file) for file in files}:
-        stamps[path] = ()
+    stamps: Stamps = dict.fromkeys(files, ())
+    for path in files:
         with contextlib.suppress(OSError):
             status = os.stat(path)
             stamps[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    for directory in {os.path.dirname(file) for file in files}:
+        with contextlib.suppress(
+            OSError
+        ):  # by names: a directory of compiled files, made by whoever imports, is no change
+            stamps[directory] = tuple(sorted(name for name in os.listdir(directory) if name != "__pycache__"))
     return stamps
 
 

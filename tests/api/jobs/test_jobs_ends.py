@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -321,6 +322,24 @@ def test_a_run_that_is_cancelled_while_it_waits_for_its_lock_leaves_nothing(tmp_
     child.close()
     assert messages == [{"ready": True}, {"ended": {"stopped": "cancelled", "rc": None}}]
     assert list(directory.iterdir()) == []
+
+
+def test_a_directory_in_which_a_thread_still_writes_is_removed_whole(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "run"
+    directory.mkdir()
+    playbook = object.__new__(supervisor.Playbook)  # without its processes, whose files come when they like
+    playbook._directory = str(directory)
+    remove, late = shutil.rmtree, iter([True])
+
+    def remove_but_for_a_late_file(path: str, ignore_errors: bool) -> None:
+        if not next(late, False):
+            remove(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_but_for_a_late_file)
+    playbook.remove()
+    assert not directory.exists()
 
 
 def test_every_kind_has_its_playbook() -> None:

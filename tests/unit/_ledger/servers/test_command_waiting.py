@@ -238,6 +238,12 @@ def test_nobody_is_asked_in_the_background(command: Command) -> None:
     assert "Not waiting for response" in done.stderr and "said, " in done.stdout
 
 
+def test_what_python_compiles_beside_the_code_is_no_change_of_it(command: Command) -> None:
+    assert "alone" not in command.run("x").stdout
+    os.utime(ROOT / "collections/ansible_collections/novalite/cloud/plugins/modules")  # as a new __pycache__ does
+    assert "alone" not in command.run("x").stdout
+
+
 def test_code_that_was_changed_is_not_run_as_it_was(command: Command) -> None:
     module = ROOT / "collections/ansible_collections/novalite/cloud/plugins/modules/server.py"
     before = module.stat()
