@@ -17,6 +17,7 @@ from ..._rules.records import check_text
 from ..db.ledger_identity import ledger_id
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance, instance_action_event
 from ..db.tables_addresses import host_owner
+from ..db.tables_healing import host_watch, watch_event
 from ..db.tables_images import server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
 from ..db.tables_migrations import UNDER_WAY, departure, migration, rolling_host
@@ -34,6 +35,8 @@ NAMES: tuple[sa.Column[t.Any], ...] = (
     migration.c.dest_host,
     departure.c.host,
     rolling_host.c.host,
+    host_watch.c.host,
+    watch_event.c.host,
     volume.c.host,
     server_snapshot.c.host,
     server_backup.c.host,
