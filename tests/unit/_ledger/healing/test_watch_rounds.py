@@ -12,8 +12,12 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_healing import watch, watch_event
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import departure, migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
+    departure,
+    migration,
+    watch,
+    watch_event,
+)
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
 from tests.unit._ledger.healing.watching import HOSTS, Watched
@@ -246,6 +250,5 @@ def test_one_round_at_a_time_on_a_controller(watched: Watched) -> None:
 def test_check_mode_writes_nothing(watched: Watched) -> None:
     watched.guest("web")
     before = watched.cloud.dump()
-    hosts = {host: {"agent": "none", "switch": 0} for host in HOSTS}
-    watched.cloud.run("watch", check_mode=True, state="begin", round="any", hosts=hosts)
+    watched.cloud.run("watch", check_mode=True, state="begin", hosts=list(HOSTS))
     assert watched.cloud.dump() == before

@@ -11,7 +11,7 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_healing import host_watch
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import host_watch
 from tests.support.cloud import Cloud, Result
 from tests.support.grown import FACTS
 from tests.support.rows import DEMO
@@ -43,11 +43,9 @@ class Watched:
         return guest
 
     def step(self, state: str, number: str, controller: str = "ctl", **args: t.Any) -> Result:
-        hosts = {host: {"agent": self.agent, "switch": 0} for host in HOSTS}
-        settings = {**QUICK, **args.pop("settings", {})}
-        return self.cloud.run(
-            "watch", state=state, round=number, controller=controller, hosts=hosts, settings=settings, **args
-        )
+        args = {"agents": dict.fromkeys(HOSTS, self.agent), "hosts": list(HOSTS), **args}
+        args["settings"] = {**QUICK, **args.get("settings", {})}
+        return self.cloud.run("watch", state=state, round=number, controller=controller, **args)
 
     def looks(self) -> Result:
         return {
@@ -68,11 +66,10 @@ class Watched:
             return {}
         seen = {"at": begun["at"], "looks": self.looks(), **more}
         asked = self.step("peers", number, controller, **seen)["asked"]
-        words = [
-            {"host": host, "peer": peer, "reached": host in self.reached}
+        words = {
+            peer: [{"host": host["name"], "reached": host["name"] in self.reached} for host in hosts]
             for peer, hosts in asked.items()
-            for host in hosts
-        ]
+        }
         decided = self.step("decide", number, controller, words=words, **seen)
         self.step("end", number, controller)
         return decided

@@ -385,6 +385,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("volume", "volumes"),),
         instead={"volumes": ONE_VOLUME},
     ),
+    "watch": Playbook(SCHEDULING),
 }
 
 # The only words that playbooks are asked by, as variables of novalite_options

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from . import (
     tables_ec2,
-    tables_healing,
     tables_identity,
     tables_images,
     tables_jobs,
@@ -34,7 +33,6 @@ __all__ = [  # the rest is read as tables.<name>
     "metadata",
     "network",
     "tables_ec2",
-    "tables_healing",
     "tables_identity",
     "tables_images",
     "tables_jobs",

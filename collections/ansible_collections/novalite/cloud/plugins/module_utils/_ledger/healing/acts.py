@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the watch does with guests in the ledger: places on other hosts, starts, and arrivals. Each is judged once more
+"""Acts of the watch upon guests in the ledger: places on other hosts, starts, and arrivals. Each is judged once more
 in the transaction that records it."""
 
 from __future__ import annotations
@@ -138,12 +138,12 @@ def plan_of_moved(
 ) -> JsonObject:
     """Return what hosts have to do for moved guests to run there, as the step `server_migration` returns it. No host
     that is not `alive` has a part in it."""
-    wanted = set(uuids)
+    moved = set(uuids)
     try:
         with connection.begin_nested():
-            return _plan_of_moved(connection, state_dir, wanted, alive)
+            return _plan_of_moved(connection, state_dir, moved, alive)
     except NovaliteError:  # one that cannot be planned keeps nobody else from running
-        planned = {uuid for uuid in sorted(wanted) if _can_be_planned(connection, state_dir, uuid, alive)}
+        planned = {uuid for uuid in sorted(moved) if _can_be_planned(connection, state_dir, uuid, alive)}
         return _plan_of_moved(connection, state_dir, planned, alive)
 
 

@@ -27,8 +27,8 @@ def guests(connection: sa.Connection, uuids: t.Collection[str] | None = None) ->
     )
     if uuids is not None:
         query = query.where(c.uuid.in_(sorted(set(uuids))))
-    found = connection.execute(query.order_by(c.id)).all()
-    if not found:
+    rows = connection.execute(query.order_by(c.id)).all()
+    if not rows:
         return ()
     moving, roots = _moving(connection), _shared_roots(connection)
     bound = local_volumes(connection)
@@ -45,7 +45,7 @@ def guests(connection: sa.Connection, uuids: t.Collection[str] | None = None) ->
             moving.get(row.uuid) == row.host,
             row.ha_reason or "",
         )
-        for row in found
+        for row in rows
     )
 
 

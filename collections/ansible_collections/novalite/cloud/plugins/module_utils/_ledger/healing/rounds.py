@@ -24,7 +24,7 @@ MOST_STEPS = 12  # decisions in a round: from silence to a start are fewer
 
 @dataclasses.dataclass(frozen=True)
 class Watcher:
-    """Who watches: the controller's name, and its monotonic clock `ticks` with the boot `ticks_of` that it counts."""
+    """Controller that watches: its name, and its monotonic clock `ticks` with the boot `ticks_of` that it counts."""
 
     controller: str
     ticks: float
@@ -34,7 +34,7 @@ class Watcher:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What a round saw from the time `at` on: the look at each host (None: it did not answer), and words of peers."""
+    """Sight of a round, from the time `at` on: the look at each host (None: it did not answer), and words of peers."""
 
     at: float
     looks: t.Mapping[str, JsonMapping | None]
@@ -43,7 +43,7 @@ class Seen:
 
 @dataclasses.dataclass
 class Orders:
-    """What is to be done outside of the ledger, and what was said."""
+    """Orders for what is outside of the ledger, and lines for people."""
 
     off: dict[str, actions.Off] = dataclasses.field(default_factory=dict)
     starts: dict[str, actions.Start] = dataclasses.field(default_factory=dict)
@@ -73,9 +73,9 @@ def begin(engine: sa.Engine, watcher: Watcher, number: str, means: t.Mapping[str
         return held if watch_rows.begin_round(connection, number, watcher.settings.lease_s) else None
 
 
-def means_of(agent: str, switch_s: float) -> tuple[str, ...]:
-    """Return what proves a host's death, by its fence agent ("none": it has none) and its switch's seconds."""
-    return (*((AGENT,) if agent != "none" else ()), *((SWITCH,) if switch_s > 0 else ()))
+def means_of(agent: str | None, switch_s: float) -> tuple[str, ...]:
+    """Return what proves a host's death, by its fence agent and the seconds of its switch (None, 0: it has none)."""
+    return (*((AGENT,) if agent is not None else ()), *((SWITCH,) if switch_s > 0 else ()))
 
 
 def peers_of(looks: t.Mapping[str, object], count: int) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from ..._healing.nouns import Clock, FenceAnswer, Guest, HostRow, Lease, Proof, 
 from ..._json import JsonObject
 from ..db import clock
 from ..db.tables import compute_host
-from ..db.tables_healing import host_watch, watch, watch_event
+from ..db.tables_migrations import host_watch, watch, watch_event
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(HostRow))
 _MARGIN = 10000  # events that the journal keeps

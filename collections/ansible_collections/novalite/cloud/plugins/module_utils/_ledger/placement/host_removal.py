@@ -17,8 +17,7 @@ from ..._json import JsonObject
 from ..db import clock
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
 from ..db.tables_addresses import host_owner
-from ..db.tables_healing import host_watch
-from ..db.tables_migrations import OPEN, departure, migration, rolling_host
+from ..db.tables_migrations import OPEN, departure, host_watch, migration, rolling_host
 from ..db.tables_networking import MOST_RANGES
 from ..db.tables_volumes import volume
 

@@ -17,10 +17,9 @@ from ..._rules.records import check_text
 from ..db.ledger_identity import ledger_id
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance, instance_action_event
 from ..db.tables_addresses import host_owner
-from ..db.tables_healing import host_watch, watch_event
 from ..db.tables_images import server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
-from ..db.tables_migrations import UNDER_WAY, departure, migration, rolling_host
+from ..db.tables_migrations import UNDER_WAY, departure, host_watch, migration, rolling_host, watch_event
 from ..db.tables_networking import MOST_RANGES, port
 from ..db.tables_volumes import volume
 from .machines import same_machine

@@ -10,6 +10,7 @@ import os
 import socket
 import time
 import typing as t
+from uuid import uuid4
 
 import sqlalchemy as sa
 
@@ -31,21 +32,26 @@ ARGUMENT_SPEC = {
         "required": True,
         "choices": ["begin", "peers", "decide", "permit", "fenced", "started", "end"],
     },
-    # The round, by a name that no other one has.
-    "round": {"type": "str", "required": True},
+    # The round, as `begin` returned it; a second look of a round begins with it.
+    "round": {"type": "str"},
     # Name of the controller, if it is not that of its machine.
     "controller": {"type": "str"},
-    # The hosts that are watched, each with `agent`, its fence agent, and `switch`, seconds of its dead-man's switch.
-    "hosts": {"type": "dict", "default": {}},
+    # The hosts that are watched.
+    "hosts": {"type": "list", "elements": "str", "default": []},
+    # By host: its fence agent, the seconds of its dead-man's switch, and where its ssh daemon is reached.
+    "agents": {"type": "dict", "default": {}},
+    "switches": {"type": "dict", "default": {}},
+    "addresses": {"type": "dict", "default": {}},
+    "ports": {"type": "dict", "default": {}},
     # Time at which the looks began, as `begin` returned it.
     "at": {"type": "float"},
     # What the step `host_look` returned of each host that answered, {} of one whose trip failed otherwise.
     "looks": {"type": "dict", "default": {}},
-    # What peers said: `host`, `peer` and `reached`.
-    "words": {"type": "list", "elements": "dict", "default": []},
+    # What the step `peer_look` returned, by peer: a list of `host` and `reached`.
+    "words": {"type": "dict", "default": {}},
     # An item of `off`, with `permit`, or what the module `fence` returned, with `fenced`.
     "off": {"type": "dict"},
-    # Outcomes of the starts, as hosts told them: `host` and `error`.
+    # Outcomes of the starts of moved guests, as hosts told them: `host` and `error`.
     "outcomes": {"type": "list", "elements": "dict", "default": []},
     # UUIDs of the moved guests that were started, by the host that they were started on.
     "starting": {"type": "dict", "default": {}},
@@ -58,25 +64,30 @@ SPEC_RULES = {
     "required_if": [
         ("state", "peers", ["at"]),
         ("state", "decide", ["at"]),
+        ("state", "end", ["round"]),
         ("state", "permit", ["off"]),
         ("state", "fenced", ["off"]),
     ]
 }
+NO_AGENT = "none"
+SSH = 22
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def watch(params: JsonMapping, check_mode: bool) -> JsonObject:
     """Return `changed` and `in_words`, and
-    * `watching`: whether this controller watches (with `begin`); `at` and, by host, `tokens`
-    * `asked`: which hosts each peer is to look for, by peer (with `peers`)
-    * `off`: the hosts that are to be switched off, `move` and `power`: what is to be started where, as the steps
-      `server_migration` and `server_action` return it, `give_up`: what returned hosts give up (with `decide`)
+    * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` (with `begin`)
+    * `asked`: which hosts each peer is to look for, by peer, as the step `peer_look` takes them (with `peers`)
+    * `off`: the hosts that are to be switched off
+    * `move`: what is to be started where, as the step `server_migration` returns it, and `starting`, by host the UUIDs
+    * `restarted`: UUIDs of guests that a `reboot` is under way on, for the step `server_action`
+    * `give_up`: by host, what it gives up, as the role `reclaim` takes it; `tokens` of all of these (with `decide`)
     * `permitted`: whether the host may be switched off (with `permit`)
 
     It changes nothing in check mode.
     """
     if check_mode:
-        return {"changed": False, "in_words": "nobody watches in check mode", "watching": False, "tokens": {}}
+        return {"changed": False, "in_words": "nobody watches in check mode", "watching": False, "hosts": []}
     engine = open_ledger(params.get("home"), params.get("ledger_url"))
     try:
         return {"changed": False, "in_words": "", **_STATES[params["state"]](engine, params, _watcher(params))}
@@ -98,28 +109,40 @@ def _watcher(params: JsonMapping) -> rounds.Watcher:
 
 
 def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
-    hosts = params["hosts"]
-    means = {host: rounds.means_of(str(has.get("agent")), float(has.get("switch") or 0)) for host, has in hosts.items()}
-    held = rounds.begin(engine, watcher, params["round"], means)
+    hosts, number = params["hosts"], params.get("round") or str(uuid4())
+    agents, switches = params["agents"], params["switches"]
+    means = {}
+    for host in hosts:
+        agent = agents.get(host) or NO_AGENT
+        means[host] = rounds.means_of(None if agent == NO_AGENT else agent, float(switches.get(host) or 0))
+    held = rounds.begin(engine, watcher, number, means)
     with reading(engine) as connection:
         if held is None:
             other = watch_rows.lease(connection)
             name = other.owner if other is not None else "nobody"
             same = name == watcher.controller
             words = "another round is under way here" if same else f"{name} watches the hosts"
-            return {"watching": False, "in_words": words, "tokens": {}}
+            return {"watching": False, "in_words": words, "hosts": [], "tokens": {}}
         rows = watch_rows.rows(connection, hosts)
         tokens = {host: {"epoch": row.epoch, "term": held.term} for host, row in rows.items()}
-        return {"watching": True, "at": clock.now(connection), "tokens": tokens, "hosts": sorted(rows)}
+        at = clock.now(connection)
+    return {"watching": True, "at": at, "round": number, "tokens": tokens, "hosts": sorted(rows)}
 
 
 def _seen(params: JsonMapping) -> rounds.Seen:
     looks = {host: params["looks"].get(host) for host in params["hosts"]}
-    return rounds.Seen(params["at"], looks, params["words"])
+    words = [{**word, "peer": peer} for peer, said in params["words"].items() for word in said]
+    return rounds.Seen(params["at"], looks, words)
 
 
 def _peers(_engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
-    return {"asked": rounds.peers_of(_seen(params).looks, watcher.settings.peers)}
+    asked = rounds.peers_of(_seen(params).looks, watcher.settings.peers)
+    addresses, ports = params["addresses"], params["ports"]
+
+    def place(host: str) -> JsonObject:
+        return {"name": host, "address": addresses.get(host) or host, "port": int(ports.get(host) or SSH)}
+
+    return {"asked": {peer: [place(host) for host in hosts] for peer, hosts in asked.items()}}
 
 
 def _decide(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
