@@ -76,11 +76,11 @@ class Watched:
 
     def fence(self, off: Result, controller: str = "ctl") -> bool:
         """Switch a host off as the playbook does, if that is permitted still."""
-        if not self.step("permit", "fence", controller, off=off)["permitted"]:
+        if not self.step("permit", "fence", controller, order=off)["permitted"]:
             return False
         said, status = self.fenced
         answer = {"host": off["host"], "epoch": off["epoch"], "off": said, "status": status, "words": "an answer"}
-        self.step("fenced", "fence", controller, off=answer)
+        self.step("fenced", "fence", controller, order=answer)
         return True
 
     def heal(self, controller: str = "ctl") -> Result:

@@ -9,14 +9,12 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._healing.nouns import LOCAL, LOCKED, Guest
+from ..._healing.nouns import Guest
 from ..compute.migrations import HEALING, POST
 from ..db.tables import instance
 from ..db.tables_migrations import migration
-from ..db.tables_volumes import volume, volume_attachment, volume_type
 from ..migration.begin import local_volumes
-
-SHARED = ("nfs",)  # backends of volumes that every host reaches, and whose files QEMU locks there
+from ..volumes import ha_disks
 
 
 def guests(connection: sa.Connection, uuids: t.Collection[str] | None = None) -> tuple[Guest, ...]:
@@ -30,7 +28,7 @@ def guests(connection: sa.Connection, uuids: t.Collection[str] | None = None) ->
     rows = connection.execute(query.order_by(c.id)).all()
     if not rows:
         return ()
-    moving, roots = _moving(connection), _shared_roots(connection)
+    moving, disks = _moving(connection), ha_disks.kinds(connection, {row.uuid: row.flavor for row in rows})
     bound = local_volumes(connection)
     return tuple(
         Guest(
@@ -39,7 +37,7 @@ def guests(connection: sa.Connection, uuids: t.Collection[str] | None = None) ->
             True,
             row.ha_priority,
             row.flavor["memory_mb"],
-            disk_of(row.flavor, SHARED[0] if row.uuid in roots else None),
+            disks[row.uuid],
             # what a volume of one host holds cannot be built anew
             row.ha_rebuild and row.uuid not in bound,
             moving.get(row.uuid) == row.host,
@@ -49,24 +47,8 @@ def guests(connection: sa.Connection, uuids: t.Collection[str] | None = None) ->
     )
 
 
-def disk_of(flavor: t.Mapping[str, t.Any], root_backend: str | None) -> str:
-    """Return the kind of disks of a guest of this flavor, whose root is a volume of that backend (None: its own)."""
-    return LOCKED if root_backend in SHARED and not flavor["ephemeral_gb"] else LOCAL
-
-
 def _moving(connection: sa.Connection) -> dict[str, str]:
     """Return the hosts to which guests are being brought by the watch."""
     c = migration.c
     query = sa.select(c.instance_uuid, c.dest_host).where(c.status == POST, c.reason == HEALING)
     return {row.instance_uuid: row.dest_host for row in connection.execute(query)}
-
-
-def _shared_roots(connection: sa.Connection) -> set[str]:
-    """Return the guests that start from a volume on shared storage."""
-    query = (
-        sa.select(volume_attachment.c.instance_uuid)
-        .join(volume, volume.c.id == volume_attachment.c.volume_id)
-        .join(volume_type, volume_type.c.id == volume.c.type_id)
-        .where(volume_attachment.c.boot_index == 0, volume_type.c.backend.in_(SHARED))
-    )
-    return set(connection.scalars(query))

@@ -50,7 +50,7 @@ ARGUMENT_SPEC = {
     # What the step `peer_look` returned, by peer: a list of `host` and `reached`.
     "words": {"type": "dict", "default": {}},
     # An item of `off`, with `permit`, or what the module `fence` returned, with `fenced`.
-    "off": {"type": "dict"},
+    "order": {"type": "dict"},
     # Outcomes of the starts of moved guests, as hosts told them: `host` and `error`.
     "outcomes": {"type": "list", "elements": "dict", "default": []},
     # UUIDs of the moved guests that were started, by the host that they were started on.
@@ -65,8 +65,8 @@ SPEC_RULES = {
         ("state", "peers", ["at"]),
         ("state", "decide", ["at"]),
         ("state", "end", ["round"]),
-        ("state", "permit", ["off"]),
-        ("state", "fenced", ["off"]),
+        ("state", "permit", ["order"]),
+        ("state", "fenced", ["order"]),
     ]
 }
 NO_AGENT = "none"
@@ -171,12 +171,12 @@ def _decide(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> 
 
 
 def _permit(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
-    why_not = rounds.permit_off(engine, watcher, params["off"])
+    why_not = rounds.permit_off(engine, watcher, params["order"])
     return {"permitted": not why_not, "in_words": why_not}
 
 
 def _fenced(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
-    rounds.record_fence(engine, watcher, params["off"])
+    rounds.record_fence(engine, watcher, params["order"])
     return {"changed": True}
 
 
