@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Healing as people see it, and what they decide of it: armed or not, for all hosts or one, and whose death they saw."""
+"""Healing as people see it, and what they decide of it: armed or not, of all hosts or one, and whose death they saw."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def arm(call: Call, armed: bool, host: str | None, by: str) -> bool:
 
 
 def confirm_dead(call: Call, host: str, by: str) -> bool:
-    """Record that a person saw that a host is dead; return whether that is news. The word is void when it answers again.
+    """Record that a person saw that a host is dead; return whether that is news. When it answers, the word is void.
 
     Raises NotFoundError, and ConflictError for a host that answered the last look.
     """
