@@ -116,6 +116,8 @@ INVENTORY: dict[str, Variable] = {
         reconcile_interval="str",
         source="str",
         user="str",
+        watch="bool",
+        watch_interval="str",
         wheels="str",
         workers="int",
     ),
