@@ -104,6 +104,7 @@ ABOUT_ALL = {
     "drift_report": "a report of a run over all hosts, with names",
     "floating_ip": "a pool, which does not grow with instances",
     "floating_pool": "likewise",
+    "ha": "one row of a host",
     "host_identity": "all machines of the inventory",
     "image": "one record, and a file",
     "ledger": "the ledger itself",
@@ -120,6 +121,7 @@ ABOUT_ALL = {
     "user": "one record",
     "volume": "one record",
     "volume_action": "one record",
+    "watch": "all hosts, and the guests that are to run again",
 }
 
 

@@ -318,7 +318,8 @@ partial_index("ix_instance_busy", sa.text("task_state IS NOT NULL"), instance.c.
 # what each host is busy with; with all that the count needs, or SQLite takes ix_instance_host, which has it
 _BUILDING = (instance.c.deleted, instance.c.host, instance.c.vm_state)
 partial_index("ix_instance_building", sa.text("vm_state = 'building'"), *_BUILDING)
-partial_index("ix_instance_ha", instance.c.ha, instance.c.host)  # read in each round of the watch
+# read in each round of the watch; written as SQLite has it in a query, or it does not take it
+partial_index("ix_instance_ha", instance.c.ha == sa.true(), instance.c.host)
 partial_index("ix_instance_adopted", sa.text("adopted IS NOT NULL"), instance.c.uuid)
 
 instance_security_group = table(

@@ -78,8 +78,8 @@ def upgrade() -> None:
         op.add_column("instance", sa.Column(name, kind, nullable=False, server_default=default))
         op.add_column("project", sa.Column(name, kind))
     op.add_column("instance", sa.Column("ha_reason", sa.Text))
-    is_ha = sa.text("ha")
-    op.create_index("ix_instance_ha", "instance", ["host"], sqlite_where=is_ha, postgresql_where=is_ha)
+    conditions = {"sqlite_where": sa.text("ha = 1"), "postgresql_where": sa.text("ha = true")}
+    op.create_index("ix_instance_ha", "instance", ["host"], **conditions)
 
 
 def downgrade() -> None:
