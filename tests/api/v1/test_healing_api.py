@@ -62,8 +62,8 @@ def test_what_is_not_healed_needs_attention(api: seeds.Api) -> None:
     api.write(sa.update(tables.instance).where(c.uuid == scene.web).values(ha=True, ha_reason="no host has room"))
     shown = api.client_as("admin").get("/v1/ha").get_json()["ha"]
     assert [(server["uuid"], server["ha_reason"]) for server in shown["servers"]] == [(scene.web, "no host has room")]
-    told = [(matter.kind, matter.state, matter.problem) for matter in matters.of_healing(shown)]
-    assert told == [("host", "suspect", "hv1 is silent"), ("server", "not healed", "no host has room")]
+    shown_matters = [(matter.kind, matter.state, matter.problem) for matter in matters.of_healing(shown)]
+    assert shown_matters == [("host", "suspect", "hv1 is silent"), ("server", "not healed", "no host has room")]
     stopped = {**shown, "watching": False, "armed": False}
     assert [matter.state for matter in matters.of_healing(stopped)][:2] == ["disarmed", "stopped"]
     assert matters.of_healing({**stopped, "controller": None}) == []  # nobody ever asked for it

@@ -104,7 +104,6 @@ ABOUT_ALL = {
     "drift_report": "a report of a run over all hosts, with names",
     "floating_ip": "a pool, which does not grow with instances",
     "floating_pool": "likewise",
-    "ha": "one row of a host",
     "host_identity": "all machines of the inventory",
     "image": "one record, and a file",
     "ledger": "the ledger itself",

@@ -38,38 +38,40 @@ def status(watched: Watched) -> dict[str, t.Any]:
 
 def test_healing_is_disarmed_and_armed_by_name(watched: Watched) -> None:
     assert status(watched)["armed"]  # also before anybody watches
-    assert watched.cloud.run("ha", state="disarmed", by="alice")["changed"]
-    assert not watched.cloud.run("ha", state="disarmed", by="alice")["changed"]
+    assert watched.cloud.run("watch", state="disarmed", by="alice")["changed"]
+    assert not watched.cloud.run("watch", state="disarmed", by="alice")["changed"]
     assert not status(watched)["armed"]
-    watched.cloud.run("ha", state="armed", by="bob")
-    assert watched.cloud.run("ha", state="disarmed", host="hv1", by="bob")["in_words"] == "healing of hv1 is disarmed"
+    watched.cloud.run("watch", state="armed", by="bob")
+    assert (
+        watched.cloud.run("watch", state="disarmed", host="hv1", by="bob")["in_words"] == "healing of hv1 is disarmed"
+    )
     shown = {host["host"]: host["armed"] for host in status(watched)["hosts"]}
     assert shown == {"hv1": False, "hv2": True, "hv3": True, "hv4": True}
     told = watched.cloud.rows(sa.select(watch_event.c.event, watch_event.c.actor, watch_event.c.loud))
     assert told == [("disarmed", "alice", True), ("armed", "bob", True), ("disarmed", "bob", True)]
     with pytest.raises(NotFoundError):
-        watched.cloud.run("ha", state="disarmed", host="hv9")
+        watched.cloud.run("watch", state="disarmed", host="hv9")
 
 
 def test_a_word_about_a_host_is_void_once_it_answers(watched: Watched) -> None:
     watched.agent = "none"
     web = watched.guest("web")
     with pytest.raises(NotFoundError, match="never watched"):
-        watched.cloud.run("ha", state="confirmed", host="hv1", by="alice")
+        watched.cloud.run("watch", state="confirmed", host="hv1", by="alice")
     watched.look()
     with pytest.raises(ConflictError, match="answered the last look"):
-        watched.cloud.run("ha", state="confirmed", host="hv1", by="alice")
+        watched.cloud.run("watch", state="confirmed", host="hv1", by="alice")
     watched.dead.add("hv1")
     watched.look()
-    assert watched.cloud.run("ha", state="confirmed", host="hv1", by="alice")["changed"]
-    assert not watched.cloud.run("ha", state="confirmed", host="hv1", by="alice")["changed"]
+    assert watched.cloud.run("watch", state="confirmed", host="hv1", by="alice")["changed"]
+    assert not watched.cloud.run("watch", state="confirmed", host="hv1", by="alice")["changed"]
     watched.dead.clear()
     watched.look()
     watched.dead.add("hv1")
     for _round in range(3):
         watched.look()
     assert watched.server(web).host == "hv1"
-    watched.cloud.run("ha", state="confirmed", host="hv1", by="alice")
+    watched.cloud.run("watch", state="confirmed", host="hv1", by="alice")
     watched.look()
     assert watched.server(web).host != "hv1"
 
@@ -78,11 +80,11 @@ def test_only_an_empty_host_that_is_disabled_is_switched_off_for_a_test(watched:
     watched.guest("web")
     for host in ("hv1", "hv2"):
         with pytest.raises(ConflictError, match="empty it first"):
-            watched.cloud.run("ha", state="testable", host=host)
+            watched.cloud.run("watch", state="testable", host=host)
         watched.cloud.change_host(host, enabled=False)
     with pytest.raises(ConflictError, match=r"bears servers \(1\)"):
-        watched.cloud.run("ha", state="testable", host="hv1")
-    assert not watched.cloud.run("ha", state="testable", host="hv2")["changed"]
+        watched.cloud.run("watch", state="testable", host="hv1")
+    assert not watched.cloud.run("watch", state="testable", host="hv2")["changed"]
 
 
 def at_once(watched: Watched, work: t.Callable[[sa.Connection, int], t.Any]) -> list[t.Any]:

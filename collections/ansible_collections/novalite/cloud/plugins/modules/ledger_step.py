@@ -23,7 +23,6 @@ options:
     choices:
       - drift_report
       - firewall_plan
-      - ha
       - host_identity
       - launch_plan
       - launch_record

@@ -16,6 +16,7 @@ from ..db.tables import compute_host, instance
 from ..db.tables_migrations import host_watch, watch
 from ..healing import watch_rows
 from ..queries import lookups
+from ..queries.views import instances_by
 from .call import Call
 
 WRITE = "cloud:ha:write"
@@ -88,6 +89,17 @@ def confirm_dead(call: Call, host: str, by: str) -> bool:
         return False
     watch_rows.note(connection, row, "confirmed dead", by, f"{by} confirmed the death of {host}", True)
     return True
+
+
+def check_testable(connection: sa.Connection, host: str) -> None:
+    """Raise ConflictError unless a host may be switched off for a test: it is disabled, and bears no server."""
+    enabled = connection.scalar(sa.select(compute_host.c.enabled).where(compute_host.c.name == host))
+    servers = instances_by(connection, hosts=[host])
+    if enabled or servers:
+        raise ConflictError(
+            f"{host} is in service, or bears servers ({len(servers)}): empty it first (novalite.cloud.host_evacuate), "
+            "or test with --dry-run"
+        )
 
 
 def armed_everywhere(connection: sa.Connection) -> bool:

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Step `watch`: one round of the watch over the compute hosts, from the lease to the record of what was started."""
+"""Step `watch`: one round of the watch over the compute hosts, from the lease to the record of what was started. Beside
+it, what people decide of healing."""
 
 from __future__ import annotations
 
@@ -21,17 +22,26 @@ from ..._json import JsonMapping, JsonObject
 from ..db import clock
 from ..db.engine import open_ledger, reading, transaction
 from ..healing import acts, rounds, watch_rows
+from ..operations import healing
+from ..operations.call import by_playbook
 
 FRAGMENTS = ("state_dir",)
 ARGUMENT_SPEC = {
     # `begin` takes the lease and says whom to look at, `peers` who is to look for those that are silent, `decide` what
     # is to be done, `permit` whether a host may be switched off still, `fenced` records what its fence agent answered,
-    # `started` how guests were started, and `end` ends the round.
+    # `started` how guests were started, and `end` ends the round. Of people: `armed` and `disarmed`, for all hosts or
+    # `host`; `confirmed`: somebody saw that `host` is dead. `testable` fails unless a test may switch `host` off.
     "state": {
         "type": "str",
         "required": True,
-        "choices": ["begin", "peers", "decide", "permit", "fenced", "started", "end"],
+        "choices": [
+            *("begin", "peers", "decide", "permit", "fenced", "started", "end"),
+            *("armed", "disarmed", "confirmed", "testable"),
+        ],
     },
+    "host": {"type": "str"},
+    # Who decides, by name.
+    "by": {"type": "str", "default": "a person"},
     # The round, as `begin` returned it; a second look of a round begins with it.
     "round": {"type": "str"},
     # Name of the controller, if it is not that of its machine.
@@ -65,6 +75,8 @@ SPEC_RULES = {
         ("state", "peers", ["at"]),
         ("state", "decide", ["at"]),
         ("state", "end", ["round"]),
+        ("state", "confirmed", ["host"]),
+        ("state", "testable", ["host"]),
         ("state", "permit", ["order"]),
         ("state", "fenced", ["order"]),
     ]
@@ -196,6 +208,26 @@ def _end(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> Js
     return {}
 
 
+def _arm(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> JsonObject:
+    state, host = params["state"], params.get("host")
+    with transaction(engine) as connection:
+        changed = healing.arm(by_playbook(connection), state == "armed", host, params["by"])
+    return {"changed": changed, "in_words": f"healing of {host or 'all hosts'} is {state}"}
+
+
+def _confirm(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> JsonObject:
+    host, by = params["host"], params["by"]
+    with transaction(engine) as connection:
+        changed = healing.confirm_dead(by_playbook(connection), host, by)
+    return {"changed": changed, "in_words": f"{by} confirmed that {host} is dead: the next round of the watch acts"}
+
+
+def _check_testable(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> JsonObject:
+    with reading(engine) as connection:
+        healing.check_testable(connection, params["host"])
+    return {"in_words": f"{params['host']} is disabled, and bears no server"}
+
+
 _STATES: t.Mapping[str, t.Callable[[sa.Engine, JsonMapping, rounds.Watcher], JsonObject]] = {
     "begin": _begin,
     "peers": _peers,
@@ -204,4 +236,8 @@ _STATES: t.Mapping[str, t.Callable[[sa.Engine, JsonMapping, rounds.Watcher], Jso
     "fenced": _fenced,
     "started": _started,
     "end": _end,
+    "armed": _arm,
+    "disarmed": _arm,
+    "confirmed": _confirm,
+    "testable": _check_testable,
 }
