@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 import typing as t
 
 import pytest
@@ -35,6 +36,15 @@ def test_an_evacuation_follows_a_proof() -> None:
 
 def test_documentation_shows_the_table() -> None:
     assert states.table() in ARCHITECTURE.read_text()
+
+
+def test_the_picture_shows_the_table() -> None:
+    """`python -m tools.ha_picture` draws it anew."""
+    drawn = (ARCHITECTURE.parent / "ha-states.svg").read_text()
+    shown = set(re.findall(r"<title>(\w+)&#45;&gt;(\w+)</title>", drawn))
+    assert shown == {(edge.source, edge.target) for edge in states.EDGES}
+    words = " ".join(re.findall(r"<text [^>]*>([^<]*)</text>", drawn))
+    assert all(edge.event in words for edge in states.EDGES)
 
 
 @pytest.mark.parametrize(

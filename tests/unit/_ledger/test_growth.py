@@ -120,6 +120,7 @@ ABOUT_ALL = {
     "user": "one record",
     "volume": "one record",
     "volume_action": "one record",
+    "watch": "all hosts, and the guests that are to run again",
 }
 
 

@@ -42,7 +42,7 @@ LONG = "a-server-with-a-name-that-its-owner-found-telling"
 CAUSE = "the disk of hv1 is full: " + "no space left " * 20
 FAULT = {"message": CAUSE, "code": 500, "created": 1}
 SERVING = ("api", "worker", "metadata")  # whose help is another parser's
-LISTS = [[name] for name in ("list", "hosts", "reserve", *nouns.NOUNS)] + [["events", "web"]]
+LISTS = [[name] for name in ("list", "hosts", "reserve", *nouns.NOUNS)] + [["events", "web"], ["ha", "status"]]
 OF_ONE = [["show", "web"], ["why", "web"], ["show", LONG]]
 
 

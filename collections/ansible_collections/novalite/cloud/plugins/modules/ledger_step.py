@@ -41,6 +41,7 @@ options:
       - server_state
       - stack_plan
       - volume_action
+      - watch
       - whereabouts
   args:
     description: The step's own options.

@@ -66,3 +66,18 @@ def table() -> str:
     """Return the edges as a table in Markdown."""
     rows = [f"| {edge.source} | {edge.event} | {edge.target}{', in a new epoch' * edge.raises} |" for edge in EDGES]
     return "\n".join(["| from | event | to |", "|---|---|---|", *rows])
+
+
+def dot() -> str:
+    """Return the edges as a picture in graphviz's language; edges between two states are one arrow."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for edge in EDGES:
+        label = f"{edge.event} (new epoch)" if edge.raises else edge.event
+        labels.setdefault((edge.source, edge.target), []).append(label)
+    arrows = []
+    for (source, target), words in labels.items():
+        label = "\\n".join(words)
+        arrows.append(f'  {source} -> {target} [label="{label}"];')
+    proven = [f"  {state} [style=filled, fillcolor=lightgrey];" for state in STATES if state in PROVEN]
+    head = ["digraph states {", "  node [shape=box, fontname=Helvetica];", "  edge [fontname=Helvetica, fontsize=10];"]
+    return "\n".join([*head, *proven, *arrows, "}\n"])
