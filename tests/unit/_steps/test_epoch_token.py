@@ -20,7 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._host import small_records
 from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall, HostModuleError, call_module
 from ansible_collections.novalite.cloud.plugins.module_utils._steps import epoch_token
-from ansible_collections.novalite.cloud.plugins.plugin_utils import _epochs, _trip
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _handshake, _trip
 
 Token = tuple[int, int]
 TOKENS = st.tuples(st.integers(0, 5), st.integers(0, 5))
@@ -34,28 +34,28 @@ def run_dir(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     return directory
 
 
-def told(token: Token, state: str = "kept", check_mode: bool = False) -> dict[str, t.Any]:
+def hear(token: Token, state: str = "kept", check_mode: bool = False) -> dict[str, t.Any]:
     """Have the host take the step with a token; return its result, failed or not."""
     call = HostCall({"epoch": token[0], "term": token[1], "state": state}, check_mode)
     return call_module(epoch_token.run, call, 60)
 
 
 def test_a_host_that_was_told_nothing_refuses_each_token(run_dir: pathlib.Path) -> None:
-    result = told((0, 0), "checked")
+    result = hear((0, 0), "checked")
     assert (result["failed"], result["refused"], result["kept"]) == (True, "unset", None)
     assert not run_dir.exists()
 
 
 def test_an_older_token_is_refused_and_a_newer_one_taken(run_dir: pathlib.Path) -> None:
-    assert told((3, 7))["changed"]
-    assert not told((3, 7))["changed"]
+    assert hear((3, 7))["changed"]
+    assert not hear((3, 7))["changed"]
     for token in ((3, 7), (4, 7), (3, 8)):
-        assert "failed" not in told(token, "checked")
+        assert "failed" not in hear(token, "checked")
     for token in ((2, 7), (3, 6), (2, 9), (9, 6)):
-        result = told(token, "checked")
+        result = hear(token, "checked")
         assert (result["failed"], result["refused"]) == (True, "older")
         assert result["kept"] == {"epoch": 3, "term": 7}
-    assert told((3, 7), "checked")["kept"] == {"epoch": 3, "term": 7}  # to be refused or taken raises nothing
+    assert hear((3, 7), "checked")["kept"] == {"epoch": 3, "term": 7}  # to be refused or taken raises nothing
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -64,7 +64,7 @@ def test_what_is_kept_only_rises(run_dir: pathlib.Path, history: list[tuple[Toke
     (run_dir / "epoch").unlink(missing_ok=True)
     epoch = term = -1
     for token, keeps in history:
-        result = told(token, "kept" if keeps else "checked")
+        result = hear(token, "kept" if keeps else "checked")
         if keeps:
             epoch, term = max(epoch, token[0]), max(term, token[1])
             assert result["kept"] == {"epoch": epoch, "term": term}
@@ -86,27 +86,27 @@ def test_those_who_raise_it_at_once_lose_nothing(run_dir: pathlib.Path) -> None:
 
 
 def test_check_mode_keeps_nothing(run_dir: pathlib.Path) -> None:
-    assert told((1, 1), check_mode=True) == {"changed": True, "kept": {"epoch": 1, "term": 1}}
+    assert hear((1, 1), check_mode=True) == {"changed": True, "kept": {"epoch": 1, "term": 1}}
     assert not run_dir.exists()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"epoch": "3", "term": 1}', '{"epoch": 3}'])
 def test_a_damaged_record_refuses_all_and_says_where_it_is(run_dir: pathlib.Path, text: str) -> None:
-    told((1, 1))
+    hear((1, 1))
     (run_dir / "epoch").write_text(text)
     for state in ("checked", "kept"):
-        assert "is damaged: remove it" in told((5, 5), state)["msg"]
+        assert "is damaged: remove it" in hear((5, 5), state)["msg"]
     assert (run_dir / "epoch").read_text() == text
 
 
 def test_a_link_in_its_place_is_not_followed(run_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    told((1, 1))
+    hear((1, 1))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text('{"epoch": 0, "term": 0}')
     (run_dir / "epoch").unlink()
     (run_dir / "epoch").symlink_to(elsewhere)
-    assert "is a link" in told((5, 5))["msg"]
-    assert "is a link" in told((5, 5), "checked")["msg"]
+    assert "is a link" in hear((5, 5))["msg"]
+    assert "is a link" in hear((5, 5), "checked")["msg"]
     assert elsewhere.read_text() == '{"epoch": 0, "term": 0}'
 
 
@@ -141,22 +141,22 @@ TEMPLAR: t.Any = types.SimpleNamespace(template=lambda value: value)
     ],
 )
 def test_orders_are_what_builds_starts_moves_or_removes(step: dict[str, t.Any], is_order: bool) -> None:
-    assert _epochs.is_order(step) is is_order
-    guard = _epochs.guard([step], {"novalite_token": {"epoch": 3, "term": 7}}, TEMPLAR)
+    assert _handshake.is_order(step) is is_order
+    guard = _handshake.guard_of([step], {"novalite_token": {"epoch": 3, "term": 7}}, TEMPLAR)
     expected = {"epoch": 3, "term": 7, "state": "checked"}
     assert (guard and (guard["module"], guard["args"])) == (("epoch_token", expected) if is_order else None)
-    assert _epochs.guard([step], {}, TEMPLAR) is None
+    assert _handshake.guard_of([step], {}, TEMPLAR) is None
 
 
 @pytest.mark.parametrize("token", ["3", {"epoch": 3}, {"epoch": 3, "term": 7, "host": "hv1"}, [3, 7]])
 def test_a_token_that_makes_no_sense_ends_the_task(token: t.Any) -> None:
     with pytest.raises(AnsibleActionFail, match="is not a token: it has an epoch and a term"):
-        _epochs.guard([checked("domain", domains=[GUEST])], {"novalite_token": token}, TEMPLAR)
+        _handshake.guard_of([checked("domain", domains=[GUEST])], {"novalite_token": token}, TEMPLAR)
 
 
 def test_each_state_of_an_order_is_one_of_its_modules() -> None:
     """Or the module has another name for it now, and its trips are not compared any more."""
-    for module, states in _epochs.ORDERS.items():
+    for module, states in _handshake.ORDERS.items():
         spec = _trip.importlib.import_module(f"{_trip.NAME}.{_trip.place_of(module)}").ARGUMENT_SPEC
         assert states is None or set(states) <= set(spec["state"]["choices"])
 
@@ -206,18 +206,18 @@ def test_a_trip_with_a_token_is_compared_before_anything_is_done(trip_with: t.Ca
     with pytest.raises(AnsibleActionFail, match="not told of any epoch since it booted") as unset:
         trip_with(order)
     assert unset.value.result["refused_token"] == {"refused": "unset", "kept": None}
-    told((3, 7))
+    hear((3, 7))
     results, sent = trip_with(order)
     assert sent == ["epoch_token", "domain"]
     assert [result["module"] for result in results] == ["domain"]  # whoever asked hears of its own steps alone
-    told((4, 7))
+    hear((4, 7))
     with pytest.raises(AnsibleActionFail, match="this host has heard of epoch 4 and term 7 since") as older:
         trip_with(order)
     assert older.value.result["refused_token"] == {"refused": "older", "kept": {"epoch": 4, "term": 7}}
 
 
 def test_a_trip_without_a_token_goes_as_before(trip_with: t.Callable[..., t.Any]) -> None:
-    told((4, 7))
+    hear((4, 7))
     assert trip_with()[1] == ["domain"]
     assert trip_with({"epoch": 0, "term": 0}, "domain_info")[1] == ["domain_info"]
 
