@@ -16,7 +16,21 @@ import typing as t
 
 import click
 
-from . import actions, backups, balance, config, ledger, looking, nouns, options, playbooks, reserve, tables, top
+from . import (
+    actions,
+    backups,
+    balance,
+    config,
+    healing,
+    ledger,
+    looking,
+    nouns,
+    options,
+    playbooks,
+    reserve,
+    tables,
+    top,
+)
 from . import output as shown
 from .doctor import findings
 
@@ -341,6 +355,8 @@ main.add_command(ledger.group)
 main.add_command(top.command)
 main.add_command(balance.command)
 main.add_command(reserve.command)
+main.add_command(healing.group)
+main.add_command(healing.host_group)
 
 
 # - Serving

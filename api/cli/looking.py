@@ -287,6 +287,14 @@ def losses() -> list[Record]:
         return reserve.losses(connection)
 
 
+def healing() -> Record:
+    """Return how hosts are watched, as operations.healing.status() has it."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing as operation
+
+    with _ledger() as connection:
+        return operation.status(connection)
+
+
 def _with_name(record: Record, names: t.Mapping[str, str]) -> Record:
     return {**record, "project": names.get(record["project"])} if "project" in record else record
 

@@ -13,7 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 
 from ..notices import matters
-from ..notices.matters import HOST, UNCONFINED, Matter
+from ..notices.matters import HEALING, HOST, UNCONFINED, Matter
 
 NAMED = 8  # servers and hosts that have a line of their own
 
@@ -39,6 +39,11 @@ def of_hosts(hosts: t.Sequence[Host]) -> list[Line]:
     return lines
 
 
+def of_healing(status: JsonMapping) -> list[Line]:
+    """Return the lines of healing, as operations.healing.status() has it."""
+    return _named(matters.of_healing(status), "not healed", url_for("pages.list_hosts"))
+
+
 def of_servers(troubled: t.Sequence[JsonMapping], errors: str) -> list[Line]:
     """Return the lines of servers, as status.troubled() has them; `errors` leads to the list of those in error."""
     some = matters.of_servers(troubled)
@@ -55,6 +60,8 @@ def _named(some: t.Sequence[Matter], more: str, path: str) -> list[Line]:
 
 
 def _page(matter: Matter) -> str:
+    if matter.kind == HEALING:
+        return url_for("pages.list_hosts")
     if matter.kind == HOST:
         return url_for("pages.show_host", name=matter.id)
     return url_for("pages.show_instance", uuid=matter.id)

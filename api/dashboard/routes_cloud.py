@@ -11,7 +11,7 @@ from flask import render_template, request, url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing, reserve
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
@@ -42,7 +42,11 @@ def overview(connection: Connection) -> str:
     return render_template(
         "pages/overview.html",
         behind=refusal and (str(refusal) if policy.allowed("cloud:overview:behind") else refusal.for_tenants),
-        attention=[*attention.of_servers(troubled, errors), *attention.of_hosts(hosts)],
+        attention=[
+            *(attention.of_healing(healing.status(connection)) if policy.allowed("cloud:ha:read") else ()),
+            *attention.of_servers(troubled, errors),
+            *attention.of_hosts(hosts),
+        ],
         hosts=hosts,
         everywhere=everywhere,
         states=status.instance_states(connection, caller.reach),
@@ -57,7 +61,8 @@ def list_hosts(connection: Connection) -> str:
     order = request.args.get("sort", "name")
     if order == "fill":
         hosts.sort(key=rendering.fill, reverse=True)
-    return render_template("pages/hosts.html", hosts=hosts, order=order)
+    armed = not policy.allowed("cloud:ha:read") or healing.armed_everywhere(connection)
+    return render_template("pages/hosts.html", hosts=hosts, order=order, armed=armed)
 
 
 def by_name(hosts: t.Iterable[Host]) -> list[Host]:
@@ -73,6 +78,7 @@ def show_host(connection: Connection, name: str) -> str:
         "pages/host.html",
         host=host,
         use=graphs.use_of(HOST, name, graphs.limits_of_host(host)) if measured else None,
+        watched=healing.of_host(connection, name) if policy.allowed("cloud:ha:read") else None,
         losses=reserve.losses(connection, name) if policy.allowed("compute:hypervisors:details") else [],
         instances=instance_pages.find(
             connection, instance_pages.Choice(current().reach, host=name, sort="name", rising=True)

@@ -30,8 +30,9 @@ log = logging.getLogger("novalite.jobs")
 LOCK = "chores.lock"  # in the engine's directory
 SHORTEST = 60.0  # seconds that each may take
 NOTICES = 60  # seconds between two looks at what needs attention
+BUILDS = 1800.0  # seconds: a round of the watch that starts guests brings their images, too
 LAST_WORDS = 4000  # bytes
-SAMPLES = "samples.yml"
+PLAYBOOKS = {"samples": "samples.yml", "watch": "watch.yml"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,20 +44,23 @@ class Chore:
     command: tuple[str, ...]
     environment: t.Mapping[str, str]
     directory: str | None = None  # the working one
+    least_patience: float = SHORTEST
 
     @property
     def patience(self) -> float:
-        return max(SHORTEST, 2.0 * self.seconds)
+        return max(self.least_patience, 2.0 * self.seconds)
 
 
 def of_options(options: Options) -> list[Chore]:
     """List the chores that the environment asks for."""
     chores = []
-    if options.sample_seconds:
-        inventory = ("-i", options.inventory) if options.inventory else ()
-        playbook = os.path.join(options.playbooks, SAMPLES)
-        command = (sys.executable, "-m", "ansible", "playbook", *inventory, playbook)
-        chores.append(Chore("samples", options.sample_seconds, command, options.environment(), options.project))
+    patience = {"samples": SHORTEST, "watch": BUILDS}
+    for name, seconds in (("samples", options.sample_seconds), ("watch", options.watch_seconds)):
+        if seconds:
+            inventory = ("-i", options.inventory) if options.inventory else ()
+            playbook = os.path.join(options.playbooks, PLAYBOOKS[name])
+            command = (sys.executable, "-m", "ansible", "playbook", *inventory, playbook)
+            chores.append(Chore(name, seconds, command, options.environment(), options.project, patience[name]))
     try:
         receives = bool(receivers())
     except NovaliteError as error:

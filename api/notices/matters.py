@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
-HOST, SERVER, LEDGER = "host", "server", "ledger"
+HOST, SERVER, LEDGER, HEALING = "host", "server", "ledger", "healing"
 UNCONFINED = "unconfined"
 NO_REASON = "no reason is recorded"
 
@@ -66,6 +66,30 @@ def of_servers(troubled: t.Sequence[JsonMapping]) -> list[Matter]:
         if server["silent_for"] is None
     ]
     return [*silent, *failed]
+
+
+def of_healing(status: JsonMapping) -> list[Matter]:
+    """Return the matters of healing, as operations.healing.status() has it: disarmed, hosts that are silent or were not
+    healed to the end, servers that do not run. Without a watch there are none."""
+    if status["controller"] is None:
+        return []
+    disarmed = [host["host"] for host in status["hosts"] if not host["armed"]]
+    matters = []
+    if not status["armed"] or disarmed:
+        whom = ", ".join(disarmed) if status["armed"] else "all hosts"
+        matters.append(Matter(HEALING, HEALING, "healing", "disarmed", f"of {whom}: a dead host stays dead"))
+    if not status["watching"]:
+        matters.append(Matter(HEALING, HEALING, "the watch", "stopped", "nobody looks at the hosts"))
+    matters += [
+        Matter(HOST, host["host"], host["host"], host["state"], host["note"] or "it does not answer")
+        for host in status["hosts"]
+        if host["state"] not in (None, "up", "empty")
+    ]
+    matters += [
+        Matter(SERVER, server["uuid"], server["name"], "not healed", one_line(server["ha_reason"]))
+        for server in status["servers"]
+    ]
+    return matters
 
 
 def one_line(text: str | None) -> str:

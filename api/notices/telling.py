@@ -28,6 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
     place_of,
     reading,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
 
@@ -53,7 +54,12 @@ def look(connection: Connection) -> list[Matter]:
     """Return all that needs attention now, of all projects."""
     refusal = behind.sentence(connection)
     ledger = [Matter(LEDGER, LEDGER, "the ledger", "behind", refusal)] if refusal else []
-    return [*ledger, *matters.of_servers(status.troubled(connection)), *matters.of_hosts(status.hosts(connection))]
+    return [
+        *ledger,
+        *matters.of_healing(healing.status(connection)),
+        *matters.of_servers(status.troubled(connection)),
+        *matters.of_hosts(status.hosts(connection)),
+    ]
 
 
 def tell(now: t.Sequence[Matter], home: str, receivers: t.Sequence[Receiver], render: Render) -> list[str]:

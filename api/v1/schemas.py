@@ -180,6 +180,32 @@ LOSS = answered(
         "stranded": array(answered({"uuid": TEXT, "name": TEXT, "reason": TEXT})),
     }
 )
+WATCHED_HOST = answered(
+    {
+        "host": TEXT,
+        "state": {**nullable(TEXT), "description": "null: it was never watched"},
+        "armed": TRUTH,
+        "enabled": TRUTH,
+        "means": {**array(TEXT), "description": "what can prove its death, beside a person"},
+        "epoch": nullable(COUNT),
+        "switch_armed": nullable(TRUTH),
+        **dict.fromkeys(("since", "silent_since"), nullable({"type": "number"})),
+        "proof": {"type": ["object", "null"]},
+        **dict.fromkeys(("note", "confirmed_by"), nullable(TEXT)),
+    }
+)
+HEALING = answered(
+    {
+        "armed": TRUTH,
+        "watching": TRUTH,
+        "controller": nullable(TEXT),
+        "hosts": array(reference("WatchedHost")),
+        "servers": array(
+            answered({"uuid": TEXT, "name": TEXT, "host": TEXT, "ha_priority": {"type": "integer"}, "ha_reason": TEXT})
+        ),
+    }
+)
+ARMING = taken({"armed": TRUTH, "host": kinds.HOST}, ["armed"])
 HOST = answered(
     {
         "name": TEXT,
@@ -339,6 +365,8 @@ SCHEMAS: dict[str, Schema] = {
     "Hosts": answered({"hosts": array(reference("HostRecord"))}),
     "Loss": LOSS,
     "Reserve": answered({"reserve": array(reference("Loss"))}),
+    "WatchedHost": WATCHED_HOST,
+    "Healing": answered({"ha": HEALING}),
     "Explanation": EXPLANATION,
     "PlacementRecord": PLACEMENT,
     "Placement": answered({"placement": reference("PlacementRecord")}),

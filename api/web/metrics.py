@@ -15,6 +15,7 @@ from werkzeug.exceptions import NotFound
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST, HOST
@@ -84,7 +85,7 @@ class _Ledger:
         up = GaugeMetricFamily("novalite_ledger_up", "Whether the ledger could be read.")
         try:
             with reading_ledger() as connection:
-                parts = (_job_gauges, _instance_gauges, _host_gauges)
+                parts = (_job_gauges, _instance_gauges, _host_gauges, _healing_gauges)
                 gauges = [gauge for part in parts for gauge in part(connection, GaugeMetricFamily)]
         except NovaliteError:
             up.add_metric([], 0)
@@ -133,6 +134,24 @@ def _instance_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     for host, power_state, number in counts.guests_by_host(connection):
         guests.add_metric([host, POWER_STATES.get(power_state, "unknown")], number)
     yield guests
+
+
+def _healing_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    now = healing.status(connection)
+    if now["controller"] is None:  # nobody ever watched
+        return
+    yield gauge("novalite_watch_armed", "Whether dead hosts are healed.", value=int(now["armed"]))
+    yield gauge("novalite_watch_running", "Whether a controller looks at the hosts.", value=int(now["watching"]))
+    of_host = {
+        "state": gauge("novalite_watch_host_state", "State of a watched host, which is 1.", labels=["host", "state"]),
+        "armed": gauge("novalite_watch_host_armed", "Whether the host is healed if it dies.", labels=["host"]),
+    }
+    for host in now["hosts"]:
+        if host["state"] is not None:
+            of_host["state"].add_metric([host["host"], host["state"]], 1)
+            of_host["armed"].add_metric([host["host"]], int(host["armed"]))
+    yield from of_host.values()
+    yield gauge("novalite_watch_unhealed", "Servers with ha: true that do not run.", value=len(now["servers"]))
 
 
 def _host_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

@@ -257,6 +257,8 @@ OPERATIONS: t.Mapping[str, str] = {
     "cloud:overview:behind": "admin",  # the reason why the ledger is behind its hosts
     "cloud:carry_out_volumes": "admin",  # by hand; the volumes were marked by an operation of theirs
     "cloud:compute_nodes": "admin",
+    "cloud:ha:read": "admin",  # which hosts are silent, and what can prove their death
+    "cloud:ha:write": "admin",
     "cloud:firewall": "admin",
     "cloud:reconcile": "admin",
     "cloud:image_cache": "admin",

@@ -60,6 +60,7 @@ FLOORS = (
     "_ledger.volumes",
     "_ledger.compute",
     "_ledger.migration",
+    "_ledger.healing",
     "_ledger.jobs",
     "_ledger.ec2",
     "_ledger.adoption",

@@ -151,7 +151,8 @@ def agent(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> t.Callable
         metadata = f"<resource-agent><parameters>{names}</parameters><actions>{actions}</actions></resource-agent>"
         path.write_text(
             f"#!/bin/bash\n[[ $1 != -o ]] || {{ echo '{metadata}'; exit; }}\necho \"$*\" >>{tmp_path}/argv\n"
-            f"env >{tmp_path}/environment\naction=$(sed -n s/^action=//p)\necho $action >>{tmp_path}/actions\n{script}\n"
+            f"env >{tmp_path}/environment\naction=$(sed -n s/^action=//p)\necho $action >>{tmp_path}/actions\n"
+            f"{script}\n"
         )
         path.chmod(0o755)
         return tmp_path

@@ -33,7 +33,7 @@ WORDS = ("host", "owner", "attempts", "zone", "variables", "binding")
 OTHERS = {
     *("compute_host.zone", "aggregate.zone", "volume.availability_zone", "network.owner", "image.owner"),
     *("instance.hostname", "allocation.compute_host_id", "server_group.max_server_per_host", "run.attempts"),
-    *("site_record.owner", "port.device_owner", "worker.hostname", "volume_reservation.host"),
+    *("site_record.owner", "port.device_owner", "worker.hostname", "volume_reservation.host", "host_watch.attempts"),
 }
 
 
@@ -94,6 +94,8 @@ def fill(cloud: Cloud, host: str) -> None:
         a_row(moves.migration, uuid=key, instance_uuid=instance, source_host=host, dest_host=host, type="resize"),
         a_row(moves.departure, instance_uuid=instance, host=host),
         a_row(moves.rolling_host, host=host),
+        a_row(moves.host_watch, host=host),
+        a_row(moves.watch_event, host=host),
         a_row(volumes.volume_type, id=key, name=f"type-{host}", backend="file"),
         a_row(volumes.volume, id=key, project_id=DEMO, name=f"data-{host}", type_id=key, format="raw", host=host),
         a_row(images.server_backup, id=key, instance_uuid=instance, project_id=DEMO, host=host, disks=[], flavor={}),

@@ -5,9 +5,10 @@
 
 It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, `silent` those that die in
 a trip which is to change something, `failing` has results of modules that fail, by host, `counted` what hosts have
-counted, and `taken` gets a line of JSON for each trip: the host and its steps. With `slow`, JSON, each step takes as
-many `seconds`, tells of itself as a host does, by the code below `collections`, and is noted in `started` with the
-time. What is no trip is run on this machine, which is right for `ping` and for questions what a trip is at.
+counted, `looks` what a look finds, and `taken` gets a line of JSON for each trip: the host and its steps. With
+`slow`, JSON, each step takes as many `seconds`, tells of itself as a host does, by the code below `collections`, and
+is noted in `started` with the time. What is no trip is run on this machine, which is right for `ping` and for
+questions what a trip is at.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ FACTS = {
     "traits": [],
     "missing_commands": [],
 }
-LOOKS = {"compute_host", "counters", "domain_info", "host_drift", "orphans"}
+LOOKS = {"compute_host", "counters", "domain_info", "epoch_token", "host_drift", "host_look", "orphans", "peer_look"}
 LISTS = ("domains", "disks", "volumes", "missing_bases", "stale_devices", "filters", "dhcp_networks", "bridges")
 FOUND: dict[str, t.Any] = {
     **dict.fromkeys(LISTS, ()),
@@ -61,6 +62,15 @@ def answer(host: str, module: str, args: dict[str, t.Any]) -> dict[str, t.Any]:
         return {"changed": False, "compute_host": {**FACTS, "name": host}}
     if module in ("host_drift", "orphans"):
         return {"changed": False, "found": {**FOUND, "looked_at": time.time()}}
+    if module == "epoch_token":
+        return {"changed": True, "kept": {"epoch": args["epoch"], "term": args["term"]}}
+    if module == "host_look":
+        looks = HERE / "looks"
+        return {"changed": False, **(json.loads(looks.read_text())[host] if looks.exists() else {})}
+    if module == "peer_look":
+        dead = (HERE / "dead").read_text().split()
+        words = [{"host": other["name"], "reached": other["name"] not in dead} for other in args["hosts"]]
+        return {"changed": False, "words": words}
     if module == "counters":
         counted = HERE / "counted"
         of_hosts = json.loads(counted.read_text()) if counted.exists() else {}

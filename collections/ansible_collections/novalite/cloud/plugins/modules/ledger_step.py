@@ -23,6 +23,7 @@ options:
     choices:
       - drift_report
       - firewall_plan
+      - ha
       - host_identity
       - launch_plan
       - launch_record
@@ -41,6 +42,7 @@ options:
       - server_state
       - stack_plan
       - volume_action
+      - watch
       - whereabouts
   args:
     description: The step's own options.

@@ -152,6 +152,16 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         instead={"floating_ips": ("floating_ip", "pool", "server", "fixed_ip")},
     ),
+    "fence_test": Playbook({"host": HOST["host"]}, (("host",),)),
+    "ha": Playbook(
+        {
+            "ha_state": Variable("what is decided", choices=("armed", "disarmed", "confirmed")),
+            "host": HOST["host"],
+            "confirmed_by": Variable("who says so"),
+        },
+        (("ha_state",),),
+        hosts=False,
+    ),
     "host_look": Playbook({"host": HOST["host"]}, (("host",),)),
     "rolling": Playbook(
         {
@@ -385,6 +395,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("volume", "volumes"),),
         instead={"volumes": ONE_VOLUME},
     ),
+    "watch": Playbook(SCHEDULING),
 }
 
 # The only words that playbooks are asked by, as variables of novalite_options

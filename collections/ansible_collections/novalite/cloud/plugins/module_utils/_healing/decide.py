@@ -63,10 +63,14 @@ class _Watch:
 
 
 def _noted(row: HostRow, watch: _Watch) -> HostRow:
-    """Return the row with what a look of now leaves in it. Misses count in one term: another sees by another way."""
+    """Return the row with what a look of now leaves in it. Misses count in one term: another sees by another way.
+
+    A look counts once: a round decides again when its steps left something to do.
+    """
     look = watch.look(row.host)
-    if look is None:
+    if look is None or look.at == row.looked_at:
         return row
+    row = dataclasses.replace(row, looked_at=look.at)
     if not look.answered:
         missed = row.missed + 1 if row.missed_in_term == watch.lease.term else 1
         since = look.at if row.silent_since is None else row.silent_since

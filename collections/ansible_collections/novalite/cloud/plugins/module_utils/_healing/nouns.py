@@ -92,6 +92,7 @@ class HostRow:
     missed: int = 0
     missed_in_term: int = 0
     silent_since: float | None = None
+    looked_at: float = 0  # of the look that was counted last
     answered_at: float = 0
     heard: int = 0  # how often it answered
     boot_id: str = ""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from .ha_wishes import LEAST, MOST
 from .options import MAX_TEXT, NAME, Option, Schema, closed
 from .server_options import stack_schemas as schemas_of_servers
 
@@ -242,6 +243,9 @@ PROJECT = (
             ]
         },
     ),
+    Option("ha", "bool", description="What new servers have of which nothing else is said; so with those below."),
+    Option("ha_priority", "int", (LEAST, MOST)),
+    Option("ha_rebuild", "bool"),
 )
 PROJECT_TEXTS = r"""
 name: Name of the project, of at most 64 characters.
@@ -261,6 +265,11 @@ quotas:
     V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
     V(backups) 10 of servers, V(backup_gigabytes) 1000 of their disks, for each backup,
     V(jobs) 500 that wait or run.
+ha:
+  - Whether new servers of the project run again on another host when their own is proven dead, where neither they nor
+    their flavors say so; see C(ha) of M(novalite.cloud.server). Left out, it stays as it is.
+ha_priority: Which servers of a dead host get places first, the highest number, V(-100) to V(100).
+ha_rebuild: Whether a new disk made of the image will do for them, where their own dies with their host.
 """
 
 _STATE: Schema = {"state": {"$ref": "#/$defs/state"}}

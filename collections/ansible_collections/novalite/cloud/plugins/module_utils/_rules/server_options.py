@@ -9,6 +9,7 @@ Limits are those of whoever records the server, so that a door refuses early wha
 
 from __future__ import annotations
 
+from . import ha_wishes
 from .options import A_NAME, MAX_TEXT, NAME, Limits, Option, Schema, closed
 
 MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
@@ -65,6 +66,9 @@ SERVER = (
     Option("hints", "dict", description="For the scheduler, when the server is made.", suboptions=HINTS),
     Option("requirements", limits=EXPRESSION),
     Option("rank", limits=EXPRESSION),
+    Option("ha", "bool", description="Run it again on another host when its own dies."),
+    Option("ha_priority", "int", (ha_wishes.LEAST, ha_wishes.MOST), "The highest first."),
+    Option("ha_rebuild", "bool", description="Anew from its image, where its disk dies with its host."),
 )
 # Their descriptions, as documentation has them
 TEXTS = r"""
@@ -138,6 +142,17 @@ requirements:
 rank:
   - Which of them first, as an expression whose higher value wins, for example V(-num_instances). It takes
     effect with the choice V(filter_scheduler) of M(novalite.cloud.scheduler).
+ha:
+  - Whether the server runs again on another host when its own is proven dead, as C(watch.yml) does it.
+  - Left out, its flavor's extra spec C(novalite:ha) decides, then its project.
+  - A server that is there keeps what it has.
+  - It is refused for a server whose disk dies with its host, unless O(servers[].ha_rebuild) is set.
+ha_priority:
+  - Which servers of a dead host get places first: the highest number, from V(-100) to V(100). V(0) by default.
+  - Left out, the extra spec C(novalite:ha_priority) decides, then the project.
+ha_rebuild:
+  - Whether a new disk made of its image will do, where its own dies with its host. What the guest wrote is lost.
+  - Left out, the extra spec C(novalite:ha_rebuild) decides, then the project.
 """
 
 

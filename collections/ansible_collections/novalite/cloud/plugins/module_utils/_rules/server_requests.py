@@ -15,8 +15,9 @@ from .._json import Json, JsonMapping, JsonObject
 from .._model.instance import Flavor, Image, Instance, is_iso
 from .._model.plain_text import is_plain
 from .._model.yaml_types import complaint
-from . import guest_requests, hints, volume_asks
+from . import guest_requests, ha_wishes, hints, volume_asks
 from .guest_requests import GuestRequest
+from .ha_wishes import NO_WISHES, HaWishes
 from .server_options import MAX_GROUPS, MAX_NICS, MAX_SERVERS, MAX_TEXT
 from .volume_asks import VolumeRequest
 
@@ -72,6 +73,7 @@ class ServerRequest:
     hints: JsonObject = field(default_factory=dict)  # for the scheduler, with requirements and rank
     guest: GuestRequest = field(default_factory=GuestRequest)
     volumes: tuple[VolumeRequest, ...] = ()
+    ha: HaWishes = NO_WISHES
 
 
 class Labels(t.NamedTuple):
@@ -228,7 +230,7 @@ def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerR
     groups = entry.get("security_groups")
     texts = {field: _text(name, field, entry.get(field)) for field in ("flavor", "image", "key", "availability_zone")}
     metadata, for_scheduler = _metadata_of(name, entry.get("metadata")), hints.checked(name, entry)
-    guest = guest_requests.checked(name, entry)
+    guest, ha = guest_requests.checked(name, entry), ha_wishes.of_entry(name, entry)
     volumes = volume_asks.parse(name, entry.get("volumes"))
     if count > 1 and any(volume.source == volume_asks.VOLUME for volume in volumes):
         raise NovaliteError(f"volumes of '{name}' with count {count}: one volume goes to one server only")
@@ -247,6 +249,7 @@ def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerR
             hints=for_scheduler,
             guest=guest,
             volumes=volumes,
+            ha=ha,
         )
 
 

@@ -24,7 +24,9 @@ from ..._json import JsonObject
 from ..._model import hardware
 from ..._model.instance import Flavor, Image
 from ..._model.rows import InstanceRow
+from ..._rules import ha_wishes
 from ..._rules.guest_requests import wants_config_drive
+from ..._rules.ha_wishes import HaWishes
 from ..._rules.server_requests import (
     NO_LABELS,
     Labels,
@@ -48,9 +50,10 @@ from ..placement.claims import release_claims
 from ..placement.server_groups import join
 from ..queries import actions, launch_calls
 from ..queries.instance_rows import swap
+from ..queries.projects import project_wishes
 from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
-from ..volumes import server_volumes
+from ..volumes import ha_disks, server_volumes
 from .cdroms import at_start, check_root
 
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
@@ -167,6 +170,7 @@ def record_servers(
                 host=plan.request.hints.get("host"),
             )
     kept: JsonObject = {"asked_at": round(asked_at, 3), "calls": calls}
+    ha_disks.check(connection, [plan.uuid for plan in plans])
     details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans}
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
@@ -181,7 +185,8 @@ def _insert_rows(
 ) -> None:
     """Insert the instances, and their memberships in security groups and in server groups."""
     inside = {plan.image["id"]: at_start(connection, project_id, plan.image) for plan in plans}
-    rows = [{**_row(plan, project_id, now), "cdroms": inside[plan.image["id"]]} for plan in plans]
+    of_project = project_wishes(connection, project_id)
+    rows = [{**_row(plan, project_id, now, of_project), "cdroms": inside[plan.image["id"]]} for plan in plans]
     try:
         made = connection.execute(_INSERT, rows).all()
     except sa.exc.IntegrityError as error:
@@ -231,7 +236,7 @@ def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_pr
     return fixed
 
 
-def _row(plan: NewInstance, project_id: str, now: int) -> JsonObject:
+def _row(plan: NewInstance, project_id: str, now: int, of_project: HaWishes) -> JsonObject:
     request = plan.request
     return {
         "uuid": plan.uuid,
@@ -254,6 +259,7 @@ def _row(plan: NewInstance, project_id: str, now: int) -> JsonObject:
         "files": request.guest.file_records,
         "password_hash": request.guest.password_hash,
         "password_optional": request.guest.password_optional,
+        **ha_wishes.resolved(plan.request.ha, ha_wishes.of_flavor(plan.flavor), of_project),
         **plan.labels._asdict(),
         "tags": sorted(plan.labels.tags),
     }

@@ -38,6 +38,7 @@ CONFIRMING, CONFIRMED, REVERTING, REVERTED = "confirming", "confirmed", "reverti
 RUNNING, COMPLETED, DONE, ERROR = "running", "completed", "done", "error"
 _UNDONE = (QUEUED, PREPARING, MIGRATING)  # the instance is on its source, as before
 MAINTENANCE = "maintenance"  # the reason of moves that host_restore.yml takes back
+HEALING = "healing"  # that of evacuations which the watch began: it alone ends them
 
 
 def now_(connection: sa.Connection) -> int:
@@ -138,6 +139,8 @@ def ended(connection: sa.Connection, action: str, uuids: t.Collection[str], erro
             set_status(connection, [move.id], RUNNING, error)
         elif move.status in _UNDONE:
             undo(connection, move, row, error)
+        elif move.status == POST and move.reason == HEALING:  # it may run there: it does not go back to a dead host
+            set_status(connection, [move.id], POST, error)
         elif move.status == POST and move.type == "evacuation":  # what was begun there goes, and may be tried again
             if take_back(connection, move, row.task_state):
                 undo(connection, move, row, error)

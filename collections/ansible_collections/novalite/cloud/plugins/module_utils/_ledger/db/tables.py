@@ -58,6 +58,10 @@ project = table(
     sa.Column("domain_id", sa.String(32), nullable=False, server_default=tables_identity.DEFAULT_DOMAIN),
     sa.Column("display_name", sa.String(64)),  # what Identity shows in other domains than the default; null: the name
     sa.Column("parent_id", sa.String(32), index=True),  # the project above; null: the domain is
+    # of its new servers: whether they run again after the death of their host, in which order, and from their images
+    sa.Column("ha", sa.Boolean),
+    sa.Column("ha_priority", sa.Integer),
+    sa.Column("ha_rebuild", sa.Boolean),
     sa.Column("extra", sa.JSON, nullable=False, server_default="{}"),  # attributes of the clients' own
 )
 sa.Index("uq_project_domain_id", project.c.domain_id, project.c.display_name, unique=True)
@@ -292,6 +296,11 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("disk_image", sa.JSON(none_as_null=True)),  # as `image`: what its disk stands on since it was shelved
     sa.Column("cdroms", sa.JSON(none_as_null=True)),  # [image as above, or null: an empty drive]; null: no drive
     sa.Column("adopted", sa.JSON(none_as_null=True)),  # of a guest that others made: see adoption.Adopted; null: ours
+    # whether it runs again after the death of its host, in which order, and anew from its image
+    sa.Column("ha", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("ha_priority", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("ha_rebuild", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("ha_reason", sa.Text),  # for which it does not run now
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
 )
@@ -309,6 +318,7 @@ partial_index("ix_instance_busy", sa.text("task_state IS NOT NULL"), instance.c.
 # what each host is busy with; with all that the count needs, or SQLite takes ix_instance_host, which has it
 _BUILDING = (instance.c.deleted, instance.c.host, instance.c.vm_state)
 partial_index("ix_instance_building", sa.text("vm_state = 'building'"), *_BUILDING)
+partial_index("ix_instance_ha", instance.c.ha, instance.c.host)  # read in each round of the watch
 partial_index("ix_instance_adopted", sa.text("adopted IS NOT NULL"), instance.c.uuid)
 
 instance_security_group = table(

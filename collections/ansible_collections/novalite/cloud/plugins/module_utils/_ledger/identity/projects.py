@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 import uuid
 
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError, ForbiddenError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..._rules import ha_wishes
 from ..._rules.records import Changes, check_text, checked_names
 from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
@@ -21,7 +23,7 @@ from ..db.tables_networking import address_scope, subnet_pool
 from ..db.tables_volumes import volume
 from ..queries.counts import count, is_any
 from ..queries.lookups import DEFAULT_PROJECT, lock_project
-from ..queries.projects import project_by_id, project_id_of, projects_above, projects_below
+from ..queries.projects import project_by_id, project_id_of, project_wishes, projects_above, projects_below
 from .key_owners import remove_keys
 from .quotas import EVERYTHING, checked_quotas, quota_limits, write_quotas
 
@@ -41,17 +43,27 @@ def write_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) ->
     table = tables.project
     changes = Changes()
     for item, name in zip(items, names):
-        before = {"quotas": quota_limits(connection, ids[name])} if name in ids else None
+        before = _shown(connection, ids[name]) if name in ids else None
+        wishes = dataclasses.asdict(ha_wishes.of_entry(name, item))
         is_own = before is None and name == DEFAULT_PROJECT
         quotas = checked_quotas(item["quotas"] or (EVERYTHING if is_own else {}))
         if before is None:
             ids[name] = uuid.uuid4().hex
             connection.execute(sa.insert(table).values(id=ids[name], name=name, created_at=clock.seconds(connection)))
         write_quotas(connection, ids[name], quotas)
-        changes.note(name, before, {"quotas": quota_limits(connection, ids[name])})
+        if said := {field: value for field, value in wishes.items() if value is not None}:
+            connection.execute(sa.update(table).where(table.c.id == ids[name]).values(**said))
+        changes.note(name, before, _shown(connection, ids[name]))
     return changes.result(
-        "projects", [{"id": ids[name], "name": name, "quotas": quota_limits(connection, ids[name])} for name in names]
+        "projects", [{"id": ids[name], "name": name, **_shown(connection, ids[name])} for name in names]
     )
+
+
+def _shown(connection: sa.Connection, project_id: str) -> JsonObject:
+    """Return what a module shows of a project: its quotas, and what it wishes for its servers if it says so."""
+    wishes = dataclasses.asdict(project_wishes(connection, project_id))
+    said = {field: value for field, value in wishes.items() if value is not None}
+    return {"quotas": quota_limits(connection, project_id), **said}
 
 
 def remove_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:

@@ -17,7 +17,7 @@ from ..._json import JsonObject
 from ..db import clock
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
 from ..db.tables_addresses import host_owner
-from ..db.tables_migrations import OPEN, departure, migration, rolling_host
+from ..db.tables_migrations import OPEN, departure, host_watch, migration, rolling_host
 from ..db.tables_networking import MOST_RANGES
 from ..db.tables_volumes import volume
 
@@ -54,6 +54,7 @@ def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
     # should another machine get the name, what is there is no leftover
     connection.execute(sa.delete(departure).where(departure.c.host == host))
+    connection.execute(sa.delete(host_watch).where(host_watch.c.host == host))
     connection.execute(sa.delete(rolling_host).where(rolling_host.c.host == host))
     connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}

@@ -19,7 +19,7 @@ from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, inst
 from ..db.tables_addresses import host_owner
 from ..db.tables_images import server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
-from ..db.tables_migrations import UNDER_WAY, departure, migration, rolling_host
+from ..db.tables_migrations import UNDER_WAY, departure, host_watch, migration, rolling_host, watch_event
 from ..db.tables_networking import MOST_RANGES, port
 from ..db.tables_volumes import volume
 from .machines import same_machine
@@ -34,6 +34,8 @@ NAMES: tuple[sa.Column[t.Any], ...] = (
     migration.c.dest_host,
     departure.c.host,
     rolling_host.c.host,
+    host_watch.c.host,
+    watch_event.c.host,
     volume.c.host,
     server_snapshot.c.host,
     server_backup.c.host,

@@ -14,6 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonObject
+from ..._rules.ha_wishes import HaWishes
 from ..db.tables import project
 from ..db.tables_identity import DEFAULT_DOMAIN, domain, project_tag
 from .assignments import ancestry, projects_with_roles
@@ -79,3 +80,10 @@ def _rows(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[
         if tag.project_id in by_id:
             by_id[tag.project_id]["tags"].append(tag.tag)
     return rows
+
+
+def project_wishes(connection: sa.Connection, project_id: str) -> HaWishes:
+    """Return what new servers of the project are to do when their host dies."""
+    c = project.c
+    row = connection.execute(sa.select(c.ha, c.ha_priority, c.ha_rebuild).where(c.id == project_id)).first()
+    return HaWishes() if row is None else HaWishes(*row)

@@ -1,0 +1,91 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The commands `novalite ha` and `novalite host`: healing of hosts, and what people decide of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+
+import click
+
+from . import looking, options, playbooks
+from .tables import Column, Form, show
+
+_HOSTS = (
+    Column("host", lambda record: record["host"]),
+    Column("state", lambda record: record["state"] or "not watched"),
+    Column("healing", lambda record: "armed" if record["armed"] else "DISARMED"),
+    Column("proof by", lambda record: ", ".join(record["means"]) or "a person alone"),
+    Column("epoch", lambda record: record["epoch"] or 0, True),
+    Column("note", lambda record: record["note"] or ""),
+)
+_SERVERS = (
+    Column("server", lambda record: record["name"]),
+    Column("host", lambda record: record["host"]),
+    Column("why it does not run", lambda record: record["ha_reason"]),
+)
+_HOST = click.argument("host", metavar="[HOST]", required=False)
+_ONE_HOST = click.argument("host", metavar="HOST")
+
+
+@click.group("ha")
+def group() -> None:
+    """Healing: whether servers of a dead host are started on others."""
+
+
+@group.command()
+@options.form
+def status(form: Form) -> None:
+    """Show how each host is watched, and which servers with ha: true do not run, and why."""
+    said = looking.healing()
+    if not said["armed"]:
+        click.echo("Healing is DISARMED: no host is fenced, and nothing is started elsewhere.", err=True)
+    if not said["watching"]:
+        click.echo("Nobody watches the hosts: set NOVALITE_JOBS_WATCH_SECONDS, or run novalite.cloud.watch.", err=True)
+    show(said["hosts"], _HOSTS, form)
+    if said["servers"]:
+        show(said["servers"], _SERVERS, form)
+
+
+@group.command()
+@_HOST
+@options.of_playbook
+def arm(host: str | None, options: playbooks.Options) -> None:
+    """Arm healing, of all hosts or HOST."""
+    _decide("armed", host, options)
+
+
+@group.command()
+@_HOST
+@options.of_playbook
+def disarm(host: str | None, options: playbooks.Options) -> None:
+    """Disarm healing, of all hosts or HOST, for example while switches are rebooted."""
+    _decide("disarmed", host, options)
+
+
+@click.group("host")
+def host_group() -> None:
+    """Hosts whose death is to be proven."""
+
+
+@host_group.command("confirm-dead")
+@_ONE_HOST
+@options.of_playbook
+def confirm_dead(host: str, options: playbooks.Options) -> None:
+    """Say, with your name, that HOST is dead: you have seen that it has no power. Its servers are started elsewhere."""
+    _decide("confirmed", host, options)
+
+
+@host_group.command("fence-test")
+@_ONE_HOST
+@click.option("--dry-run", is_flag=True, help="Ask for the status alone; switch nothing off.")
+@options.of_playbook
+def fence_test(host: str, dry_run: bool, options: playbooks.Options) -> None:
+    """Test whether the fence agent of HOST can prove its death: the playbook novalite.cloud.fence_test."""
+    playbooks.run("fence_test", {"host": host}, dataclasses.replace(options, check=True) if dry_run else options)
+
+
+def _decide(state: str, host: str | None, options: playbooks.Options) -> None:
+    playbooks.run("ha", {"ha_state": state, "host": host, "confirmed_by": getpass.getuser()}, options)

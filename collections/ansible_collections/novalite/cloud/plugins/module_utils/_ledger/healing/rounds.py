@@ -1,0 +1,203 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rounds of the watch: what was seen becomes facts, the decision is asked, and its actions are carried out, each in a
+transaction of its own. What hosts and fence agents have to do is returned."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._healing import actions, decide
+from ..._healing.nouns import AGENT, SWITCH, Clock, Facts, Heartbeat, Lease, Look, PeerWord, Settings
+from ..._json import JsonMapping
+from ..db import clock
+from ..db.engine import reading, transaction
+from . import acts, watch_rows
+from .guests import guests
+
+MOST_STEPS = 12  # decisions in a round: from silence to a start are fewer
+
+
+@dataclasses.dataclass(frozen=True)
+class Watcher:
+    """Controller that watches: its name, and its monotonic clock `ticks` with the boot `ticks_of` that it counts."""
+
+    controller: str
+    ticks: float
+    ticks_of: str
+    settings: Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """Sight of a round, from the time `at` on: the look at each host (None: it did not answer), and words of peers."""
+
+    at: float
+    looks: t.Mapping[str, JsonMapping | None]
+    words: t.Sequence[JsonMapping] = ()
+
+
+@dataclasses.dataclass
+class Orders:
+    """Orders for what is outside of the ledger, and lines for people."""
+
+    off: dict[str, actions.Off] = dataclasses.field(default_factory=dict)
+    starts: dict[str, actions.Start] = dataclasses.field(default_factory=dict)
+    give_up: dict[str, actions.GiveUp] = dataclasses.field(default_factory=dict)
+    lines: list[str] = dataclasses.field(default_factory=list)
+
+
+def settings_of(numbers: JsonMapping) -> Settings:
+    """Return the settings of the watch. Raises TypeError for a name that it does not have."""
+    return dataclasses.replace(Settings(), **numbers)
+
+
+def begin(engine: sa.Engine, watcher: Watcher, number: str, means: t.Mapping[str, t.Sequence[str]]) -> Lease | None:
+    """Begin a round over the hosts of `means`, if this controller has the lease, or gets it; return that."""
+    with transaction(engine) as connection:
+        watch_rows.ensure(connection, means)
+        for host, kinds in means.items():
+            watch_rows.set_means(connection, host, kinds)
+        held = watch_rows.lease(connection, lock=True)
+        now = clock.now(connection)
+        facts = Facts(held, {}, {})
+        for action in decide.decide(facts, {}, Clock(now, watcher.controller), watcher.settings):
+            if isinstance(action, actions.Hold) and watch_rows.hold(connection, action):
+                held = action.after
+        if held is None or held.owner != watcher.controller or held.expires <= now:
+            return None
+        return held if watch_rows.begin_round(connection, number, watcher.settings.lease_s) else None
+
+
+def means_of(agent: str | None, switch_s: float) -> tuple[str, ...]:
+    """Return what proves a host's death, by its fence agent and the seconds of its switch (None, 0: it has none)."""
+    return (*((AGENT,) if agent is not None else ()), *((SWITCH,) if switch_s > 0 else ()))
+
+
+def peers_of(looks: t.Mapping[str, object], count: int) -> dict[str, list[str]]:
+    """Return which hosts each peer is to look for: of each silent one, the next `count` that answer ask."""
+    names, asked = sorted(looks), dict[str, list[str]]()
+    for number, name in enumerate(names):
+        if looks[name] is None:
+            answering = [peer for peer in names[number + 1 :] + names[:number] if looks[peer] is not None]
+            for peer in answering[:count]:
+                asked.setdefault(peer, []).append(name)
+    return asked
+
+
+def decide_and_act(engine: sa.Engine, watcher: Watcher, seen: Seen, options: JsonMapping) -> Orders:
+    """Decide, and carry out what the ledger can, until nothing is left that follows from what was seen."""
+    orders = Orders()
+    looks = _looks(engine, watcher, seen)
+    for _step in range(MOST_STEPS):
+        with reading(engine) as connection:
+            rows = watch_rows.rows(connection, seen.looks)
+            now = clock.now(connection)
+            facts = Facts(
+                watch_rows.lease(connection),
+                looks,
+                watch_rows.wishes(connection),
+                guests(connection),
+                tuple(PeerWord(word["host"], word["peer"], seen.at, bool(word["reached"])) for word in seen.words),
+                _heartbeats(seen),
+                watch_rows.fences(connection),
+            )
+            settings = dataclasses.replace(watcher.settings, armed=watch_rows.is_armed(connection))
+        actions_now = decide.decide(facts, rows, Clock(now, watcher.controller), settings)
+        goes_on = [_carry_out(engine, watcher, action, options, orders) for action in actions_now]
+        if not any(goes_on) or orders.off:
+            break
+    return orders
+
+
+def _looks(engine: sa.Engine, watcher: Watcher, seen: Seen) -> dict[str, Look]:
+    looks = {}
+    with transaction(engine) as connection:
+        for host, look in seen.looks.items():
+            silent = watch_rows.silent_ticks(connection, host, look is not None, watcher.ticks, watcher.ticks_of)
+            looks[host] = _look(host, seen.at, look, silent)
+    return looks
+
+
+def _look(host: str, at: float, look: JsonMapping | None, silent: float) -> Look:
+    if look is None:
+        return Look(host, at, answered=False, silent_ticks=silent)
+    return Look(
+        host,
+        at,
+        True,
+        str(look.get("boot_id") or ""),
+        bool(look.get("libvirt", True)),
+        bool(look.get("stopping")),
+        bool(look.get("switch_armed")),
+        frozenset(look.get("guests") or ()),
+        frozenset(look.get("running") or ()),
+    )
+
+
+def _heartbeats(seen: Seen) -> dict[str, Heartbeat]:
+    """Return the youngest heartbeat of each host that anybody read."""
+    ages: dict[str, float] = {}
+    for look in seen.looks.values():
+        for host, age in ((look or {}).get("heartbeats") or {}).items():
+            ages[host] = min(float(age), ages.get(host, float(age)))
+    return {host: Heartbeat(host, seen.at, age) for host, age in ages.items()}
+
+
+def _carry_out(
+    engine: sa.Engine, watcher: Watcher, action: actions.Action, options: JsonMapping, orders: Orders
+) -> bool:
+    """Carry out what is the ledger's part of an action; tell whether it leads to another decision at once."""
+    controller = watcher.controller
+    if isinstance(action, actions.Off):
+        orders.off[action.host] = action
+        return False
+    if isinstance(action, actions.GiveUp):
+        orders.give_up[action.host] = action
+        return False
+    with transaction(engine) as connection:
+        if isinstance(action, actions.Hold):
+            watch_rows.hold(connection, action)
+        elif isinstance(action, actions.List):
+            acts.list_reason(connection, action.uuid, action.reason)
+        elif isinstance(action, actions.Arrive):
+            acts.arrive(connection, action.uuid)
+        elif isinstance(action, actions.Tell):
+            row = watch_rows.rows(connection, [action.host])[action.host]
+            watch_rows.note(connection, row, "said", controller, action.text, action.loud)
+            orders.lines.append(action.text)
+        elif isinstance(action, actions.Write):
+            why_not = watch_rows.write(connection, action, controller)
+            orders.lines += [why_not or f"{action.host} is {action.after.state}: {action.why}"] if action.event else []
+            return bool(action.event) and not why_not
+        elif isinstance(action, actions.Place):
+            why_not = acts.place_guest(connection, action, controller, options)
+            orders.lines += [f"{action.guest.uuid} stays where it was: {why_not}"] if why_not else []
+            return not why_not
+        elif isinstance(action, actions.Start) and action.guest.uuid not in orders.starts:
+            why_not = acts.begin_start(connection, action, controller)
+            if not why_not:
+                orders.starts[action.guest.uuid] = action
+            orders.lines += [f"{action.guest.uuid} is not started: {why_not}"] if why_not else []
+    return False
+
+
+def permit_off(engine: sa.Engine, watcher: Watcher, off: JsonMapping) -> str:
+    """Return why a host must not be switched off now, "" if it may."""
+    act = actions.Off(off["host"], off["state"], off["epoch"], off["term"], off["until"])
+    with transaction(engine) as connection:
+        return watch_rows.refusal(connection, act, watcher.controller)[0]
+
+
+def record_fence(engine: sa.Engine, watcher: Watcher, answer: JsonMapping) -> None:
+    """Record what a fence agent answered."""
+    with transaction(engine) as connection:
+        row = watch_rows.rows(connection, [answer["host"]])[answer["host"]]
+        at = clock.now(connection)
+        watch_rows.record_fence(connection, row.host, answer["epoch"], answer["off"], answer["status"], at)
+        why = f"{answer['words']} (off: {answer['off']}, status: {answer['status']})"
+        watch_rows.note(connection, row, "fence agent", watcher.controller, why)

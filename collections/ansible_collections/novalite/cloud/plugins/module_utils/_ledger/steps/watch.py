@@ -1,0 +1,207 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Step `watch`: one round of the watch over the compute hosts, from the lease to the record of what was started."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import time
+import typing as t
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._healing.nouns import Settings
+from ..._host.files import read_text
+from ..._json import JsonMapping, JsonObject
+from ..db import clock
+from ..db.engine import open_ledger, reading, transaction
+from ..healing import acts, rounds, watch_rows
+
+FRAGMENTS = ("state_dir",)
+ARGUMENT_SPEC = {
+    # `begin` takes the lease and says whom to look at, `peers` who is to look for those that are silent, `decide` what
+    # is to be done, `permit` whether a host may be switched off still, `fenced` records what its fence agent answered,
+    # `started` how guests were started, and `end` ends the round.
+    "state": {
+        "type": "str",
+        "required": True,
+        "choices": ["begin", "peers", "decide", "permit", "fenced", "started", "end"],
+    },
+    # The round, as `begin` returned it; a second look of a round begins with it.
+    "round": {"type": "str"},
+    # Name of the controller, if it is not that of its machine.
+    "controller": {"type": "str"},
+    # The hosts that are watched.
+    "hosts": {"type": "list", "elements": "str", "default": []},
+    # By host: its fence agent, the seconds of its dead-man's switch, and where its ssh daemon is reached.
+    "agents": {"type": "dict", "default": {}},
+    "switches": {"type": "dict", "default": {}},
+    "addresses": {"type": "dict", "default": {}},
+    "ports": {"type": "dict", "default": {}},
+    # Time at which the looks began, as `begin` returned it.
+    "at": {"type": "float"},
+    # What the step `host_look` returned of each host that answered, {} of one whose trip failed otherwise.
+    "looks": {"type": "dict", "default": {}},
+    # What the step `peer_look` returned, by peer: a list of `host` and `reached`.
+    "words": {"type": "dict", "default": {}},
+    # An item of `off`, with `permit`, or what the module `fence` returned, with `fenced`.
+    "order": {"type": "dict"},
+    # Outcomes of the starts of moved guests, as hosts told them: `host` and `error`.
+    "outcomes": {"type": "list", "elements": "dict", "default": []},
+    # UUIDs of the moved guests that were started, by the host that they were started on.
+    "starting": {"type": "dict", "default": {}},
+    # Numbers of the watch that are not the usual ones, see docs/ha.md.
+    "settings": {"type": "dict", "default": {}},
+    # Options of the scheduler, as `scheduler` takes them.
+    "options": {"type": "dict", "default": {}},
+}
+SPEC_RULES = {
+    "required_if": [
+        ("state", "peers", ["at"]),
+        ("state", "decide", ["at"]),
+        ("state", "end", ["round"]),
+        ("state", "permit", ["order"]),
+        ("state", "fenced", ["order"]),
+    ]
+}
+NO_AGENT = "none"
+SSH = 22
+_BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+def watch(params: JsonMapping, check_mode: bool) -> JsonObject:
+    """Return `changed` and `in_words`, and
+    * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` (with `begin`)
+    * `asked`: which hosts each peer is to look for, by peer, as the step `peer_look` takes them (with `peers`)
+    * `off`: the hosts that are to be switched off
+    * `move`: what is to be started where, as the step `server_migration` returns it, and `starting`, by host the UUIDs
+    * `restarted`: UUIDs of guests that a `reboot` is under way on, for the step `server_action`
+    * `give_up`: by host, what it gives up, as the role `reclaim` takes it; `tokens` of all of these (with `decide`)
+    * `permitted`: whether the host may be switched off (with `permit`)
+
+    It changes nothing in check mode.
+    """
+    if check_mode:
+        return {"changed": False, "in_words": "nobody watches in check mode", "watching": False, "hosts": []}
+    engine = open_ledger(params.get("home"), params.get("ledger_url"))
+    try:
+        return {"changed": False, "in_words": "", **_STATES[params["state"]](engine, params, _watcher(params))}
+    finally:
+        engine.dispose()
+
+
+watch.opens_by_itself = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation
+
+
+def _watcher(params: JsonMapping) -> rounds.Watcher:
+    numbers = params.get("settings") or {}
+    unknown = sorted(set(numbers) - {field.name for field in dataclasses.fields(Settings)} | {"armed"} & set(numbers))
+    if unknown:
+        raise NovaliteError(f"'{unknown[0]}' is not a number of the watch: docs/ha.md lists them")
+    controller = params.get("controller") or socket.gethostname()
+    boot = (read_text(_BOOT) or "").strip() or str(os.getpid())
+    return rounds.Watcher(controller, time.monotonic(), boot, rounds.settings_of(numbers))
+
+
+def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
+    hosts, number = params["hosts"], params.get("round") or str(uuid4())
+    agents, switches = params["agents"], params["switches"]
+    means = {}
+    for host in hosts:
+        agent = agents.get(host) or NO_AGENT
+        means[host] = rounds.means_of(None if agent == NO_AGENT else agent, float(switches.get(host) or 0))
+    held = rounds.begin(engine, watcher, number, means)
+    with reading(engine) as connection:
+        if held is None:
+            other = watch_rows.lease(connection)
+            name = other.owner if other is not None else "nobody"
+            same = name == watcher.controller
+            words = "another round is under way here" if same else f"{name} watches the hosts"
+            return {"watching": False, "in_words": words, "hosts": [], "tokens": {}}
+        rows = watch_rows.rows(connection, hosts)
+        tokens = {host: {"epoch": row.epoch, "term": held.term} for host, row in rows.items()}
+        at = clock.now(connection)
+    return {"watching": True, "at": at, "round": number, "tokens": tokens, "hosts": sorted(rows)}
+
+
+def _seen(params: JsonMapping) -> rounds.Seen:
+    looks = {host: params["looks"].get(host) for host in params["hosts"]}
+    words = [{**word, "peer": peer} for peer, said in params["words"].items() for word in said]
+    return rounds.Seen(params["at"], looks, words)
+
+
+def _peers(_engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
+    asked = rounds.peers_of(_seen(params).looks, watcher.settings.peers)
+    addresses, ports = params["addresses"], params["ports"]
+
+    def place(host: str) -> JsonObject:
+        return {"name": host, "address": addresses.get(host) or host, "port": int(ports.get(host) or SSH)}
+
+    return {"asked": {peer: [place(host) for host in hosts] for peer, hosts in asked.items()}}
+
+
+def _decide(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
+    orders = rounds.decide_and_act(engine, watcher, _seen(params), params["options"])
+    alive = {host for host, look in params["looks"].items() if look is not None}
+    moved = [uuid for uuid, start in orders.starts.items() if start.guest.moving]
+    restarted = [uuid for uuid, start in orders.starts.items() if not start.guest.moving]
+    give_up = {host: act.guests for host, act in orders.give_up.items()}
+    with transaction(engine) as connection:
+        move = acts.plan_of_moved(connection, params["state_dir"], moved, alive)
+        leave = acts.plan_to_give_up(connection, params["state_dir"], give_up)
+    starting: dict[str, list[str]] = {}
+    for planned in move["moves"]:
+        starting.setdefault(planned["to_host"], []).append(planned["uuid"])
+    return {
+        "changed": bool(orders.lines or orders.starts or orders.off or leave),
+        "in_words": "; ".join(orders.lines),
+        "off": [dataclasses.asdict(act) for act in orders.off.values()],
+        "move": move,
+        "starting": starting,
+        "restarted": restarted,
+        "give_up": leave,
+        "tokens": {start.host: dataclasses.asdict(start.token) for start in orders.starts.values()}
+        | {host: dataclasses.asdict(act.token) for host, act in orders.give_up.items()},
+    }
+
+
+def _permit(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
+    why_not = rounds.permit_off(engine, watcher, params["order"])
+    return {"permitted": not why_not, "in_words": why_not}
+
+
+def _fenced(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
+    rounds.record_fence(engine, watcher, params["order"])
+    return {"changed": True}
+
+
+def _started(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> JsonObject:
+    outcomes = {outcome["host"]: outcome for outcome in params["outcomes"]}
+    with transaction(engine) as connection:
+        for host, uuids in params["starting"].items():
+            outcome: t.Mapping[str, t.Any] = outcomes.get(host) or {"error": f"host {host} did not answer"}
+            error = outcome.get("error")
+            acts.ended(connection, uuids, dict.fromkeys(uuids, str(error)) if error else {})
+    return {"changed": bool(params["starting"])}
+
+
+def _end(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> JsonObject:
+    with transaction(engine) as connection:
+        watch_rows.end_round(connection, params["round"])
+    return {}
+
+
+_STATES: t.Mapping[str, t.Callable[[sa.Engine, JsonMapping, rounds.Watcher], JsonObject]] = {
+    "begin": _begin,
+    "peers": _peers,
+    "decide": _decide,
+    "permit": _permit,
+    "fenced": _fenced,
+    "started": _started,
+    "end": _end,
+}

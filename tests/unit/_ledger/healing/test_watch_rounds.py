@@ -1,0 +1,254 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rounds of the watch over a ledger: from a silent host to guests that run elsewhere, and whatever keeps from it."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
+    departure,
+    migration,
+    watch,
+    watch_event,
+)
+from tests.support.cloud import Cloud
+from tests.support.rows import DEMO
+from tests.unit._ledger.healing.watching import HOSTS, Watched
+
+
+@pytest.fixture
+def watched(ledger_url: str) -> t.Iterator[Watched]:
+    cloud = Cloud(ledger_url)
+    cloud.project("demo", DEMO)
+    yield Watched(cloud)
+    cloud.close()
+
+
+def events(watched: Watched) -> list[str]:
+    return [row.event for row in watched.cloud.rows(sa.select(watch_event).order_by(watch_event.c.id))]
+
+
+@pytest.mark.both_databases
+def test_a_dead_host_is_fenced_and_its_guests_are_started_elsewhere(watched: Watched) -> None:
+    web = watched.guest("web")
+    watched.look()
+    assert watched.row().state == "up"
+    watched.dead.add("hv1")
+    decided = watched.look()
+    assert [off["host"] for off in decided["off"]] == ["hv1"]
+    assert (watched.row().state, watched.row().epoch) == ("fencing", 1)
+    assert watched.fence(decided["off"][0])
+    decided = watched.look()
+    (move,) = decided["move"]["moves"]
+    dest = move["to_host"]
+    assert (move["from_host"], dest != "hv1", decided["starting"]) == ("hv1", True, {dest: [web]})
+    assert list(decided["move"]["hosts"]) == [dest]  # nothing is done on the dead one
+    assert decided["move"]["targets"]["rebuild"] == [dest]
+    assert decided["tokens"][dest] == {"epoch": 0, "term": 1}
+    assert watched.row().moved == [web]
+    assert (watched.server(web).host, watched.server(web).task_state) == (dest, "rebuild_spawning")
+    watched.step("started", "any", starting=decided["starting"], outcomes=[{"host": dest, "error": None}])
+    watched.running[dest].add(web)
+    watched.look()
+    assert (watched.server(web).task_state, watched.server(web).vm_state) == (None, "active")
+    (move_row,) = watched.cloud.rows(sa.select(migration))
+    assert (move_row.status, move_row.reason) == ("done", "healing")
+    assert watched.cloud.rows(sa.select(departure.c.host, departure.c.reason)) == [("hv1", "evacuated")]
+    assert watched.row().state == "empty"
+    assert [event for event in events(watched) if event != "said"] == [
+        *("silence", "evidence of two kinds", "fence agent", "proof of death", "start of the evacuation"),
+        *("guest placed", "end of the evacuation"),
+    ]
+
+
+def test_a_returning_host_gives_up_what_was_moved_before_it_is_up(watched: Watched) -> None:
+    web = watched.guest("web")
+    watched.dead.add("hv1")
+    decided = watched.heal()
+    (dest,) = decided["starting"]
+    watched.running[dest].add(web)
+    watched.dead.clear()
+    watched.boots["hv1"] = "boot-2"
+    decided = watched.look()
+    assert watched.row().state == "back"
+    decided = decided if decided["give_up"] else watched.look()
+    assert decided["give_up"]["hv1"]["uuids"] == [web]
+    assert decided["tokens"]["hv1"] == {"epoch": 1, "term": 1}
+    watched.running["hv1"].discard(web)
+    watched.look()
+    assert (watched.row().state, watched.row().moved) == ("up", [])
+
+
+def test_a_look_counts_once_however_often_a_round_decides(watched: Watched) -> None:
+    watched.guest("web")
+    watched.look(settings={"missed": 3})
+    watched.dead.add("hv1")
+    for missed in (1, 2):
+        decided = watched.look(settings={"missed": 3})
+        assert (watched.row().missed, watched.row().state, decided["off"]) == (missed, "suspect", [])
+    assert watched.look(settings={"missed": 3})["off"]
+
+
+@pytest.mark.parametrize("answer", [(True, "on"), (True, "unknown"), (False, "off"), (False, "unknown")])
+def test_without_a_proof_nothing_is_moved(watched: Watched, answer: tuple[bool, str]) -> None:
+    web = watched.guest("web")
+    watched.fenced = answer
+    watched.dead.add("hv1")
+    watched.heal()
+    assert (watched.row().state, watched.server(web).host) == ("fencing", "hv1")
+    assert "not proven" in watched.server(web).ha_reason
+
+
+def test_with_everything_silent_nobody_is_fenced(watched: Watched) -> None:
+    for host in HOSTS:
+        watched.guest(f"web-{host}", host)
+    watched.look()
+    watched.dead.update(HOSTS)
+    for _round in range(4):
+        assert watched.look()["off"] == []
+    assert {watched.row(host).state for host in HOSTS} == {"suspect"}
+
+
+def test_a_host_that_peers_reach_is_not_fenced(watched: Watched) -> None:
+    watched.guest("web")
+    watched.dead.add("hv1")
+    watched.reached.add("hv1")
+    assert not any(watched.look()["off"] for _round in range(3))
+    watched.reached.clear()
+    assert watched.look()["off"]
+
+
+def test_what_is_disarmed_or_in_maintenance_is_not_fenced(watched: Watched) -> None:
+    watched.guest("web")
+    watched.look()
+    watched.dead.add("hv1")
+    watched.wish("hv1", armed=False)
+    assert watched.look()["off"] == []
+    watched.wish("hv1", armed=True)
+    watched.cloud.change_host("hv1", enabled=False)
+    assert watched.look()["off"] == []
+    watched.cloud.change_host("hv1", enabled=True)
+    watched.cloud.write(sa.update(watch).values(armed=False))
+    assert watched.look()["off"] == []
+    watched.cloud.write(sa.update(watch).values(armed=True))
+    assert watched.look()["off"]
+
+
+def test_a_host_without_guests_that_are_to_run_again_is_left_alone(watched: Watched) -> None:
+    watched.guest("web", ha=False)
+    watched.dead.add("hv1")
+    assert not any(watched.look()["off"] for _round in range(3))
+
+
+def test_a_guest_on_a_local_disk_stays_with_the_reason(watched: Watched) -> None:
+    kept = watched.guest("kept", ha_rebuild=False)
+    watched.guest("web")
+    watched.dead.add("hv1")
+    watched.heal()
+    assert watched.server(kept).host == "hv1"
+    assert "its disk is on hv1 alone" in watched.server(kept).ha_reason
+
+
+def test_those_of_the_highest_priority_get_the_room(watched: Watched) -> None:
+    watched.cloud.change_host("hv2", memory_mb=512)
+    for host in ("hv3", "hv4"):
+        watched.cloud.change_host(host, memory_mb=0)
+    low, high = watched.guest("low"), watched.guest("high", ha_priority=5)
+    watched.dead.add("hv1")
+    watched.heal()
+    assert (watched.server(high).host, watched.server(low).host) == ("hv2", "hv1")
+    assert watched.server(low).ha_reason
+
+
+def test_a_guest_whose_start_failed_stays_there_and_is_started_again(watched: Watched) -> None:
+    web = watched.guest("web")
+    watched.dead.add("hv1")
+    decided = watched.heal()
+    (dest,) = decided["starting"]
+    watched.step("started", "any", starting=decided["starting"], outcomes=[])
+    assert watched.server(web).ha_reason == f"host {dest} did not answer"
+    assert (watched.server(web).host, watched.server(web).task_state) == (dest, None)
+    assert watched.look()["starting"] == {dest: [web]}
+
+
+def test_reconcile_does_not_give_a_guest_back_to_a_dead_host(watched: Watched) -> None:
+    """The run that started it was killed: it may run where it was brought."""
+    web = watched.guest("web")
+    watched.dead.add("hv1")
+    (dest,) = watched.heal()["starting"]
+    with transaction(watched.cloud.engine) as connection:
+        server_actions.interrupt(connection, "evacuate", [web], "its run is dead")
+    assert watched.server(web).host == dest
+    assert watched.look()["starting"] == {dest: [web]}
+
+
+def test_a_guest_follows_when_its_new_host_dies_as_well(watched: Watched) -> None:
+    web = watched.guest("web")
+    watched.dead.add("hv1")
+    (first,) = watched.heal()["starting"]
+    watched.dead.add(first)
+    watched.wish("hv1", silent_since=0, missed=50)  # long ago: they did not fall silent together
+    decided = watched.heal()
+    (second,) = decided["starting"]
+    assert second not in ("hv1", first)
+    assert watched.server(web).host == second
+    opened = watched.cloud.rows(sa.select(migration.c.status).order_by(migration.c.id))
+    assert [row.status for row in opened] == ["done", "post-migrating"]
+
+
+def test_a_guest_of_a_host_that_booted_is_started_there(watched: Watched) -> None:
+    web = watched.guest("web")
+    watched.look()
+    watched.boots["hv1"] = "boot-2"
+    watched.running["hv1"].clear()
+    decided = watched.look()
+    assert decided["restarted"] == [web]
+    assert watched.server(web).task_state == "rebooting_hard"
+
+
+def test_a_person_confirms_a_death_that_no_agent_can_prove(watched: Watched) -> None:
+    watched.agent = "none"
+    web = watched.guest("web")
+    watched.look()
+    watched.dead.add("hv1")
+    assert watched.look()["off"] == []
+    watched.wish("hv1", confirmed_by="alice", confirmed_heard=watched.row().heard)
+    watched.look()
+    assert watched.server(web).host != "hv1"
+    assert watched.row().proof["words"] == "alice confirmed its death"
+
+
+@pytest.mark.both_databases
+def test_of_two_controllers_one_watches_and_the_other_takes_over(watched: Watched) -> None:
+    watched.guest("web")
+    assert watched.look("one")
+    assert watched.look("two") == {}
+    watched.dead.add("hv1")
+    off = watched.look("one")["off"][0]
+    watched.cloud.write(sa.update(watch).values(expires=0))
+    assert watched.look("two") != {}
+    assert not watched.fence(off, "one")  # it stalled, and lost
+    (row,) = watched.cloud.rows(sa.select(watch))
+    assert (row.controller, row.term) == ("two", 2)
+
+
+def test_one_round_at_a_time_on_a_controller(watched: Watched) -> None:
+    assert watched.step("begin", "first")["watching"]
+    refused = watched.step("begin", "second")
+    assert (refused["watching"], refused["in_words"]) == (False, "another round is under way here")
+    watched.step("end", "first")
+    assert watched.step("begin", "second")["watching"]
+
+
+def test_check_mode_writes_nothing(watched: Watched) -> None:
+    watched.guest("web")
+    before = watched.cloud.dump()
+    watched.cloud.run("watch", check_mode=True, state="begin", hosts=list(HOSTS))
+    assert watched.cloud.dump() == before

@@ -1,0 +1,156 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook that watches: what it runs on which host, from a look to the start of a dead host's guests elsewhere."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_migrations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from tests.support.grown import FACTS
+from tests.support.rows import add_host, an_instance, insert
+from tests.unit.playbooks.answering import Hosts
+
+# they are built beside the watch
+pytest.importorskip("ansible_collections.novalite.cloud.plugins.module_utils._steps.host_look")
+pytest.importorskip("ansible_collections.novalite.cloud.plugins.modules.fence")
+
+NAMES = ("hv1", "hv2", "hv3", "hv4")
+# looks count at once; what takes longer than on a quiet machine is still of now
+SETTINGS = {"novalite_watch_settings": {"missed": 1, "fresh_s": 300, "lease_s": 300}, "novalite_watch_patience": 60}
+
+
+class Cloud(Hosts):
+    """Four hosts, of which hv2 bears the server `web`, whose QEMU runs; hv2's fence agent is not installed."""
+
+    def __init__(self, path: pathlib.Path, seeded: pathlib.Path) -> None:
+        super().__init__(path)
+        shutil.copytree(seeded, self.home, dirs_exist_ok=True)
+        inventory = self.elsewhere / "hosts.ini"
+        agent = "fence_of_no_package"
+        inventory.write_text(
+            inventory.read_text().replace("hv1\nhv2\n", f"hv1\nhv2 novalite_fence_agent={agent}\nhv3\nhv4\n")
+        )
+        self.dead()
+        self.looks_path = path / "looks"
+        engine = open_ledger(str(self.home))
+        with transaction(engine) as connection:
+            for host in NAMES:
+                add_host(connection, host, facts=FACTS, last_seen_at=2 * 10**9)
+            demo = lookups.project_by_name(connection, "demo")["id"]
+            row = an_instance("web", project_id=demo, host="hv2", ha=True, ha_rebuild=True, power_state=1)
+            insert(connection, tables.instance, **row)
+        engine.dispose()
+        self.web = str(row["uuid"])
+        self.runs_on("hv2")
+
+    def dead(self, *hosts: str) -> None:
+        self.stand_in.with_name("dead").write_text("\n".join(hosts))
+
+    def runs_on(self, *hosts: str, **boots: str) -> None:
+        """Have looks find that the guest runs on these hosts."""
+        look = {
+            host: {
+                "boot_id": boots.get(host, "boot-1"),
+                "libvirt": True,
+                "guests": [self.web] if host in hosts else [],
+                "running": [self.web] if host in hosts else [],
+                "heartbeats": {},
+            }
+            for host in NAMES
+        }
+        self.looks_path.write_text(json.dumps(look))
+
+    def watch(self, *more: str) -> str:
+        done = self.play("watch.yml", "-e", json.dumps(SETTINGS), *more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def ask(self, query: t.Any) -> list[t.Any]:
+        engine = open_ledger(str(self.home))
+        with reading(engine) as connection:
+            rows = list(connection.execute(query))
+        engine.dispose()
+        return rows
+
+    def row(self, host: str = "hv2") -> t.Any:
+        watch = tables_migrations.host_watch
+        return self.ask(sa.select(watch).where(watch.c.host == host))[0]
+
+    def confirm(self, host: str) -> None:
+        watch = tables_migrations.host_watch
+        engine = open_ledger(str(self.home))
+        with transaction(engine) as connection:
+            said = {"confirmed_by": "alice", "confirmed_heard": watch.c.heard}
+            connection.execute(sa.update(watch).where(watch.c.host == host).values(**said))
+        engine.dispose()
+
+
+@pytest.fixture
+def watched(seeded: pathlib.Path, tmp_path: pathlib.Path) -> Cloud:
+    return Cloud(tmp_path, seeded)
+
+
+def test_a_dead_host_is_healed_without_a_step_on_it(watched: Cloud) -> None:
+    watched.watch()
+    looked = [(host, ["epoch_token", "host_look"]) for host in NAMES]
+    assert watched.trips() == looked
+    assert (watched.row().state, watched.row().boot_id) == ("up", "boot-1")
+    watched.dead("hv2")
+    output = watched.watch()
+    assert "hv2 is suspect: " in output and "hv2 is fencing: " in output
+    trips = watched.trips()
+    assert [host for host, steps in trips if steps == ["peer_look"]] == ["hv3", "hv3", "hv4", "hv4"]  # in two looks
+    assert {host for host, _steps in trips} == {"hv1", "hv3", "hv4"}
+    row = watched.row()
+    assert (row.state, row.fence["off"], row.fence["status"]) == ("fencing", False, "unknown")
+    watched.confirm("hv2")
+    watched.watch()
+    (server,) = watched.servers()
+    assert server[:3] == ("web", "active", None) and server[3] in ("hv1", "hv3", "hv4")
+    built = {host: steps for host, steps in watched.trips() if "domain" in steps}
+    assert list(built) == [server[3]]
+    watched.runs_on(server[3])
+    watched.watch()
+    moves = watched.ask(sa.select(tables_migrations.migration.c.status))
+    assert [move.status for move in moves] == ["done"]
+    watched.trips()
+
+    # it comes back, with what it had
+    watched.dead()
+    watched.runs_on("hv2", server[3], hv2="boot-2")
+    watched.watch()
+    removed = [(host, steps) for host, steps in watched.trips() if steps != ["epoch_token", "host_look"]]
+    assert {host for host, _steps in removed} == {"hv2"}
+    assert any("domain" in steps for _host, steps in removed)
+    watched.runs_on(server[3], hv2="boot-2")
+    watched.watch()
+    assert watched.row().state == "up"
+
+
+def test_guests_of_a_host_that_booted_are_started_there(watched: Cloud) -> None:
+    watched.watch()
+    watched.runs_on(hv2="boot-2")
+    watched.trips()
+    watched.watch()
+    assert [host for host, steps in watched.trips() if "domain_power" in steps] == ["hv2"]
+    assert watched.servers() == [("web", "active", None, "hv2")]
+
+
+def test_with_all_hosts_silent_nothing_is_done(watched: Cloud) -> None:
+    watched.watch()
+    watched.trips()
+    watched.dead(*NAMES)
+    output = watched.watch()
+    assert "fencing" not in output
+    assert watched.trips() == []
+    assert {watched.row(host).state for host in NAMES} == {"suspect"}
