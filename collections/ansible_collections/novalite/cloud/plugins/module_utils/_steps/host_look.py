@@ -64,18 +64,14 @@ def run(call: HostCall) -> Result:
         return otherwise
 
     beats = bool(params["heartbeat"]) and not call.check_mode
-    # all at once: where several hang, a look takes no longer than where one does
-    guests, armed, stopping, heartbeats = in_threads(
-        lambda part: part(),
-        [
-            lambda: tried("libvirt", lambda: _guests(params["uri"]), None),
-            lambda: tried("switch", lambda: _switch(params["switch"], call.check_mode), False),
-            lambda: tried("systemd", switch.is_stopping, False),
-            lambda: tried(
-                "heartbeat", lambda: heartbeat.beat(params["heartbeat"], params["host"]) if beats else {}, {}
-            ),
-        ],
-    )
+    # All at once: where several hang, a look takes no longer than where one does
+    parts: list[t.Callable[[], t.Any]] = [
+        lambda: tried("libvirt", lambda: _guests(params["uri"]), None),
+        lambda: tried("switch", lambda: _switch(params["switch"], call.check_mode), False),
+        lambda: tried("systemd", switch.is_stopping, False),
+        lambda: tried("heartbeat", lambda: heartbeat.beat(params["heartbeat"], params["host"]) if beats else {}, {}),
+    ]
+    guests, armed, stopping, heartbeats = in_threads(lambda part: part(), parts)
     return {
         "changed": False,
         "boot_id": (read_text(BOOT_ID) or "").strip(),
