@@ -63,13 +63,16 @@ def run(call: HostCall) -> Result:
             complaints.append(f"{about}: {error}")
         return otherwise
 
-    beats = bool(params["heartbeat"]) and not call.check_mode
+    def beat() -> dict[str, float]:
+        beats = params["heartbeat"] and not call.check_mode
+        return heartbeat.beat(params["heartbeat"], params["host"]) if beats else {}
+
     # All at once: where several hang, a look takes no longer than where one does
     parts: list[t.Callable[[], t.Any]] = [
         lambda: tried("libvirt", lambda: _guests(params["uri"]), None),
         lambda: tried("switch", lambda: _switch(params["switch"], call.check_mode), False),
         lambda: tried("systemd", switch.is_stopping, False),
-        lambda: tried("heartbeat", lambda: heartbeat.beat(params["heartbeat"], params["host"]) if beats else {}, {}),
+        lambda: tried("heartbeat", beat, {}),
     ]
     guests, armed, stopping, heartbeats = in_threads(lambda part: part(), parts)
     return {
