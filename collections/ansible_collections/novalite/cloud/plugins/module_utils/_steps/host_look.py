@@ -72,7 +72,7 @@ def run(call: HostCall) -> Result:
         lambda: tried("libvirt", lambda: _guests(params["uri"]), None),
         lambda: tried("switch", lambda: _switch(params["switch"], call.check_mode), False),
         lambda: tried("systemd", switch.is_stopping, False),
-        lambda: tried("heartbeat", beat, {}),
+        lambda: tried("heartbeat", beat, dict[str, float]()),
     ]
     guests, armed, stopping, heartbeats = in_threads(lambda part: part(), parts)
     return {
