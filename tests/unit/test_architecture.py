@@ -48,6 +48,7 @@ FLOORS = (
     "_rules",
     "_image_import",
     "_image_catalog",
+    "_fencing",
     # SQL
     "_ledger.db",
     "_ledger.queries",

@@ -29,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._host import (
     locks,
     mark,
     module,
+    small_records,
     trip,
     trip_code,
 )
@@ -128,6 +129,9 @@ WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
         " ": ("state/shelved", lambda state: write_record(state, shelved={UUID: "{}"})),
         "  ": ("state", lambda state: write_record(state, host_record="{}")),
     },
+    "_host.small_records": {
+        "RUN_DIR": ("run", lambda _run: small_records.replace("epoch", lambda _before: {"epoch": 1}))
+    },
     "_disk.layout": {"": ("state/instances", layout.prepare_state_dir)},
     "_disk.removed": {"": ("state/removed", bin_instance)},
     "_network.dhcp": {
@@ -169,6 +173,7 @@ OTHERS = {
     ("_network.namespaces", "DIRECTORY"),  # iproute2's
     ("_disk.lvm", "UDEV"),  # a socket that is looked for
     ("_firewall.tables", "KEPT"),  # read; beside _firewall.owner's FILE
+    ("_host.switch", "BOOTED"),  # of systemd, which is looked for
 }
 # Functions that make directories by path, in a directory that one of the above has made
 MAKE_BY_PATH = {

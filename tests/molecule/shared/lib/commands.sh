@@ -9,6 +9,7 @@ usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--i
                     [--login ${PREFIX}1,${PREFIX}2] [--port NAME=PORT]
                     [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME] [--numa NAME] [--libvirt FILE]
        $TOOL down   --state DIR
+       $TOOL off    --state DIR NAME        (also: cut, mend, freeze, thaw)
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
        $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
        $TOOL status --state DIR
@@ -27,6 +28,9 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         on the second.
         --libvirt has all that it makes run sshd alone; their Python imports FILE in place of libvirt's binding.
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
+off     ends one hypervisor and everything in it at once, as a power cut does; \`up\` makes it anew.
+cut     takes its management link away, \`mend\` gives it back. freeze stops all its processes, \`thaw\` lets them go on; its
+        kernel, which is this machine's, still answers a ping.
 exec    runs a command as root on one hypervisor.
 wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
 status  prints the lines of \`up\`; the return code is 3 when a hypervisor does not answer or none exists.
@@ -142,6 +146,36 @@ command_status() {
   return "$answer"
 }
 
+# known_name: the only argument, a hypervisor of this lab.
+known_name() {
+  ((${#REST[@]} == 1)) && [[ -n $(host_index "${REST[0]}") ]] || die "want the NAME of one hypervisor of $STATE"
+}
+
+command_off() {
+  known_name
+  host_stop "${REST[0]}"
+}
+
+command_cut() {
+  known_name
+  ip link set "${LINK}m$(host_index "${REST[0]}")" down
+}
+
+command_mend() {
+  known_name
+  ip link set "${LINK}m$(host_index "${REST[0]}")" up
+}
+
+command_freeze() {
+  known_name
+  ip netns pids "$(host_namespace "${REST[0]}")" | xargs --no-run-if-empty kill -STOP
+}
+
+command_thaw() {
+  known_name
+  ip netns pids "$(host_namespace "${REST[0]}")" | xargs --no-run-if-empty kill -CONT
+}
+
 command_exec() {
   ((${#REST[@]} >= 2)) || die "exec: want NAME COMMAND"
   host_exec "${REST[@]}"
@@ -157,7 +191,7 @@ main() {
   local command=${1:-help}
   (($# == 0)) || shift
   case $command in
-    up | down | exec | wire | status)
+    up | down | off | cut | mend | freeze | thaw | exec | wire | status)
       parse_options "$@"
       ((EUID == 0)) || die "only root can do this"
       lab_names

@@ -44,12 +44,15 @@ options:
       - domain_interfaces
       - domain_password
       - domain_size
+      - epoch_token
       - host_drift
       - host_files
+      - host_look
       - host_record
       - live_migration
       - nfs_mount
       - orphans
+      - peer_look
       - server_backup
       - server_snapshot
       - stale_devices
@@ -95,12 +98,15 @@ from ..module_utils._steps import (
     domain_interfaces,
     domain_password,
     domain_size,
+    epoch_token,
     host_drift,
     host_files,
+    host_look,
     host_record,
     live_migration,
     nfs_mount,
     orphans,
+    peer_look,
     server_backup,
     server_snapshot,
     stale_devices,
@@ -121,12 +127,15 @@ STEPS = {
         domain_interfaces,
         domain_password,
         domain_size,
+        epoch_token,
         host_drift,
         host_files,
+        host_look,
         host_record,
         live_migration,
         nfs_mount,
         orphans,
+        peer_look,
         server_backup,
         server_snapshot,
         stale_devices,

@@ -2,8 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The controller's side of what a trip compares before its first step: is this the machine that the ledger means, and
-the ledger that the machine knows? module_utils/_host/mark.py is the host's side."""
+"""The controller's side of what a trip compares before its first step.
+
+Is this the machine that the ledger means, and the ledger that the machine knows? module_utils/_host/mark.py is the
+host's side. And is an order about guests, which carries a token, as new as what the host was told? The token has the
+epoch of the host's last fencing and the term of the watcher; it is compared by the first step of the trip itself
+(module_utils/_steps/epoch_token.py), so that no time lies in between.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +16,28 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
+from ansible.errors import AnsibleActionFail
+
 from ..module_utils._errors import ConflictError, NovaliteError
 from ..module_utils._host.mark import UNKNOWN_MARK, Expected, Seen
-from ..module_utils._json import JsonObject
+from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import MOST, HostMarks, Known, SameMachineError
 from ..module_utils._rules.machines import Meeting, refusal
+from . import _home
 
 T = t.TypeVar("T")
 
+TOKEN = "novalite_token"  # of a host, or of a play: `epoch` and `term`; none where there is no watcher
+TOKEN_STEP = "epoch_token"
+
+# What builds, starts, moves or removes a guest: modules and steps, and which of their states; None for any
+ORDERS: t.Mapping[str, c.Collection[str] | None] = {
+    "disk": ("present", "anew", "absent"),
+    "disk_move": ("accepted", "sent", "received", "restored"),
+    "domain": None,
+    "domain_power": ("running", "rebooted"),
+    "live_migration": None,
+}
 ATTEMPTS = 10  # of a trip that meets, each time, what another run has left meanwhile
 
 
@@ -127,3 +146,31 @@ class Handshake:
             raise ConflictError(f"{self._errand.host}: other runs change it again and again; run again")
         self._known = self._marks.begin(self._errand.host, self._errand.leaves, instead_of=before) or before
         return self._known.by_others != before.by_others
+
+
+def is_order(step: JsonMapping) -> bool:
+    """Tell whether a step, with its validated arguments, is an order about guests that must not be older."""
+    if step["module"] not in ORDERS:
+        return False
+    states = ORDERS[step["module"]]
+    return states is None or step["args"]["state"] in states
+
+
+def guard_of(steps: c.Iterable[JsonMapping], task_vars: JsonMapping, templar: _home.Templar) -> JsonObject | None:
+    """Return the step that compares the token of a trip with these `steps`; None where it carries none, or needs none.
+    Raises AnsibleActionFail for a token that makes no sense."""
+    token = templar.template(task_vars.get(TOKEN))
+    if not token or not any(map(is_order, steps)):
+        return None
+    if not isinstance(token, dict) or set(token) != {"epoch", "term"}:
+        raise AnsibleActionFail(f"{TOKEN} {token!r} is not a token: it has an epoch and a term")
+    return {"name": "Compare the epoch of the order", "module": TOKEN_STEP, "args": {**token, "state": "checked"}}
+
+
+def without_guard(results: list[JsonObject]) -> list[JsonObject]:
+    """Return the `results` of the steps behind the guard. Raises AnsibleActionFail, with `refused_token`, where the
+    host refused the token, and has done nothing."""
+    if results and (result := results[0]["result"]).get("failed"):
+        words = {name: result[name] for name in ("refused", "kept") if name in result}
+        raise AnsibleActionFail(result["msg"], result={"refused_token": words})
+    return results[1:]

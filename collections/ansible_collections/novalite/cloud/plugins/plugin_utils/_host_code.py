@@ -21,7 +21,7 @@ PLUGINS = pathlib.Path(__file__).parents[1]
 NAME = __package__.rpartition(".")[0]  # of the plugins' package
 LIBVIRT = "ansible_collections.community.libvirt.plugins.module_utils.libvirt"
 # Rooms of module_utils that no module or step of a host imports (tests/unit/plugin_utils/test_trip.py)
-CONTROLLERS_OWN = ("_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", "_scheduling", "_stack")
+CONTROLLERS_OWN = ("_fencing", "_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", "_scheduling", "_stack")
 
 # What a host runs before it has any code, or knows that the code is what it was. argv: the directory of the code, its
 # SHA-256, and whether to keep what is sent. stdin: the length of the deflated archive (0: use what is there), the

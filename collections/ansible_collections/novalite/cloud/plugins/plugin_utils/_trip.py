@@ -39,7 +39,7 @@ from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver
 from ..module_utils._model import yaml_types
 from . import _events, _failure_files, _home, _patience
 from ._follow import Trip, followed
-from ._handshake import Errand, Handshake, HostRefusedError
+from ._handshake import Errand, Handshake, HostRefusedError, guard_of, without_guard
 from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
 
 Result = JsonObject
@@ -54,9 +54,12 @@ LOOKS = {
     "domain_info",
     "domain_cdroms",
     "domain_interfaces",
+    "epoch_token",  # which only rises, and goes with a reboot
     "host_drift",
+    "host_look",
     "orphans",
     "packet_trace",
+    "peer_look",
     "server_wait",
 }
 
@@ -87,11 +90,14 @@ class TripAction(ActionBase):
         """Run `steps` (name, module, args, and may_fail) on the host until one fails; return how it went with each.
 
         That is `name`, `module`, `seconds` and the module's `result`. Raises AnsibleActionFail for arguments that a
-        module does not take.
+        module does not take, and for an order that the host refuses (_handshake.py).
         """
         task_vars = task_vars or {}
         state_dir = self.state_dir(task_vars)
         checked = [_checked(step, state_dir) for step in steps]
+        guard = guard_of(checked, task_vars, self._templar)
+        if guard is not None:
+            checked.insert(0, _checked(guard, state_dir))
         self._seconds = deadlines.of_trip(checked)
         place = _home.ledger(self._task.args, task_vars, self._templar)
         self._home = place["home"]
@@ -114,7 +120,8 @@ class TripAction(ActionBase):
             if marks is not None:
                 marks.close()
         secrets = set().union(*(step["secrets"] for step in checked))
-        return [remove_values(result, secrets) for result in results]
+        results = [remove_values(result, secrets) for result in results]
+        return results if guard is None else without_guard(results)
 
     def run_on_host(self, module: str, args: JsonMapping, task_vars: JsonObject | None) -> JsonObject:
         """Run one `module` of the collection with `args` on the host; return its result."""

@@ -79,7 +79,7 @@ def _read_all(connection: libvirt.virConnect, readings: list[JsonObject], compla
         return
     for domain in domains:
         try:
-            if not _is_ours(domain):
+            if not is_ours(domain):
                 continue
             if guarded and _is_backed_up(domain):
                 complaints.append(f"{domain.name()} is left out while a backup job runs, for libvirt before 10.8")
@@ -89,7 +89,8 @@ def _read_all(connection: libvirt.virConnect, readings: list[JsonObject], compla
             complaints.append(f"{domain.name()} cannot be read: {error}")
 
 
-def _is_ours(domain: libvirt.virDomain) -> bool:
+def is_ours(domain: libvirt.virDomain) -> bool:
+    """Tell whether a domain carries novalite's mark. Raises libvirtError."""
     try:
         domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, METADATA_NAMESPACE, 0)
     except libvirt.libvirtError as error:
