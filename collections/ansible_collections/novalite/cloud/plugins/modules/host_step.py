@@ -55,6 +55,7 @@ options:
       - stale_devices
       - state_labels
       - volume_attach
+      - volume_backup
       - volume_disk
   args:
     description: The step's own options.
@@ -106,6 +107,7 @@ from ..module_utils._steps import (
     stale_devices,
     state_labels,
     volume_attach,
+    volume_backup,
     volume_disk,
 )
 
@@ -132,6 +134,7 @@ STEPS = {
         stale_devices,
         state_labels,
         volume_attach,
+        volume_backup,
         volume_disk,
     )
 }

@@ -89,7 +89,7 @@ def begun_create(connection: sa.Connection, row: InstanceRow, details: JsonObjec
     }
     connection.execute(sa.insert(table).values(**values))
     leaving = {each.id: each.gigabytes for each in there if each.id in superfluous}
-    count = counts.owned(connection, row.project_id, "backups") - len(leaving)
+    count = counts.backups(connection, row.project_id) - len(leaving)
     gigabytes = counts.backup_gigabytes(connection, row.project_id) - sum(leaving.values())
     check_quota(connection, row.project_id, "backups", count)
     check_quota(connection, row.project_id, "backup_gigabytes", gigabytes)

@@ -18,7 +18,7 @@ from ..compute.server_states import record_outcomes
 from ..db import clock
 from ..db.tables import instance, instance_action
 from ..queries.volume_views import attachments_by
-from ..volumes import volume_attachments, volume_snapshots, volume_uploads, volumes
+from ..volumes import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 
 LAUNCH, TERMINATE = "launch", "terminate"
 _BUILDS = {LAUNCH: CREATE, UNSHELVE.action: UNSHELVE}
@@ -81,6 +81,8 @@ def settle_volumes(connection: sa.Connection, kind: str, variables: JsonMapping,
     elif kind in ("volume_attach", "volume_detach"):
         held = attachments_by(connection, ids=variables.get("attachments") or [])
         volume_attachments.settle(connection, [attachment.volume_id for attachment in held], reason)
+    elif kind == "volume_backup":
+        volume_backups.settle(connection, variables.get("backups") or [], reason)
     elif kind in ("volume_snapshot_create", "volume_snapshot_delete"):
         volume_snapshots.settle(connection, variables.get("snapshots") or [], reason)
 

@@ -21,7 +21,7 @@ from ..db.tables_images import server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
 from ..db.tables_migrations import UNDER_WAY, departure, migration, rolling_host
 from ..db.tables_networking import MOST_RANGES, port
-from ..db.tables_volumes import volume
+from ..db.tables_volumes import volume, volume_backup
 from .machines import same_machine
 
 # Columns that hold a host's name and nothing else
@@ -35,6 +35,7 @@ NAMES: tuple[sa.Column[t.Any], ...] = (
     departure.c.host,
     rolling_host.c.host,
     volume.c.host,
+    volume_backup.c.host,
     server_snapshot.c.host,
     server_backup.c.host,
     job_event.c.host,
