@@ -11,7 +11,7 @@ import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns, retention
 
-from . import actions, looking, nouns, options, tables
+from . import actions, backup_policies, looking, nouns, options, tables
 
 _NAME = click.option("-b", "--backup", required=True, help="Name or id of the backup.")
 _PLAYBOOKS: t.Mapping[str, tuple[str, actions.Action]] = {
@@ -55,6 +55,8 @@ def group() -> None:
 
 
 group.add_command(nouns.command("backups"), "list")
+group.add_command(backup_policies.group)
+group.add_command(backup_policies.run_due)
 
 
 @group.command()

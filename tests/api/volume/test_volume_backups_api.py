@@ -60,9 +60,9 @@ def test_a_backup_and_one_of_what_changed(cloud: Cloud, doors: Doors) -> None:
     assert shown(doors.member, number)["status"] == "available"
     second = asked_for(doors.member, number, incremental="true")
     assert carry_out(cloud, second, parent_id=first)["taken"][0]["full"] is False
-    one, two = backup(doors.member, first), backup(doors.member, second)
-    assert (one["is_incremental"], one["has_dependent_backups"], one["name"]) == (False, True, "friday")
-    assert (two["is_incremental"], two["has_dependent_backups"], two["fail_reason"]) == (True, False, None)
+    older, newer = backup(doors.member, first), backup(doors.member, second)
+    assert (older["is_incremental"], older["has_dependent_backups"], older["name"]) == (False, True, "friday")
+    assert (newer["is_incremental"], newer["has_dependent_backups"], newer["fail_reason"]) == (True, False, None)
     assert "Incremental backups exist" in json.dumps(doors.member.ask("DELETE", f"/backups/{first}").get_json())
     doors.member.delete(f"/backups/{second}", 202)
     assert carry_out(cloud, second)["absent"] == [{"backup_id": second, "chain": number, "full": False}]
