@@ -42,6 +42,22 @@ def list_instance_backups(connection: Connection, uuid: str) -> ResponseReturnVa
 
 
 @Operation(
+    "DELETE",
+    "/backups/{backup}",
+    server_backups.WRITE,
+    "Delete a backup of an instance that is gone",
+    {202: "Backups"},
+    description="Of an instance that is there, a job of the kind `deleteBackup` deletes it.",
+    conflicts=True,
+    ledger=writes,
+)
+def forget_backup(connection: Connection, backup: str) -> ResponseReturnValue:
+    mask = host_name_mask(connection, current().reach)
+    gone = server_backups.forget(calling(connection), backup)
+    return {"backups": [views.backup(gone, mask)]}, 202
+
+
+@Operation(
     "GET",
     "/backup-policies",
     backup_policies.POLICIES,

@@ -74,6 +74,21 @@ class Disk:
         return byte
 
 
+def without_ledger(*words: str, ok: int = 0) -> list[str]:
+    """Run the program that needs no ledger; return the lines that it writes."""
+    name = f"{layout.__name__.rpartition('._disk')[0]}._backup.without_ledger"
+    done = subprocess.run(
+        [PYTHON, "-m", name, *words],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collections")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == ok, done.stderr
+    return (done.stderr if ok else done.stdout).splitlines()
+
+
 def test_of_a_volume_what_changed_is_taken_wherever_it_was_written(host: Hypervisor, state_dir: str) -> None:
     """Alone, in a guest that runs, and alone again; a restore gives the volume what it was."""
     volume = Disk(host, state_dir, "aaaaaaaa-0000-4000-8000-000000000001")
@@ -97,7 +112,21 @@ def test_of_a_volume_what_changed_is_taken_wherever_it_was_written(host: Hypervi
     assert [volume.read(at) for at in (0, 1 << 20, 2 << 20)] == [1, 2, 0]
     assert volume.do("restored", FOURTH)["error"] is None
     assert [volume.read(at) for at in (0, 1 << 20, 2 << 20)] == [1, 2, 3]
-    assert volume.do("absent", FIRST)["error"] is None
+    key = host.path / "key"
+    key.write_text("ab" * 32)
+    words = ["--store", f"{state_dir}.store", "--key-file", str(key)]
+    assert without_ledger(*words) == [volume.id]
+    assert [line.split()[0] for line in without_ledger(volume.id, *words)] == [FIRST, SECOND, THIRD, FOURTH]
+    there = host.path / "there"
+    (file,) = without_ledger(volume.id, *words, "--backup", SECOND, "--into", str(there))
+    subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", file, str(there / "raw")], check=True)
+    data = (there / "raw").read_bytes()
+    assert (data[0], data[1 << 20], data[2 << 20]) == (1, 2, 0)
+    key.write_text("cd" * 32)
+    assert "does not open with this key" in without_ledger(volume.id, *words, "--backup", SECOND, ok=1)[0]
+    assert "has no backups of" in without_ledger(THIRD, *words, ok=1)[0]
+    gone = volume.do("absent", FIRST)
+    assert (gone["error"], [record["id"] for record in gone["records"]]) == (None, [SECOND])
     assert volume.do("absent", FIRST)["action"] == "none"
     assert volume.do("restored", SECOND)["error"] is None  # it stands for itself now
     assert "is not in the store" in volume.do("restored", FIRST)["error"]

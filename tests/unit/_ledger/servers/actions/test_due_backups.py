@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_backup as table
 from tests.unit._ledger.servers.actions.test_server_backups import backups, no_domains, record, row, said, server, take
 
@@ -81,3 +82,29 @@ def test_a_quota_that_is_reached_is_said_and_stops_nobody(cloud: t.Any) -> None:
     taken, _proven, left = due(cloud)
     assert (taken, left) == ([first], [second])
     assert row(cloud, second).task_state is None
+
+
+def test_backups_of_a_server_that_is_gone_are_deleted_by_any_host(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    first = take(cloud, "first")
+    second = take(cloud, "second", kind="incremental", parent_id=first, reason=None)
+
+    def begin() -> t.Any:
+        return cloud.task("volume_action", backups=[{"backup": first, "of_server": True}])
+
+    with pytest.raises(ConflictError, match="delete it as a backup of that server"):
+        begin()
+    cloud.write(sa.update(instance).where(instance.c.uuid == uuid).values(deleted=1))
+    begun = begin()
+    assert begun["hosts"]["hv1"]["absent"] == [{"backup_id": first, "chain": uuid}]
+    changed = {"id": second, "kind": "full", "parent_id": None, "reason": "put together", "disks": [], "size": 9}
+    outcomes = [{"host": "hv1", "results": [{"id": first, "error": "the store is not there"}]}]
+    cloud.task("volume_action", plans=begun["hosts"], outcomes=outcomes)
+    assert backups(cloud)["first"].status == "error"
+    begun = begin()
+    outcomes = [{"host": "hv1", "results": [{"id": first, "error": None, "records": [changed]}]}]
+    assert cloud.task("volume_action", plans=begun["hosts"], outcomes=outcomes)["errors"] == []
+    (left,) = backups(cloud).values()
+    assert (left.id, left.kind, left.parent_id) == (second, "full", None)
+    with pytest.raises(NotFoundError, match="there is no backup with the id"):
+        begin()

@@ -63,6 +63,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "backup_delete": of_servers({"backup": Variable("name or id of the backup")}),
     "backup_due": Playbook({}),
+    "backup_forget": Playbook({"backup": Variable("id of the backup"), **PROJECT}, (("backup",),)),
     "backup_policy": Playbook(
         {
             "policy": Variable("name of the policy"),

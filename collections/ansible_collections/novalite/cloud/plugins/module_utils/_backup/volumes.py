@@ -47,12 +47,13 @@ class Spec:
 
 @dataclasses.dataclass
 class Done:
-    """Result of one backup: what was done (in check mode: would be), the fields of the record that are known anew, and
-    `error`, why it was not done."""
+    """Result of one backup: what was done (in check mode: would be), the fields of the record that are known anew, the
+    `records` of other backups that changed with it, and `error`, why it was not done."""
 
     id: str
     action: str = "none"
     record: JsonObject = dataclasses.field(default_factory=dict)
+    records: list[JsonObject] = dataclasses.field(default_factory=list)
     error: str | None = None
 
 
@@ -78,7 +79,7 @@ def ensure(
                 _take(spec, result, place, connect, warn)
             elif state == RESTORED:
                 _restore(spec, place)
-            elif not _delete(spec, place):
+            elif not _delete(spec, result, place):
                 result.action = "none"
         except (NovaliteError, OSError, libvirt.libvirtError) as error:
             result.error = f"backup {spec.backup_id} of volume {spec.chain}: {error}"
@@ -135,7 +136,7 @@ def _restore(spec: Spec, place: Place) -> None:
         remove_file(path)
 
 
-def _delete(spec: Spec, place: Place) -> bool:
+def _delete(spec: Spec, done: Done, place: Place) -> bool:
     """Remove a backup; returns whether anything of it was there."""
     store = place.store(spec.chain)
     if not store.place.startswith("sftp:") and not os.path.isdir(store.place):
@@ -143,7 +144,9 @@ def _delete(spec: Spec, place: Place) -> bool:
     store.prepare()
     catalog = Catalog(store, spec.chain)
     if spec.backup_id in catalog.names():
-        compact.delete(store, spec.chain, spec.backup_id)
+        changed = compact.delete(store, spec.chain, spec.backup_id)
+        catalog.refresh()
+        done.records = [record_of(catalog.load(name)) for name in changed]
     elif left := catalog.objects_of(spec.backup_id):  # of a run that was killed
         store.forget(left)
     else:

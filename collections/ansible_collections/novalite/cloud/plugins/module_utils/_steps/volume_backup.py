@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Step `volume_backup`: take backups of volumes into a store, bring back and remove them.
+"""Step `volume_backup`: take backups of volumes into a store, bring back and remove them; also remove those of servers
+that are gone.
 
 A volume that knows what changed since its last backup is read only that far. A guest that has it goes on. The store is
 encrypted with a key that comes from the controller and is on no disk of the host. The task fails when a backup fails,
@@ -26,7 +27,7 @@ ARGUMENT_SPEC = {
         "required": True,
         "options": {
             "backup_id": {"type": "str", "required": True},
-            # UUID of the volume that the backup is of.
+            # UUID of the volume, or of the server that is gone, that the backup is of.
             "chain": {"type": "str", "required": True},
             # The volume that is backed up, or gets the data, as `volume_disk` takes it.
             "volume": {"type": "dict"},
@@ -49,7 +50,7 @@ def run(call: HostCall) -> Result:
     """Return `changed`, and
     * `backups`: one entry for each of `backups`, in the same order; `id`, `action` (`take`, `restore`, `delete` or
       `none`), `record` (of one that was taken: `parent_id`, `reason`, `consistency`, `size` and `moved` in bytes),
-      `error` (why it was not done, or null)
+      `records` (of others that changed with one that was removed), `error` (why it was not done, or null)
     """
     params = call.params
     done = volumes.ensure(

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping
 from ..._rules.build_states import CREATE, UNSHELVE, build_of
-from ..compute import interfaces, server_actions, shelving
+from ..compute import interfaces, server_actions, server_backups, shelving
 from ..compute.create import begin_again as build_again
 from ..compute.server_states import record_outcomes
 from ..db import clock
@@ -82,7 +82,10 @@ def settle_volumes(connection: sa.Connection, kind: str, variables: JsonMapping,
         held = attachments_by(connection, ids=variables.get("attachments") or [])
         volume_attachments.settle(connection, [attachment.volume_id for attachment in held], reason)
     elif kind == "volume_backup":
-        volume_backups.settle(connection, variables.get("backups") or [], reason)
+        ids = variables.get("backups") or []
+        volume_backups.settle(connection, ids, reason)
+        for backup in server_backups.being_forgotten(connection, ids):
+            server_backups.finish_forget(connection, backup.id, error=reason)
     elif kind in ("volume_snapshot_create", "volume_snapshot_delete"):
         volume_snapshots.settle(connection, variables.get("snapshots") or [], reason)
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..compute import backup_policies, server_backups
-from ..compute.backup_policies import Due
+from ..compute import server_backups
+from ..volumes import backup_policies
+from ..volumes.backup_policies import Due
 from . import servers
 from .call import Call
 

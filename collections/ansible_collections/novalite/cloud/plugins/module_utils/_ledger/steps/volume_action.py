@@ -19,6 +19,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
 from ..._rules.listed_nouns import RESERVED
 from ..._rules.records import with_diff
+from ..compute import server_backups
 from ..compute.named_servers import OUTCOMES
 from ..db.tables import instance
 from ..operations import attachments
@@ -46,7 +47,7 @@ ARGUMENT_SPEC = {
     # UUIDs of snapshots that are under way, or dictionaries of `name`, `volume` and `description`.
     "snapshots": {"type": "list", "elements": "raw"},
     # UUIDs of backups that are under way, or dictionaries of `backup` (its name), `volume`, `incremental` and `state`,
-    # `present`, `absent` or `restored` (to the volume).
+    # `present`, `absent` or `restored` (to the volume). With `of_server`, the id of one of a server that is gone.
     "backups": {"type": "list", "elements": "raw"},
     # Images to make of volumes, with `volume`, `image_name` and `disk_format`. One that is there is left alone.
     "uploads": {"type": "list", "elements": "dict"},
@@ -117,6 +118,7 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     hosts, nowhere = volume_plans.plan(
         connection,
         backups=volume_backups.backups_by(connection, ids=backups),
+        forgotten=server_backups.being_forgotten(connection, backups),
         volumes=volumes_by(connection, ids=ids),
         snapshots=snapshots_by(connection, ids=copied),
         attachments=attached,
@@ -202,6 +204,8 @@ def _back_up(
 ) -> str | None:
     """The id of the backup that is under way; None where there is nothing to do."""
     name, state = str(item.get("backup") or ""), item.get("state") or "present"
+    if item.get("of_server"):
+        return server_backups.begin_forget(connection, name, owner).id
     there = volume_backups.backups_by(connection, project_id=owner, name=name) if name else []
     there = there or volume_backups.backups_by(connection, project_id=owner, ids=[name])
     if state == "absent":
@@ -235,6 +239,7 @@ _FINISH: dict[str, _Finish] = {
     "backup_create": volume_backups.finish_create,
     "backup_restore": volume_backups.finish_restore,
     "backup_delete": volume_backups.finish_delete,
+    "server_backup_delete": server_backups.finish_forget,
 }
 
 
@@ -256,7 +261,7 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             error = outcome.get("error") or f"host {host} did not say what became of it"
             error = results.get(work["id"], error)
             more: JsonObject = {"file_record": rows.get(work["id"])} if work["does"] == "upload" else {}
-            if work["does"] == "backup_create":
+            if work["does"] in ("backup_create", "server_backup_delete"):
                 more = {"outcome": {**rows.get(work["id"], {}), "host": host}}
             changed = _FINISH[work["does"]](connection, work["id"], error=error, **more) or changed
             if error is not None:

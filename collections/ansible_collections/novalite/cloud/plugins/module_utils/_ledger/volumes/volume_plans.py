@@ -20,6 +20,7 @@ from ..._model.whole_servers import domain_name
 from ..db.tables import compute_host, instance
 from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
 from . import volume_uploads
+from .server_backup_rows import ServerBackup
 from .volume_backups import VolumeBackup
 from .volume_sources import worker
 
@@ -43,14 +44,16 @@ def plan(
     snapshots: t.Sequence[Snapshot] = (),
     attachments: t.Iterable[str] = (),
     backups: t.Sequence[VolumeBackup] = (),
+    forgotten: t.Sequence[ServerBackup] = (),
     state_dir: str = STATE_DIR,
     limit_to: t.Collection[str] | None = None,
 ) -> tuple[dict[str, Plan], list[dict[str, str]]]:
     """`({host: plan}, [{"id", "name", "does"} that no host has anything to do for])`.
 
-    `attachments` are ids; `limit_to` are the hosts that may be chosen for what is shared (None: all). Each plan has
-    LISTS: arguments of image_cache, of volume_disk (three times), of volume_attach (twice), of disk_snapshot and of
-    volume_backup (three times); and `work`, [{"id", "name", "does"}].
+    `attachments` are ids; `forgotten` are backups of servers that are gone, to be deleted; `limit_to` are the hosts
+    that may be chosen for what is shared (None: all). Each plan has LISTS: arguments of image_cache, of volume_disk
+    (three times), of volume_attach (twice), of disk_snapshot and of volume_backup (three times); and `work`,
+    [{"id", "name", "does"}].
     """
     hosts: dict[str, Plan] = {}
     nowhere: list[dict[str, str]] = []
@@ -113,6 +116,9 @@ def plan(
             mine["volumes"].append(to_be_made(connection, there[0]))
             entry["volume"] = {**data_of(there[0]), "instance_uuid": holder_of(there[0])}
         mine[_BACKUPS[does]].append(entry)
+    for gone in forgotten:
+        mine = at(_host_for(connection, gone.host, limit_to), "server_backup_delete", gone.id, gone.name)
+        mine["absent"].append({"backup_id": gone.id, "chain": gone.instance_uuid})
     attachment_ids = sorted(set(attachments))
     attached = [attachment.volume_id for attachment in attachments_by(connection, ids=attachment_ids)]
     for volume in volumes_by(connection, ids=attached):

@@ -21,7 +21,7 @@ from ..db.tables_images import backup_policy as table
 from ..db.tables_images import server_backup
 from ..queries import lookups
 from ..queries.counts import is_any
-from ..volumes.server_backup_rows import AVAILABLE
+from .server_backup_rows import AVAILABLE
 
 _AT_REST = ("active", "stopped", "paused", "suspended")  # states in which a server is backed up
 
