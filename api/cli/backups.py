@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 import typing as t
 
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns, retention
 
-from . import actions, looking, nouns, options, tables
+from . import actions, backup_policies, looking, nouns, options, playbooks, tables
+
+SYSTEM_PYTHON = "/usr/bin/python3"  # which has Debian's libnbd
 
 _NAME = click.option("-b", "--backup", required=True, help="Name or id of the backup.")
 _PLAYBOOKS: t.Mapping[str, tuple[str, actions.Action]] = {
@@ -55,6 +59,8 @@ def group() -> None:
 
 
 group.add_command(nouns.command("backups"), "list")
+group.add_command(backup_policies.group)
+group.add_command(backup_policies.run_due)
 
 
 @group.command()
@@ -93,6 +99,36 @@ def key() -> None:
     if secret is None:
         raise click.ClickException(f"{path} is not there: the first backup makes it")
     click.echo(secret.hex())
+
+
+@group.command("restore-files")
+@click.argument("server", required=False)
+@click.option("--store", required=True, metavar="PLACE", help="Directory, or sftp:user@host:path.")
+@click.option(
+    "--key-file", required=True, metavar="FILE", help="File with the key, as `novalite backup key` printed it."
+)
+@click.option("-b", "--backup", help="Id of the backup, or `newest`. [default: list them]")
+@click.option("--into", default=".", metavar="DIRECTORY", help="Directory for the disks.")
+def restore_files(server: str | None, store: str, key_file: str, backup: str | None, into: str) -> None:
+    """Restore disks to files, of the store and its key alone: without a ledger, libvirt or a hypervisor.
+
+    SERVER is the UUID of a server or a volume; without it, those that have backups are listed. Needs restic, qemu-utils
+    and python3-libnbd."""
+    words = [] if server is None else [server]
+    words += ["--store", store, "--key-file", key_file, "--into", into]
+    words += [] if backup is None else ["--backup", backup]
+    root = pathlib.Path(retention.__file__).parents[6]  # where ansible_collections is
+    module = retention.__name__.replace("_rules.retention", "_backup.without_ledger")
+    playbooks.replace_process([SYSTEM_PYTHON, "-m", module, *words], {**os.environ, "PYTHONPATH": str(root)})
+
+
+@group.command()
+@click.argument("backup")
+@click.option("-p", "--project", help="The project that has it. [default: demo]")
+@options.of_playbook
+def forget(backup: str, project: str | None, options: playbooks.Options) -> None:
+    """Delete a backup of a server that is gone, by its id. The playbook novalite.cloud.backup_forget."""
+    playbooks.run("backup_forget", {"backup": backup, "project": project}, options)
 
 
 for _name, (_playbook, _action) in _PLAYBOOKS.items():

@@ -279,6 +279,15 @@ def records(
         return [_with_name(record, names) for record in matching]
 
 
+def backup_policies() -> list[Record]:
+    """Return the policies of backups by name, as they are shown."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import backup_policies as policies
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
+
+    with _ledger() as connection:
+        return policies.listed(by_playbook(connection))
+
+
 def losses() -> list[Record]:
     """Return the loss of each host with servers if it died, as the module reserve_info has it in `hosts`."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve

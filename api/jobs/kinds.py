@@ -376,6 +376,9 @@ _KINDS = (
     _volume("volume_extend", "volumes", "make volumes larger"),
     _volume("volume_revert", "volumes", "give volumes back the data of a snapshot"),
     _volume("volume_upload", "volumes", "make images of volumes"),
+    dataclasses.replace(
+        _volume("volume_backup", "backups", "take, restore and delete backups of volumes"), timeout=_BACKUP_SECONDS
+    ),
     _volume("volume_attach", "attachments", "give volumes to instances", instances="required"),
     _volume("volume_detach", "attachments", "take volumes from instances", instances="required"),
     _volume("volume_snapshot_create", "snapshots", "take snapshots of volumes", book="volume_snapshot.yml"),

@@ -1,21 +1,24 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Backups of servers: listed. Jobs take, restore, verify and delete them."""
+"""Backups of servers: listed. Jobs take, restore, verify and delete them. And the policies by which that is done."""
 
 from __future__ import annotations
 
 from flask.typing import ResponseReturnValue
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_backups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import backup_policies, server_backups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
 
+from ..web.bodies import Record
 from ..web.context import current
+from ..web.errors import as_bad_request
 from ..web.host_names import host_name_mask
-from ..web.services import reads
+from ..web.services import reads, writes
 from ..work.calls import calling
-from . import views
+from . import schemas, views
 from .operations import Operation
 
 
@@ -36,6 +39,67 @@ def list_instance_backups(connection: Connection, uuid: str) -> ResponseReturnVa
     mask = host_name_mask(connection, caller.reach)
     listed = server_backups.listed(calling(connection), row)
     return {"backups": [views.backup(backup, mask) for backup in listed]}
+
+
+@Operation(
+    "DELETE",
+    "/backups/{backup}",
+    server_backups.WRITE,
+    "Delete a backup of an instance that is gone",
+    {202: "Backups"},
+    description="Of an instance that is there, a job of the kind `deleteBackup` deletes it.",
+    conflicts=True,
+    ledger=writes,
+)
+def forget_backup(connection: Connection, backup: str) -> ResponseReturnValue:
+    mask = host_name_mask(connection, current().reach)
+    gone = server_backups.forget(calling(connection), backup)
+    return {"backups": [views.backup(gone, mask)]}, 202
+
+
+@Operation(
+    "GET",
+    "/backup-policies",
+    backup_policies.POLICIES,
+    "The policies of backups",
+    {200: "BackupPolicies"},
+    description="How often servers are backed up and proven, in seconds, and which of their backups are kept.",
+    ledger=reads,
+)
+def list_backup_policies(connection: Connection) -> ResponseReturnValue:
+    return {"backup_policies": backup_policies.listed(calling(connection))}
+
+
+@Operation(
+    "PUT",
+    "/backup-policies/{name}",
+    backup_policies.POLICIES,
+    "Have a policy of backups",
+    {200: "BackupPolicies"},
+    description="For a server, a flavor or a project, by name; without one of these for all servers.",
+    body=schemas.NEW_BACKUP_POLICY,
+    ledger=writes,
+)
+def set_backup_policy(connection: Connection, name: str, body: Record) -> ResponseReturnValue:
+    call = calling(connection)
+    with as_bad_request():
+        backup_policies.ensure(call, {**body, "name": name})
+    return {"backup_policies": backup_policies.listed(call)}
+
+
+@Operation(
+    "DELETE",
+    "/backup-policies/{name}",
+    backup_policies.POLICIES,
+    "Delete a policy of backups; its backups stay",
+    {200: "BackupPolicies"},
+    ledger=writes,
+)
+def delete_backup_policy(connection: Connection, name: str) -> ResponseReturnValue:
+    call = calling(connection)
+    if not backup_policies.remove(call, name):
+        raise NotFoundError(f"there is no policy of backups {name[:60]!r}: see /v1/backup-policies")
+    return {"backup_policies": backup_policies.listed(call)}
 
 
 @Operation(

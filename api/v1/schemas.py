@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies, retention
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import WINDOWS
 
@@ -302,6 +303,27 @@ SNAPSHOT = answered(
     "All disks of an instance as they were at one moment",
 )
 
+_SECONDS = {**COUNT, "description": "seconds"}
+_KEPT = {period: {"type": "integer", "minimum": 1, "maximum": retention.MOST} for period in retention.OPTIONS}
+BACKUP_POLICY = answered(
+    {
+        "name": TEXT,
+        "scope": {"enum": list(backup_policies.SCOPES)},
+        "target": {**nullable(TEXT), "description": "name of the server, flavor or project that it is for"},
+        "every": _SECONDS,
+        "keep": {"type": "object", "description": "how many backups of each period are kept"},
+        "verify_every": nullable(_SECONDS),
+    },
+    "How often instances are backed up and proven; of those that an instance has, the narrowest holds.",
+)
+NEW_BACKUP_POLICY = taken(
+    {
+        "every": {**TEXT, "maxLength": 16, "description": "hourly, daily, weekly, monthly, or 12h"},
+        "verify_every": {**TEXT, "maxLength": 16},
+        **{word: {**TEXT, "minLength": 1, "maxLength": 255} for word in ("server", "flavor", "project")},
+        **_KEPT,
+    }
+)
 BACKUP = answered(
     {
         "id": UUID,
@@ -377,6 +399,8 @@ SCHEMAS: dict[str, Schema] = {
     "Samples": answered({"samples": reference("SamplesRecord")}),
     "SnapshotRecord": SNAPSHOT,
     "BackupRecord": BACKUP,
+    "BackupPolicyRecord": BACKUP_POLICY,
+    "BackupPolicies": answered({"backup_policies": array(reference("BackupPolicyRecord"))}),
     "Backups": answered({"backups": array(reference("BackupRecord"))}),
     "Snapshots": answered({"snapshots": array(reference("SnapshotRecord"))}),
     "Document": {"type": "object"},

@@ -255,6 +255,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "jobs:unknown_kinds": "admin",  # end or repeat those of an older version
     "cloud:overview": "reader",
     "cloud:overview:behind": "admin",  # the reason why the ledger is behind its hosts
+    "cloud:backup_policies": "admin",
     "cloud:carry_out_volumes": "admin",  # by hand; the volumes were marked by an operation of theirs
     "cloud:compute_nodes": "admin",
     "cloud:ha:read": "admin",  # which hosts are silent, and what can prove their death

@@ -71,11 +71,12 @@ OWNED: dict[tuple[str, str], str] = {
     ("volume", "os-quota-sets"): "project",
     ("volume", "volumes"): "volume",
     ("volume", "snapshots"): "volume_snapshot",
+    ("volume", "backups"): "volume_backup",
     ("volume", "attachments"): "volume_attachment",
     **{
         ("volume", kind): "nothing"  # there is none of anybody
         for kind in (
-            *("backups", "cgsnapshots", "clusters", "consistencygroups", "default-types", "group_snapshots"),
+            *("cgsnapshots", "clusters", "consistencygroups", "default-types", "group_snapshots"),
             *("group_types", "groups", "messages", "qos-specs"),
         )
     },

@@ -105,6 +105,14 @@ def images(report: Report, cloud: Cloud) -> None:
         ids["id"] = made["id"]
         assert made["status"] == "ACTIVE", made
     login(report, cloud, part, ids, server)
+    with report.step(part, f"server backup create --rotate 1, twice, of {server}"):
+        for number in "12":
+            words = ("--name", f"{name}-b{number}", "--type", "daily", "--rotate", "1", "--wait", server)
+            shell("server", "backup", "create", *words)
+            assert _at_rest(shell, f"{name}-b{number}", of="image")["status"] == "active"
+        listed = shell("image", "list", "-f", "value", "-c", "Name").splitlines()
+        assert f"{name}-b2" in listed and f"{name}-b1" not in listed, listed
+        shell("image", "delete", f"{name}-b2")
     check(f"image delete {name}")
     with report.step(part, "its file stays for the server"):
         if "id" not in ids:
@@ -156,6 +164,30 @@ def volumes(report: Report, cloud: Cloud) -> None:
         shown = shell.json("image", "show", f"{name}-g")
         assert (shown["status"], shown["disk_format"], shown["min_disk"]) == ("active", "raw", 1), shown
     check(f"image delete {name}-g")
+    with report.step(part, f"volume backup create {name}-i, and --incremental"):
+        shell("volume", "backup", "create", "--name", f"{name}-b", f"{name}-i")
+        assert _at_rest(shell, f"{name}-b", "backup")["status"] == "available"
+        assert _at_rest(shell, f"{name}-i")["status"] == "available"
+        shell("volume", "backup", "create", "--incremental", "--name", f"{name}-c", f"{name}-i")
+        shown = _at_rest(shell, f"{name}-c", "backup")
+        assert (shown["status"], shown["is_incremental"]) == ("available", True), shown
+        assert shell.json("volume", "backup", "show", f"{name}-b")["has_dependent_backups"] is True
+    with report.step(part, f"volume backup restore {name}-c, to a new volume and to the old one"):
+        _at_rest(shell, f"{name}-i")
+        shell("volume", "backup", "restore", f"{name}-c", f"{name}-r")
+        assert _at_rest(shell, f"{name}-r")["status"] == "available"
+        shell("volume", "backup", "restore", "--force", f"{name}-c", f"{name}-i")
+        assert _at_rest(shell, f"{name}-i")["status"] == "available"
+    with report.step(part, f"volume backup delete {name}-b: not before {name}-c"):
+        refused = shell.attempt("volume", "backup", "delete", f"{name}-b")
+        assert refused.returncode != 0 and "Incremental backups exist" in refused.stderr, refused
+        for backup in (f"{name}-c", f"{name}-b"):
+            shell("volume", "backup", "delete", backup)
+            deadline = time.monotonic() + TIMEOUT
+            while backup in shell("volume", "backup", "list", "-f", "value"):
+                assert time.monotonic() < deadline
+                time.sleep(1)
+    check(f"volume delete {name}-r")
     check(f"volume snapshot delete {name}-s")
     with report.step(part, f"volume delete {name}-i"):
         deadline = time.monotonic() + TIMEOUT
@@ -173,7 +205,8 @@ def _at_rest(shell: Shell, name: str, *kind: str, of: str = "volume") -> t.Any:
     deadline = time.monotonic() + TIMEOUT
     while True:
         shown = shell.json(of, *kind, "show", name)
-        under_way = ("creating", "downloading", "uploading", "importing", "reverting")
+        under_way = ("creating", "downloading", "uploading", "importing", "reverting", "backing-up")
+        under_way += ("restoring", "restoring-backup")
         if shown["status"] not in under_way or time.monotonic() > deadline:
             return shown
         time.sleep(1)

@@ -3,7 +3,7 @@
 
 """The Block Storage API, version 3, as clients of OpenStack Cinder speak it.
 
-Volumes are recorded here and made by jobs. There are no backups, transfers, groups or consistency groups.
+Volumes are recorded here and made by jobs. There are no groups or consistency groups.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, speaks, volume, volume
 # Cinder's names. Of the last three there is none: their limits are kept, for clients set all of them together.
 QUOTAS = ("volumes", "snapshots", "gigabytes", "per_volume_gigabytes", "backups", "backup_gigabytes", "groups")
 EXTENSIONS = {
+    "backups": "Backups",
     "os-quota-sets": "Quotas",
     "os-quota-class-sets": "QuotaClasses",
     "os-hosts": "Hosts",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Resources of Cinder that this cloud never has: backups, groups, messages and so on.
+"""Resources of Cinder that this cloud never has: groups, messages and so on.
 
 Their lists are empty, and of none of them is there one, in Cinder's words: so clients that look at everything go on.
 """
@@ -32,7 +32,6 @@ class Absent(t.NamedTuple):
 
 
 ABSENT = (
-    Absent("backups", "Backup {} could not be found."),
     Absent("cgsnapshots", "CgSnapshot {} could not be found."),
     Absent("clusters", "Cluster {} could not be found.", 7, operation="volume:admin"),
     Absent("consistencygroups", "ConsistencyGroup {} could not be found."),

@@ -125,6 +125,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         action("createImage", {"name": "new"}),
         job("createImage", image_name="new"),
         Ec2("create_image", {**INSTANCE, "Name": "new"}),
+        action("createBackup", {"name": "new", "backup_type": "daily", "rotation": 1}),
     ),
     "compute:servers:delete": (
         Http("DELETE", "/compute/v2.1/servers/{server}"),

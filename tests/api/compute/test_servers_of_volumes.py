@@ -117,6 +117,13 @@ def test_a_mapping_that_a_user_wrote_is_judged(api: seeds.Api, mapping: str, cli
     assert answer.status_code == 400 and "block_device_mapping" in answer.get_json()["badRequest"]["message"]
 
 
+def test_it_has_no_backups_as_in_nova(api: seeds.Api, does: Does, server: str, root: str) -> None:
+    answer = does({"createBackup": {"name": "friday", "backup_type": "daily", "rotation": 1}})
+    message = "Backup is not supported for volume-backed instances."
+    assert (answer.status_code, answer.get_json()["badRequest"]["message"]) == (400, message)
+    assert row(api, server).task_state is None and snapshots(api) == []
+
+
 def test_nobody_else_gets_the_snapshots(api: seeds.Api, does: Does, root: str, client_as: ClientAs) -> None:
     image_id = does({"createImage": {"name": "friday"}}, "2.45").get_json()["image_id"]
     api.write(sa.update(tables.image).where(tables.image.c.id == image_id).values(visibility="public"))

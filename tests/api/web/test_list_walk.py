@@ -50,7 +50,7 @@ WITHOUT_PAGES: dict[str, str] = {
     r"/image/v2/(images/{image_id}/(members|tasks)|info/stores)": "as in Glance",
     r"/image/v2/(tasks|metadefs/(namespaces|resource_types))": "there are none",
     r"/network/v2\.0/({plural}/{resource_id}/tags|quotas)": "as in Neutron",
-    r"/volume/v3/{project}/(backups|(consistency)?groups|(cg|group_)snapshots)(/detail)?": "there are none",
+    r"/volume/v3/{project}/((consistency)?groups|(cg|group_)snapshots)(/detail)?": "there are none",
     r"/volume/v3/{project}/(clusters|manageable_\w+)(/detail)?": "there are none",
     r"/volume/v3/{project}/(default-types|group_types|messages|qos-specs)": "there are none",
     r"/volume/v3(/{project})?/(os-services|os-hosts(/{name})?|resource_filters|capabilities/{name})": "as in Cinder",

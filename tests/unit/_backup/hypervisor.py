@@ -145,14 +145,20 @@ def wait(look: t.Callable[[], T | None], complaint: str) -> T:
 
 
 class Guest:
-    """A guest with the disks `files`, by target; below a qcow2 in `bases` there is a raw file."""
+    """A guest with the disks `files`, by target; `serials` are those of volumes."""
 
-    def __init__(self, host: Hypervisor, files: t.Mapping[str, tuple[pathlib.Path, str]]) -> None:
+    def __init__(
+        self,
+        host: Hypervisor,
+        files: t.Mapping[str, tuple[pathlib.Path, str]],
+        serials: t.Mapping[str, str] | None = None,
+    ) -> None:
+        numbers = {name: f"<serial>{serial}</serial>" for name, serial in (serials or {}).items()}
         self.host, self.uuid, self.files = host, str(uuid.uuid4()), dict(files)
         self.name = f"instance-{self.uuid[:8]}"
         disks = "".join(
             f"<disk type='file' device='disk'><driver name='qemu' type='{fmt}' cache='none' discard='unmap'/>"
-            f"<source file='{path}'/><target dev='{name}' bus='virtio'/></disk>"
+            f"<source file='{path}'/><target dev='{name}' bus='virtio'/>{numbers.get(name, '')}</disk>"
             for name, (path, fmt) in files.items()
         )
         host.virsh(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The step `server_backup` as a program, with the Python that hosts have: options in, its result out, in JSON."""
+"""A step of backups as a program, with the Python that hosts have: options in, its result out, in JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import libvirt
 
 from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall, call_module
-from ansible_collections.novalite.cloud.plugins.module_utils._steps import server_backup
+from ansible_collections.novalite.cloud.plugins.module_utils._steps import server_backup, volume_backup
 
 
 def connect(uri: str = "") -> libvirt.virConnect:
@@ -21,7 +21,8 @@ def connect(uri: str = "") -> libvirt.virConnect:
 
 if __name__ == "__main__":
     libvirt.registerErrorHandler(lambda _context, _error: None, None)
-    server_backup.connect = connect
+    step = volume_backup if sys.argv[1:] == ["volume_backup"] else server_backup
+    step.connect = connect
     asked = json.loads(sys.stdin.read())
     call = HostCall({"uri": "qemu:///system", **asked["params"]}, check_mode=asked["check_mode"])
-    print(json.dumps(call_module(server_backup.run, call, 600.0)))
+    print(json.dumps(call_module(step.run, call, 600.0)))

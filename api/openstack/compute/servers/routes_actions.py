@@ -126,7 +126,7 @@ ACTIONS: dict[str, Action] = {
     "forceDelete": Action("compute:servers:delete", NOTHING, _delete),
 }
 # What Nova can and novalite cannot
-UNSUPPORTED = frozenset(["createBackup", "trigger_crash_dump"])
+UNSUPPORTED = frozenset(["trigger_crash_dump"])
 
 
 @compute.post("/servers/<server_id>/action", "compute:servers:action")

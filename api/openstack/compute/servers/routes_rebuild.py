@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The actions that make a server's disks anew, or copy them: rebuild, rescue, createImage, shelve, and their ends.
+"""The actions that make a server's disks anew, or copy them: rebuild, rescue, createImage, createBackup, shelve, and
+their ends.
 
 Each is begun here, in one transaction with the job that carries it out. Beside them is what the agent in a guest does,
 changePassword, and the ways to a console.
@@ -42,6 +43,13 @@ from .schemas import BOOLEAN, METADATA, OPTIONAL_NAME, TRUE
 
 RESCUE = or_null(an_object({"adminPass": TEXT, "rescue_image_ref": NAME}))
 CREATE_IMAGE = an_object({"name": NAME, "metadata": METADATA}, ["name"])
+CREATE_BACKUP = an_object(
+    {
+        **{"name": NAME, "metadata": METADATA, "backup_type": {"type": "string", "maxLength": 255}},
+        "rotation": {"type": ["integer", "string"], "pattern": "^[0-9]{1,9}$", "minimum": 0, "maximum": 10**9},
+    },
+    ["name", "backup_type", "rotation"],
+)
 CHANGE_PASSWORD = an_object({"adminPass": TEXT}, ["adminPass"])
 
 
@@ -148,6 +156,20 @@ def _create_image(call: Call, row: InstanceRow, value: Record) -> Answer | Respo
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), call.user_id)
         servers.create_image(call, row, details)
+    return _image_made(details)
+
+
+def _create_backup(call: Call, row: InstanceRow, value: Record) -> Answer | Response:
+    rotation: image_snapshots.Rotation = {"type": value["backup_type"], "count": int(value["rotation"])}
+    with refusals_as_bad_requests():
+        details = image_snapshots.details_of(value["name"], value.get("metadata"), call.user_id, rotation)
+        servers.create_image(call, row, details)
+    if microversion() < (2, 45) and not rotation["count"]:
+        return Response(status=202)  # the image goes as soon as it is made
+    return _image_made(details)
+
+
+def _image_made(details: image_snapshots.Details) -> Answer | Response:
     if microversion() >= (2, 45):
         return {"image_id": details["image_id"]}, 202
     location = f"{base_url()}/image/v2/images/{details['image_id']}"
@@ -210,6 +232,7 @@ ACTIONS.update(
         "rescue": Action("compute:servers:rescue", RESCUE, _rescue, _with_password),
         "unrescue": Action("compute:servers:unrescue", {}, power("unrescue")),
         "createImage": Action("compute:servers:create_image", CREATE_IMAGE, _create_image),
+        "createBackup": Action("compute:servers:create_image", CREATE_BACKUP, _create_backup),
         "changePassword": Action("compute:servers:change_password", CHANGE_PASSWORD, _change_password, _hashed),
         **{
             name: Action(

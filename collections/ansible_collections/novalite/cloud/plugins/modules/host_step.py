@@ -58,6 +58,7 @@ options:
       - stale_devices
       - state_labels
       - volume_attach
+      - volume_backup
       - volume_disk
   args:
     description: The step's own options.
@@ -112,6 +113,7 @@ from ..module_utils._steps import (
     stale_devices,
     state_labels,
     volume_attach,
+    volume_backup,
     volume_disk,
 )
 
@@ -141,6 +143,7 @@ STEPS = {
         stale_devices,
         state_labels,
         volume_attach,
+        volume_backup,
         volume_disk,
     )
 }

@@ -21,6 +21,7 @@ options:
     type: str
     required: true
     choices:
+      - backup_policy
       - drift_report
       - firewall_plan
       - host_identity

@@ -114,14 +114,16 @@ class HostRecord(HostLedgerAction):
         return self.run_on_host("host_record", arguments, task_vars)
 
 
-class ServerBackup(TripAction):
-    """Gives the step `server_backup` the place of the store and its key, which is made for the first backup."""
+class Backup(TripAction):
+    """Gives a step of backups the place of the store and its key, which is made for the first backup."""
+
+    step: t.ClassVar[str]
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         arguments, task_vars = dict(self._task.args), task_vars or {}
         state = arguments.get("state", backups.TAKEN)
-        if state in backups.STORED:
+        if state in backups.STORED or self.step == VolumeBackup.step:
             arguments["store"] = _home.variable_text("novalite_backup_store", task_vars, self._templar)
             if not arguments["store"]:
                 raise AnsibleError("there is no place for backups: set novalite_backup_store in the inventory")
@@ -134,7 +136,15 @@ class ServerBackup(TripAction):
             if secret is None and not self._task.check_mode:
                 raise AnsibleError(f"the key of the backups is not at {path}: put the one that was exported there")
             arguments["key"] = (secret or bytes(32)).hex()
-        return self.run_on_host("server_backup", arguments, task_vars)
+        return self.run_on_host(self.step, arguments, task_vars)
+
+
+class ServerBackup(Backup):
+    step = "server_backup"
+
+
+class VolumeBackup(Backup):
+    step = "volume_backup"
 
 
 class HostDrift(HostScanAction):
@@ -152,6 +162,7 @@ ACTIONS: t.Mapping[str, type[TripAction]] = {
     "host_record": HostRecord,
     "orphans": Orphans,
     "server_backup": ServerBackup,
+    "volume_backup": VolumeBackup,
 }
 
 

@@ -14,6 +14,7 @@ from .manifest import FULL, INCREMENTAL, Manifest, SavedDisk
 
 QCOW2 = "qcow2"
 PREFIX = "novalite-"  # of the names of our checkpoints
+VOLUME_PREFIX = "novavol-"  # of those of a volume's own backups: neither chain ends the other one
 
 
 @dataclasses.dataclass(frozen=True)

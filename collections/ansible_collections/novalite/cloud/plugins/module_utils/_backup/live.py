@@ -86,7 +86,7 @@ def end_left_over(domain: libvirt.virDomain) -> bool:
 def known_again(domain: libvirt.virDomain, parent: Manifest) -> bool:
     """Have libvirt know the checkpoint of `parent`, whose bitmaps came with the disks; returns whether it does."""
     xml = domain_xml.checkpoint_again(parent)
-    if parent.checkpoint in checkpoints(domain):
+    if parent.checkpoint in checkpoints(domain, ""):
         return True
     if xml is None:
         return False
@@ -98,16 +98,16 @@ def known_again(domain: libvirt.virDomain, parent: Manifest) -> bool:
     return True
 
 
-def checkpoints(domain: libvirt.virDomain) -> dict[str, libvirt.virDomainCheckpoint]:
+def checkpoints(domain: libvirt.virDomain, prefix: str = domain_xml.PREFIX) -> dict[str, libvirt.virDomainCheckpoint]:
     """The checkpoints that novalite made in a domain, by name."""
     known = {checkpoint.getName(): checkpoint for checkpoint in domain.listAllCheckpoints(0)}
-    return {name: known[name] for name in known if name.startswith(domain_xml.PREFIX)}
+    return {name: known[name] for name in known if name.startswith(prefix)}
 
 
-def forget_checkpoints(domain: libvirt.virDomain, but: str | None) -> None:
+def forget_checkpoints(domain: libvirt.virDomain, but: str | None, prefix: str = domain_xml.PREFIX) -> None:
     """Remove the checkpoints that novalite made in an active domain, with their bitmaps, `but` this one. Of one with a
     broken bitmap libvirt can forget the record alone."""
-    for name, checkpoint in checkpoints(domain).items():
+    for name, checkpoint in checkpoints(domain, prefix).items():
         if name != but:
             try:
                 checkpoint.delete(0)

@@ -42,7 +42,7 @@ TAKEN, FETCHED, RESTORED, SETTLED, UNDONE, VERIFIED, ABSENT = STATES = (
 STORED = (TAKEN, FETCHED, VERIFIED, ABSENT)  # states for which the store is asked
 _KEPT = ".before-restore"  # after the name of a disk that was there before
 _KEPT_FREE = 20  # of how many parts of the file system a guest's writes during a backup leave one free
-_PRUNE_TIMEOUT = 6 * 3600.0  # seconds
+PRUNE_TIMEOUT = 6 * 3600.0  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,18 +172,22 @@ def _take(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: b
     store.prepare()
     disks = server_snapshots.disks_of(spec.snapshot, place.state_dir)
     bases = {disk.path: disk.base for disk in disks if disk.base is not None}
-    directory = place.scratch()
-    room = os.statvfs(directory)
-    reserve = room.f_frsize * room.f_blocks // _KEPT_FREE
-    scratch = Scratch(directory, max(0, room.f_frsize * room.f_bavail - reserve), reserve)
     firmware = _read_firmware(os.path.join(instance_dir(place.state_dir, spec.uuid), layout.NVRAM))
-    request = Request(spec.backup_id, spec.uuid, scratch, bases, full=spec.full, firmware=firmware)
+    request = Request(spec.backup_id, spec.uuid, scratch_of(place), bases, full=spec.full, firmware=firmware)
     taken = take(connect(), request, store)
     done.record = {**record_of(taken.manifest), "moved": taken.read}
     try:
         _tidy_up(spec, done, store)
     except NovaliteError as error:  # the backup is there all the same, and the next one tries again
         warn(f"backup {spec.backup_id} was taken, and those that it replaces are there still: {error}")
+
+
+def scratch_of(place: Place) -> Scratch:
+    """The room for what a guest overwrites during its backup."""
+    directory = place.scratch()
+    room = os.statvfs(directory)
+    reserve = room.f_frsize * room.f_blocks // _KEPT_FREE
+    return Scratch(directory, max(0, room.f_frsize * room.f_bavail - reserve), reserve)
 
 
 def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
@@ -201,7 +205,7 @@ def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
     done.record.update(record_of(catalog.load(spec.backup_id)))
     done.records = [record_of(catalog.load(name)) for name in sorted(changed - {spec.backup_id, *spec.replaced})]
     if spec.replaced:
-        store.prune(_PRUNE_TIMEOUT)
+        store.prune(PRUNE_TIMEOUT)
 
 
 def _read_firmware(path: str) -> str | None:
@@ -236,7 +240,7 @@ def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode:
     if check_mode:
         return
     changed = compact.delete(store, spec.server, spec.backup_id)
-    store.prune(_PRUNE_TIMEOUT)
+    store.prune(PRUNE_TIMEOUT)
     catalog.refresh()
     done.records = [record_of(catalog.load(name)) for name in changed]
 

@@ -213,6 +213,7 @@ class Restic:
     def prune(self, timeout: float) -> None:
         """Give back the room of what was forgotten."""
         with self._ready() as (argv, fds):
+            run([*argv, "unlock", "--quiet"], timeout=TIMEOUT, pass_fds=fds)  # of what was read and ended early
             run([*argv, "prune", "--quiet"], timeout=timeout, pass_fds=fds)
 
     @contextlib.contextmanager

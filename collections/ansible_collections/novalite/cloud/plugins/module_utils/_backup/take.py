@@ -11,11 +11,12 @@ import os
 import time
 import typing as t
 
+from .._domain import lifecycle
 from .._errors import NovaliteError
 from .._host.locks import locked
 from . import domain_xml, export, live, stopped
 from .catalog import Catalog
-from .domain_xml import PREFIX, DiskPlan
+from .domain_xml import PREFIX, VOLUME_PREFIX, Disk, DiskPlan
 from .export import Export
 from .live import Scratch
 from .manifest import CRASH, FULL, INCREMENTAL, Manifest, SavedDisk
@@ -34,8 +35,8 @@ DAMAGED = "the store cannot say what the disk was at backup {}"
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A backup to be taken: `server` is the UUID of its domain, `bases` names the raw file below a qcow2 by that one's
-    path. With `freeze`, the guest's agent freezes its file systems for the moment."""
+    """A backup to be taken: `server` is the UUID of its domain ("": of none), `bases` names the raw file below a qcow2
+    by that one's path. With `freeze`, the guest's agent freezes its file systems for the moment."""
 
     backup: str
     server: str
@@ -44,6 +45,19 @@ class Request:
     freeze: bool = True
     full: bool = False
     firmware: str | None = None  # as the manifest has it
+    volume: Disk | None = (
+        None  # the one disk of a backup that is a volume's own; `server` may have it, and need not run
+    )
+
+    @property
+    def owner(self) -> str:
+        """The server or the volume among whose backups it is."""
+        return self.server if self.volume is None else self.volume.identity
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names of its checkpoints."""
+        return PREFIX if self.volume is None else VOLUME_PREFIX
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,18 +72,37 @@ def take(connection: libvirt.virConnect, request: Request, store: Store) -> Take
     """Take a backup. It goes on from the newest one, as far as the disks can tell what changed since; else their whole
     content is taken, and the manifest says why. Raises NovaliteError: nothing of it is in the store then, and the next
     one goes on from where this one would have."""
-    with locked(f"backup-{request.server}", timeout=LOCK_TIMEOUT):
-        domain = connection.lookupByUUIDString(request.server)
-        catalog = Catalog(store, request.server)
+    with contextlib.ExitStack() as locks:
+        for name in sorted({request.server, request.owner} - {""}):
+            locks.enter_context(locked(f"backup-{name}", timeout=LOCK_TIMEOUT))
+        domain = _domain(connection, request)
+        catalog = Catalog(store, request.owner)
         store.forget(catalog.left_over())
-        with _clear(f"backup of domain {request.server} cannot be taken"):
+        with _clear(f"backup of {request.owner} cannot be taken"):
             if request.backup in catalog.names():
                 raise NovaliteError(f"backup {request.backup} is there already: give the new one another name")
             parent = catalog.load(catalog.names()[-1]) if catalog.names() else None
+            if domain is None:
+                return _stopped([request.volume] if request.volume else [], "", request, catalog, parent)
             if domain.isActive():
                 request.scratch.prepare()
                 return _running(domain, request, catalog, parent)
-            return _stopped(domain, request, catalog, parent)
+            definition = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
+            return _stopped(domain_xml.disks_of(definition), definition, request, catalog, parent)
+
+
+def _domain(connection: libvirt.virConnect, request: Request) -> libvirt.virDomain | None:
+    """The domain that has the disks, running or not; None for a volume that no guest has open."""
+    if request.volume is None:
+        return connection.lookupByUUIDString(request.server)
+    domain = lifecycle.lookup(connection, request.server) if request.server else None
+    return domain if domain is not None and domain.isActive() and _disks(request, domain.XMLDesc(0)) else None
+
+
+def _disks(request: Request, definition: str) -> list[Disk]:
+    """The disks in a domain's XML that the backup takes."""
+    disks = domain_xml.disks_of(definition)
+    return [disk for disk in disks if request.volume is None or disk.identity == request.volume.identity]
 
 
 @contextlib.contextmanager
@@ -83,7 +116,7 @@ def _clear(problem: str) -> t.Iterator[None]:
 def _running(domain: libvirt.virDomain, request: Request, catalog: Catalog, parent: Manifest | None) -> Taken:
     live.end_left_over(domain)
     definition = domain.XMLDesc(0)
-    disks = domain_xml.disks_of(definition)
+    disks = _disks(request, definition)
     reason = "asked for" if request.full else FIRST
     since: Manifest | None = None if request.full else parent
     if since is not None and not live.known_again(domain, since):
@@ -111,9 +144,9 @@ def _read_running(
     definition: str,
 ) -> Taken:
     plans, wholes = _with_wholes(catalog, plans, since)
-    checkpoint = PREFIX + request.backup if any(plan.disk.can_have_bitmap for plan in plans) else None
+    checkpoint = request.prefix + request.backup if any(plan.disk.can_have_bitmap for plan in plans) else None
     with contextlib.ExitStack() as stack:
-        writing = stack.enter_context(Writing(catalog.store, request.server, request.backup))
+        writing = stack.enter_context(Writing(catalog.store, request.owner, request.backup))
         stack.push(lambda kind, *_error: _drop(domain, checkpoint) if kind is not None else None)
         with contextlib.ExitStack() as reading:
             try:
@@ -130,7 +163,7 @@ def _read_running(
                     read += opened.read
         manifest = writing.finish(manifest)
     catalog.keep(manifest, wholes)
-    live.forget_checkpoints(domain, checkpoint)
+    live.forget_checkpoints(domain, checkpoint, request.prefix)
     return Taken(manifest, read)
 
 
@@ -152,16 +185,16 @@ def _with_wholes(
 def _drop(domain: libvirt.virDomain, checkpoint: str | None) -> None:
     """Remove the checkpoint of a backup that failed. One that stays is removed after the next one."""
     with contextlib.suppress(libvirt.libvirtError):
-        mine = live.checkpoints(domain).get(checkpoint or "")
+        mine = live.checkpoints(domain, "").get(checkpoint or "")
         if mine is not None:
             mine.delete(0)
 
 
-def _stopped(domain: libvirt.virDomain, request: Request, catalog: Catalog, parent: Manifest | None) -> Taken:
+def _stopped(
+    disks: t.Sequence[Disk], definition: str, request: Request, catalog: Catalog, parent: Manifest | None
+) -> Taken:
     """Take a backup of disks that nobody writes to. The bitmaps of the last checkpoint go on: they tell more than what
     changed since this backup, and no less. A disk that has none gets one."""
-    definition = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
-    disks = domain_xml.disks_of(definition)
     bases = {disk.name: request.bases.get(disk.source) for disk in disks}
     bitmaps = {disk.name: {each.name: each for each in stopped.look(disk, bases[disk.name])} for disk in disks}
     since = None if request.full else parent
@@ -174,15 +207,15 @@ def _stopped(domain: libvirt.virDomain, request: Request, catalog: Catalog, pare
     plans, wholes = _with_wholes(catalog, plans, since)
     goes_on = any(plan.kind == INCREMENTAL for plan in plans)
     since = since if goes_on else None
-    checkpoint = since.checkpoint if since is not None else PREFIX + request.backup
+    checkpoint = since.checkpoint if since is not None else request.prefix + request.backup
     manifest = _manifest(request, since, checkpoint, CRASH, definition)
     read = 0
-    with Writing(catalog.store, request.server, request.backup) as writing:
+    with Writing(catalog.store, request.owner, request.backup) as writing:
         for plan in plans:
             disk, base = plan.disk, bases[plan.disk.name]
             if plan.kind == FULL and disk.can_have_bitmap:
                 for name in bitmaps[disk.name]:
-                    if name.startswith(PREFIX):
+                    if name.startswith(request.prefix):
                         stopped.remove_bitmap(disk, name)
                 stopped.add_bitmap(disk, str(checkpoint))
             with stopped.opened(disk, base, checkpoint if plan.kind == INCREMENTAL else None) as opened:
@@ -196,7 +229,7 @@ def _stopped(domain: libvirt.virDomain, request: Request, catalog: Catalog, pare
 def _manifest(request: Request, since: Manifest | None, checkpoint: str | None, consistency: str, xml: str) -> Manifest:
     parent = since.backup if since is not None else None
     created = int(time.time() * 1000)
-    names = request.backup, request.server, parent, checkpoint
+    names = request.backup, request.owner, parent, checkpoint
     return Manifest(*names, created, consistency, xml, (), request.firmware)
 
 

@@ -133,17 +133,35 @@ def _size(spec: Spec, path: str) -> int | None:
     return inspect_image(path, spec["format"], name=f"volume {spec['id']}").virtual_size
 
 
+def replace(spec: Spec, source: str, fmt: str, state_dir: str) -> None:
+    """Give the volume `spec`, which no guest has open, the data of the file `source`, which stands on no other. A file
+    is replaced as a whole; a logical volume is written over. Raises NovaliteError for data that is too large."""
+    path = volume_path(spec, state_dir)
+    _prepare(spec, path)
+    with locked(f"volume-{spec['id']}", timeout=LOCK_TIMEOUT):
+        _refuse_larger(spec, inspect_image(source, fmt, name=f"data for volume {spec['id']}").virtual_size)
+        if spec["backend"] == "lvm":
+            _convert(spec, source, fmt, path)
+        else:
+            _make(spec, path, lambda target: _convert(spec, source, fmt, target))
+
+
 def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
+    fill = (lambda target: _copy(spec, target, state_dir, guests)) if spec.get("source") else None
     if spec["backend"] == "lvm":
         group, name = spec["options"]["volume_group"], lv_name(spec)
-        fill = (lambda target: _copy(spec, target, state_dir, guests)) if spec.get("source") else None
         lvm.create(group, name, spec["size_gb"], fill)
-        return
+    else:
+        _make(spec, path, fill)
+
+
+def _make(spec: Spec, path: str, fill: t.Callable[[str], None] | None) -> None:
+    """Make the file of the volume, empty, or as `fill` has it, and give it its name once it is whole."""
     part = f"{path}.part"  # a killed run leaves this, never half a volume under its name
     remove_file(part)
     try:
-        if spec.get("source"):
-            _copy(spec, part, state_dir, guests)
+        if fill is not None:
+            fill(part)
             resize(part, spec["format"], spec["size_gb"] * GIB)
         else:
             argv = ["qemu-img", "create", "-q", "-f", spec["format"], part, str(spec["size_gb"] * GIB)]
@@ -190,6 +208,11 @@ def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:
         if size is None:
             raise NotFoundError(f"volume {spec['id']} is made of {source['id']}, whose data should be at {path}")
         _refuse_larger(spec, size)
+    _convert(spec, path, fmt, target)
+
+
+def _convert(spec: Spec, path: str, fmt: str, target: str) -> None:
+    block = spec["backend"] == "lvm"
     # -n: a logical volume is there. No --target-is-zero: zeros are written where extents held something else before
     with contextlib.nullcontext() if block else events.growing(target, events.size_on_disk(path)):
         run_bounded(

@@ -20,15 +20,27 @@ from .image_records import checked_properties, delete_images, insert_image
 
 ACTIONS = ("createImage", "shelve")  # those that make one
 
+_SNAPSHOT, _BACKUP = "snapshot", "backup"  # Nova's values of the property image_type
+
 Details = JsonObject
 
 
-def details_of(name: str, properties: JsonMapping | None = None, user_id: str | None = None) -> Details:
+class Rotation(t.TypedDict):
+    """Nova's rotation of the images that are a server's backups: of one `type`, the newest `count` are kept."""
+
+    type: str
+    count: int
+
+
+def details_of(
+    name: str, properties: JsonMapping | None = None, user_id: str | None = None, rotation: Rotation | None = None
+) -> Details:
     """Return what begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
     checked_names("image", [{"name": name}])
     own = checked_properties(name, properties or {})
     image_properties.checked_host_mount(f"image {name!r}", {}, own, by_operator=False)  # it is what a guest wrote
-    return {"image_id": str(uuid.uuid4()), "name": name, "properties": own, "user_id": user_id}
+    details: Details = {"image_id": str(uuid.uuid4()), "name": name, "properties": own, "user_id": user_id}
+    return details if rotation is None else {**details, "rotation": rotation}
 
 
 def made_of(connection: sa.Connection, project_id: str, uuid: str, name: str) -> list[Details]:
@@ -47,13 +59,14 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject
     """Record the image, without data yet: whoever asked can watch it. Raises NovaliteError, QuotaError."""
     if "image_id" not in details:
         raise NovaliteError("an image needs a name, and an id: see details_of()")
-    base = row.image
+    base, rotation = row.image, details.get("rotation")
     properties = {
         **image_properties.public_properties(image_properties.without_host_mount(base["properties"])),
-        **{"image_type": "snapshot", "instance_uuid": row.uuid},
+        **{"image_type": _SNAPSHOT if rotation is None else _BACKUP, "instance_uuid": row.uuid},
         **({"base_image_ref": base["id"]} if base.get("id") else {}),
         **({"user_id": details["user_id"]} if details.get("user_id") else {}),
         **details["properties"],
+        **({"backup_type": rotation["type"]} if rotation is not None else {}),
     }
     attributes = {
         **{"id": details["image_id"], "owner": row.project_id, "name": details["name"]},
@@ -74,7 +87,8 @@ def ended(
     connection: sa.Connection, row: t.Any, details: Details, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
     """`host_result` has `source`, `checksum`, `size` and `virtual_size` of the file on the controller. An image that
-    was deleted meanwhile stays so, and so does one that failed."""
+    was deleted meanwhile stays so, and so does one that failed. One that is made has older ones deleted by its
+    rotation."""
     image_id = details.get("image_id")
     if image_id is None:
         return {}
@@ -84,9 +98,26 @@ def ended(
         connection.execute(
             sa.update(image).where(waiting).values(**file, status="active", updated_at=clock.seconds(connection))
         )
+        if details.get("rotation") is not None:
+            _rotate(connection, row, details["rotation"])
     else:
         delete_images(connection, waiting)
     return {}
+
+
+def _rotate(connection: sa.Connection, row: t.Any, rotation: Rotation) -> None:
+    """Delete the oldest backups of the server beyond the rotation's count, as Nova does: protected images are counted,
+    and stay."""
+    of_type = {"image_type": _BACKUP, "backup_type": rotation["type"], "instance_uuid": row.uuid}
+    rows = connection.execute(
+        sa.select(image.c.id, image.c.protected)
+        .where(
+            image.c.owner == row.project_id, *(image.c.properties[key].as_string() == of_type[key] for key in of_type)
+        )
+        .order_by(image.c.created_at.desc(), image.c.id)
+    ).all()
+    ids = [each.id for each in rows[rotation["count"] :] if not each.protected]
+    delete_images(connection, image.c.id.in_(ids))
 
 
 def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:

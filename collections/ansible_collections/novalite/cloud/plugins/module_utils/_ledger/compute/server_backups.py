@@ -24,6 +24,7 @@ from ..._plan.host_plan import Plan
 from ..._rules import retention
 from ..._rules.records import checked_names
 from ..db import clock
+from ..db.tables import instance
 from ..db.tables_images import server_backup as table
 from ..identity.quotas import check_quota
 from ..queries import actions, counts
@@ -89,7 +90,7 @@ def begun_create(connection: sa.Connection, row: InstanceRow, details: JsonObjec
     }
     connection.execute(sa.insert(table).values(**values))
     leaving = {each.id: each.gigabytes for each in there if each.id in superfluous}
-    count = counts.owned(connection, row.project_id, "backups") - len(leaving)
+    count = counts.backups(connection, row.project_id) - len(leaving)
     gigabytes = counts.backup_gigabytes(connection, row.project_id) - sum(leaving.values())
     check_quota(connection, row.project_id, "backups", count)
     check_quota(connection, row.project_id, "backup_gigabytes", gigabytes)
@@ -195,6 +196,47 @@ def ended_delete(
     else:
         _write_failed(connection, details, ERROR, error)
     return {}
+
+
+# --- of servers that are gone ---------------------------------------------------------------------------------------
+
+
+def begin_forget(connection: sa.Connection, backup_id: str, project_id: str | None) -> ServerBackup:
+    """Begin to delete the backup with this id, of a server that is gone; any host does it. Raises NotFoundError, and
+    ConflictError for one of a server that is there, or that is otherwise at work."""
+    rows = [each for each in backups_by(connection, project_id=project_id, name=backup_id) if each.id == backup_id]
+    if not rows:
+        raise NotFoundError(f"there is no backup with the id {backup_id[:64]!r}: see `novalite backup list -o wide`")
+    (backup,) = rows
+    if counts.is_any(connection, instance.c.uuid == backup.instance_uuid, instance.c.deleted == 0):
+        raise ConflictError(
+            f"backup {backup.id} is of the server '{backup.server}': delete it as a backup of that server"
+        )
+    if backup.status not in (AVAILABLE, DELETING, ERROR):
+        raise ConflictError(f"Backup '{backup.name}' of instance {backup.instance_uuid} is {backup.status}: try later")
+    _write(connection, backup.id, {"status": DELETING, "fault": None})
+    return backup
+
+
+def being_forgotten(connection: sa.Connection, ids: t.Collection[str]) -> list[ServerBackup]:
+    """Return those of these backups of servers that begin_forget() was called for."""
+    gone = sa.exists().where(instance.c.uuid == table.c.instance_uuid, instance.c.deleted == 0)
+    query = sa.select(table.c.id).where(table.c.id.in_(sorted(ids)), table.c.status == DELETING, sa.not_(gone))
+    return [backup for number in connection.execute(query).scalars() for backup in backups_by(connection, name=number)]
+
+
+def finish_forget(
+    connection: sa.Connection, backup_id: str, *, error: str | None = None, outcome: JsonMapping | None = None
+) -> bool:
+    """Record how its deletion ended. `outcome` has the `records` of the backups that changed what is gone."""
+    if not counts.is_any(connection, table.c.id == backup_id, table.c.status == DELETING):
+        return False
+    if error is not None:
+        _write_failed(connection, {"backup_id": backup_id}, ERROR, error)
+    else:
+        connection.execute(sa.delete(table).where(table.c.id == backup_id))
+        _write_records(connection, (outcome or {}).get("records") or ())
+    return True
 
 
 _RECORDED = ("kind", "reason", "parent_id", "consistency", "disks", "moved", "size", "status")

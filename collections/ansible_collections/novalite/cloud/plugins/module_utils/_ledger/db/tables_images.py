@@ -84,6 +84,19 @@ server_backup = table(  # all disks of a server at one moment, in a store; it ou
     sa.UniqueConstraint("instance_uuid", "name"),
 )
 
+backup_policy = table(  # how often servers are backed up and proven, and which of their backups are kept
+    "backup_policy",
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("scope", sa.String(16), nullable=False),  # server flavor project all
+    sa.Column("target", sa.String(64), nullable=False),  # the server's UUID, the flavor's or project's id; "" of all
+    sa.Column("every", sa.BigInteger, nullable=False),  # seconds between two backups
+    sa.Column("keep", sa.JSON, nullable=False),  # {"hourly": 24, ...}, as _rules/retention.py has it
+    sa.Column("verify_every", sa.BigInteger),  # seconds between two proofs of the newest backup; null: none
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("scope", "target"),
+)
+
 volume_type_access = table(
     "volume_type_access",
     sa.Column("type_id", sa.ForeignKey("volume_type.id", ondelete="CASCADE"), primary_key=True),

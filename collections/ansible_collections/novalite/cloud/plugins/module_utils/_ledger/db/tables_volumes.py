@@ -111,6 +111,33 @@ volume_snapshot = table(
     sa.Index("ix_volume_snapshot_listed_of_project", "project_id", "created_at", "id"),
 )
 
+volume_backup = table(  # a volume's data in the store of backups; it outlives the volume
+    "volume_backup",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("volume_id", sa.String(36), nullable=False, index=True),  # that it is of, and among whose backups it is
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False),
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("name", sa.String(255)),
+    sa.Column("description", sa.Text),
+    sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("size_gb", sa.BigInteger, nullable=False),
+    sa.Column("status", sa.String(32), nullable=False),  # creating available restoring deleting error error_deleting
+    sa.Column("incremental", sa.Boolean, nullable=False),  # as it was asked for
+    sa.Column("parent_id", sa.String(36)),  # the backup that it changes; null: it stands for itself
+    sa.Column("reason", sa.Text),  # why it stands for itself
+    sa.Column("host", sa.String(255)),  # the compute host that took it
+    sa.Column("restore_volume_id", sa.String(36)),  # that it is being restored to, or was last
+    sa.Column("consistency", sa.String(16)),  # crash filesystem
+    sa.Column("moved", sa.BigInteger),  # bytes that were read of the volume
+    sa.Column("size", sa.BigInteger),  # bytes of data that it has in the store
+    sa.Column("fault", sa.JSON(none_as_null=True)),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.Index("ix_volume_backup_status", "status", "updated_at"),
+    sa.Index("ix_volume_backup_listed", "created_at", "id"),
+    sa.Index("ix_volume_backup_listed_of_project", "project_id", "created_at", "id"),
+)
+
 volume_transfer = table(
     "volume_transfer",
     sa.Column("id", sa.String(36), primary_key=True),

@@ -20,7 +20,7 @@ from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
 from ..db.tables_images import server_backup
 from ..db.tables_networking import address_scope, subnet_pool
-from ..db.tables_volumes import volume
+from ..db.tables_volumes import volume, volume_backup
 from ..queries.counts import count, is_any
 from ..queries.lookups import DEFAULT_PROJECT, lock_project
 from ..queries.projects import project_by_id, project_id_of, project_wishes, projects_above, projects_below
@@ -208,6 +208,7 @@ def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, 
         (tables.image.c.name, tables.image.c.owner == project_id, "image"),
         (volume.c.name, volume.c.project_id == project_id, "volume"),
         (server_backup.c.name, server_backup.c.project_id == project_id, "backup"),
+        (volume_backup.c.id, volume_backup.c.project_id == project_id, "volume backup"),
         (subnet_pool.c.name, subnet_pool.c.project_id == project_id, "subnet pool"),
         (address_scope.c.name, address_scope.c.project_id == project_id, "address scope"),
         (floating.c.address, floating.c.project_id == project_id, FLOATING_IP),

@@ -47,7 +47,7 @@ DEFAULTS: t.Mapping[str, int] = {
     "gigabytes": 1000,  # GiB of volumes and their snapshots
     "snapshots": 10,
     "per_volume_gigabytes": UNLIMITED,
-    "backups": 10,  # of servers
+    "backups": 10,  # of servers and volumes
     "backup_gigabytes": 1000,  # GiB of their disks, for each backup
     "groups": 0,  # there is none
     "jobs": 500,  # those that wait or run; those that take things away have as many again

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping
 from ..._rules.build_states import CREATE, UNSHELVE, build_of
-from ..compute import interfaces, server_actions, shelving
+from ..compute import interfaces, server_actions, server_backups, shelving
 from ..compute.create import begin_again as build_again
 from ..compute.server_states import record_outcomes
 from ..db import clock
 from ..db.tables import instance, instance_action
 from ..queries.volume_views import attachments_by
-from ..volumes import volume_attachments, volume_snapshots, volume_uploads, volumes
+from ..volumes import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 
 LAUNCH, TERMINATE = "launch", "terminate"
 _BUILDS = {LAUNCH: CREATE, UNSHELVE.action: UNSHELVE}
@@ -81,6 +81,11 @@ def settle_volumes(connection: sa.Connection, kind: str, variables: JsonMapping,
     elif kind in ("volume_attach", "volume_detach"):
         held = attachments_by(connection, ids=variables.get("attachments") or [])
         volume_attachments.settle(connection, [attachment.volume_id for attachment in held], reason)
+    elif kind == "volume_backup":
+        ids = variables.get("backups") or []
+        volume_backups.settle(connection, ids, reason)
+        for backup in server_backups.being_forgotten(connection, ids):
+            server_backups.finish_forget(connection, backup.id, error=reason)
     elif kind in ("volume_snapshot_create", "volume_snapshot_delete"):
         volume_snapshots.settle(connection, variables.get("snapshots") or [], reason)
 

@@ -14,7 +14,7 @@ from . import servers
 from .call import Call
 from .servers import Begun
 
-READ = "compute:server-backups:read"
+READ, WRITE = "compute:server-backups:read", "compute:server-backups:write"
 
 
 def listed(call: Call, row: InstanceRow) -> list[ServerBackup]:
@@ -48,6 +48,14 @@ def verify(call: Call, row: InstanceRow, name: str | None) -> Begun:
 def delete(call: Call, row: InstanceRow, name: str) -> Begun:
     """Begin to delete a backup. Raises as servers.begin(), NotFoundError, and ConflictError."""
     return _begin(call, DELETE, row, {"backup": name})
+
+
+def forget(call: Call, backup_id: str) -> ServerBackup:
+    """Begin to delete a backup of a server that is gone. Raises as server_backups.begin_forget()."""
+    call.check(WRITE)
+    backup = server_backups.begin_forget(call.connection, backup_id, call.project_id)
+    call.enqueue("volume_backup", [], backup.project_id, {"backups": [backup.id]})
+    return backup
 
 
 def _begin(call: Call, action: str, row: InstanceRow, request: JsonMapping) -> Begun:

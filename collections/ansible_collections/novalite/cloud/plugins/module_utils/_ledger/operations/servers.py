@@ -133,10 +133,13 @@ def rescue(call: Call, row: InstanceRow, image_id: str | None, password_hash: st
 
 def create_image(call: Call, row: InstanceRow, details: Details) -> Begun:
     """Begin to make the image that `details` (image_snapshots.details_of) say: of the server's disk, or of snapshots of
-    its volumes if it starts from one. Return the servers whose hosts copy a disk."""
+    its volumes if it starts from one. Return the servers whose hosts copy a disk. Raises NovaliteError for one that
+    starts from a volume where the image is to be one of Nova's backups."""
     if not volume_attachments.from_volumes(call.connection, [row.uuid]):
         return begin(call, "createImage", [row.uuid], details)
     call.check(RULES["createImage"].policy)
+    if "rotation" in details:
+        raise NovaliteError("Backup is not supported for volume-backed instances.")
     snapshots = volume_images.create(call.connection, row.uuid, details, **call.asker)
     job = call.enqueue("volume_snapshot_create", [row.uuid], row.project_id, {"snapshots": snapshots})
     return Begun([], [job])

@@ -9,7 +9,8 @@ import typing as t
 
 from ..._json import JsonMapping
 from ..queries.volume_views import Snapshot, Volume
-from ..volumes import volume_snapshots, volume_uploads, volumes
+from ..volumes import volume_backups, volume_snapshots, volume_uploads, volumes
+from ..volumes.volume_backups import VolumeBackup
 from .call import Call
 
 
@@ -83,6 +84,52 @@ def delete_snapshot(call: Call, snapshot_id: str, *, project_id: str | None, for
     """Begin to delete a snapshot. Raises as volume_snapshots.begin_delete_snapshot()."""
     row = volume_snapshots.begin_delete_snapshot(call.connection, snapshot_id, project_id=project_id, force=force)
     _have_done_of_snapshot(call, "volume_snapshot_delete", row)
+
+
+class BackupRequest(t.TypedDict, total=False):
+    """Options of volume_backups.begin_create()."""
+
+    volume_id: t.Required[str]
+    name: str | None
+    description: str | None
+    metadata: JsonMapping | None
+    incremental: bool
+    force: bool
+    user_id: str | None
+
+
+def create_backup(call: Call, request: BackupRequest) -> VolumeBackup:
+    """Record a backup of a volume, and have it taken. Raises as volume_backups.begin_create()."""
+    row = volume_backups.begin_create(call.connection, call.project, request)
+    _have_done_of_backup(call, row, volumes.one_volume(call.connection, row.volume_id))
+    return row
+
+
+def restore_backup(
+    call: Call, backup_id: str, *, volume_id: str | None, name: str | None, project_id: str | None
+) -> tuple[VolumeBackup, Volume]:
+    """Begin to give a volume, or a new one, the data of a backup. Raises as volume_backups.begin_restore()."""
+    row, of = volume_backups.begin_restore(
+        call.connection,
+        backup_id,
+        volume_id=volume_id,
+        name=name,
+        project_id=project_id,
+        caller_project=call.project,
+        user_id=call.user_id,
+    )
+    _have_done_of_backup(call, row, of)
+    return row, of
+
+
+def delete_backup(call: Call, backup_id: str, *, project_id: str | None, force: bool = False) -> None:
+    """Begin to delete a backup of a volume. Raises as volume_backups.begin_delete()."""
+    row = volume_backups.begin_delete(call.connection, backup_id, project_id=project_id, force=force)
+    _have_done_of_backup(call, row, None)
+
+
+def _have_done_of_backup(call: Call, row: VolumeBackup, of: Volume | None) -> None:
+    call.enqueue("volume_backup", [] if of is None else _servers_of(of), row.project_id, {"backups": [row.id]})
 
 
 def _have_done_of_snapshot(call: Call, kind: str, row: Snapshot) -> None:

@@ -21,7 +21,7 @@ from ..db.tables_images import server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
 from ..db.tables_migrations import UNDER_WAY, departure, host_watch, migration, rolling_host, watch_event
 from ..db.tables_networking import MOST_RANGES, port
-from ..db.tables_volumes import volume
+from ..db.tables_volumes import volume, volume_backup
 from .machines import same_machine
 
 # Columns that hold a host's name and nothing else
@@ -37,6 +37,7 @@ NAMES: tuple[sa.Column[t.Any], ...] = (
     host_watch.c.host,
     watch_event.c.host,
     volume.c.host,
+    volume_backup.c.host,
     server_snapshot.c.host,
     server_backup.c.host,
     job_event.c.host,

@@ -13,6 +13,7 @@ from ..db import tables
 from ..db.tables_images import server_backup
 from ..db.tables_jobs import job
 from ..db.tables_networking import port, router, subnet_pool
+from ..db.tables_volumes import volume_backup
 from .usage import usage
 from .volume_views import used as used_by_volumes
 
@@ -27,7 +28,6 @@ OWNERS = {
     "routers": router.c.project_id,
     "subnet_pools": subnet_pool.c.project_id,
     "images": tables.image.c.owner,
-    "backups": server_backup.c.project_id,
 }
 
 
@@ -61,6 +61,7 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
         "ports": count(connection, port.c.project_id == project_id, port.c.kept.is_(True)),
         "networks": networks(connection, project_id),
         "subnets": subnets(connection, project_id),
+        "backups": backups(connection, project_id),
         "backup_gigabytes": backup_gigabytes(connection, project_id),
         "image_size_total": image_mib(connection, project_id),
         **usage(connection, project_id),
@@ -81,11 +82,19 @@ def subnets(connection: sa.Connection, project_id: str) -> int:
     return count(connection, subnet.c.network_id == network.c.id, network.c.owner == project_id) + external
 
 
+def backups(connection: sa.Connection, project_id: str) -> int:
+    """Return how many backups of servers and of volumes a project has."""
+    return sum(count(connection, table.c.project_id == project_id) for table in (server_backup, volume_backup))
+
+
 def backup_gigabytes(connection: sa.Connection, project_id: str) -> int:
     """Return the size of the disks of all backups of a project, in GiB."""
-    table = server_backup.c
-    size = sa.select(sa.func.coalesce(sa.func.sum(table.gigabytes), 0)).where(table.project_id == project_id)
-    return int(connection.execute(size).scalar_one())
+    columns = server_backup.c.gigabytes, volume_backup.c.size_gb
+    sizes = [
+        sa.select(sa.func.coalesce(sa.func.sum(column), 0)).where(column.table.c.project_id == project_id)
+        for column in columns
+    ]
+    return sum(int(connection.execute(size).scalar_one()) for size in sizes)
 
 
 def image_bytes(connection: sa.Connection, owner: str) -> int:

@@ -13,19 +13,28 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NovaliteError
+from ..._errors import NotFoundError, NovaliteError
 from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
 from ..._rules.listed_nouns import RESERVED
 from ..._rules.records import with_diff
+from ..compute import server_backups
 from ..compute.named_servers import OUTCOMES
 from ..db.tables import instance
 from ..operations import attachments
 from ..operations.call import by_playbook
 from ..queries import lookups
 from ..queries.volume_views import snapshots_by, volumes_by
-from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volume_uploads, volumes
+from ..volumes import (
+    volume_attachments,
+    volume_backups,
+    volume_plans,
+    volume_snapshots,
+    volume_sources,
+    volume_uploads,
+    volumes,
+)
 
 # `state`: whether the attachments or snapshots that are named shall be there
 FRAGMENTS = ("ledger.project", "state_dir", "ledger.state")
@@ -37,6 +46,9 @@ ARGUMENT_SPEC = {
     "attachments": {"type": "list", "elements": "raw"},
     # UUIDs of snapshots that are under way, or dictionaries of `name`, `volume` and `description`.
     "snapshots": {"type": "list", "elements": "raw"},
+    # UUIDs of backups that are under way, or dictionaries of `backup` (its name), `volume`, `incremental` and `state`,
+    # `present`, `absent` or `restored` (to the volume). With `of_server`, the id of one of a server that is gone.
+    "backups": {"type": "list", "elements": "raw"},
     # Images to make of volumes, with `volume`, `image_name` and `disk_format`. One that is there is left alone.
     "uploads": {"type": "list", "elements": "dict"},
     # Volumes to give back the data of their newest snapshot, with `volume` and `snapshot`.
@@ -97,8 +109,16 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for item in params.get("reverts") or []:
         ids.append(volume_snapshots.revert_named(connection, owner, item))
         changed = True
+    backups = []
+    for item in params.get("backups") or []:
+        backup_id = item if isinstance(item, str) else _back_up(connection, owner, item, params.get("limit_to"))
+        changed = changed or (backup_id is not None and not isinstance(item, str))
+        backups += [backup_id] if backup_id is not None else []
+        idle += [{"id": str(item.get("backup")), "reason": "it is so already"}] if backup_id is None else []
     hosts, nowhere = volume_plans.plan(
         connection,
+        backups=volume_backups.backups_by(connection, ids=backups),
+        forgotten=server_backups.being_forgotten(connection, backups),
         volumes=volumes_by(connection, ids=ids),
         snapshots=snapshots_by(connection, ids=copied),
         attachments=attached,
@@ -108,7 +128,7 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for entry in nowhere:
         changed = _FINISH[entry["does"]](connection, entry["id"], error=None) or changed
     under_way = {entry["id"] for plan in hosts.values() for entry in plan["work"]} | {entry["id"] for entry in nowhere}
-    still = [number for number in [*ids, *attached, *copied] if number not in under_way | begun_here]
+    still = [number for number in [*ids, *attached, *copied, *backups] if number not in under_way | begun_here]
     idle += [{"id": entry, "reason": "nothing of it is under way"} for entry in still]
     result: JsonObject = {"changed": changed, "hosts": hosts, "nothing_to_do": idle, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
@@ -179,6 +199,32 @@ def _snapshot(
     return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to}).id)
 
 
+def _back_up(
+    connection: sa.Connection, owner: str, item: JsonMapping, limit_to: t.Collection[str] | None
+) -> str | None:
+    """The id of the backup that is under way; None where there is nothing to do."""
+    name, state = str(item.get("backup") or ""), item.get("state") or "present"
+    if item.get("of_server"):
+        return server_backups.begin_forget(connection, name, owner).id
+    there = volume_backups.backups_by(connection, project_id=owner, name=name) if name else []
+    there = there or volume_backups.backups_by(connection, project_id=owner, ids=[name])
+    if state == "absent":
+        if there and there[-1].status != volume_backups.DELETING:
+            volume_backups.begin_delete(connection, there[-1].id)
+        return there[-1].id if there else None
+    if state == "present" and there:
+        return None if there[-1].status == volume_backups.AVAILABLE else there[-1].id
+    of = volume_sources.volume_named(connection, owner, str(item.get("volume") or ""))
+    if state == "restored":
+        if not there:
+            raise NotFoundError(f"the project has no backup of a volume {name!r}: see `openstack volume backup list`")
+        if there[-1].status != volume_backups.RESTORING or there[-1].restore_volume_id != of.id:
+            volume_backups.begin_restore(connection, there[-1].id, volume_id=of.id, project_id=owner)
+        return there[-1].id
+    asked = {"volume_id": of.id, "name": name, "incremental": bool(item.get("incremental")), "force": True}
+    return volume_backups.begin_create(connection, owner, {**asked, "limit_to": limit_to}).id
+
+
 _Finish = t.Callable[..., bool]
 _FINISH: dict[str, _Finish] = {
     "create": volumes.finish_create,
@@ -190,6 +236,10 @@ _FINISH: dict[str, _Finish] = {
     "detach": volume_attachments.finish_detach,
     "snapshot_create": volume_snapshots.finish_snapshot,
     "snapshot_delete": volume_snapshots.finish_delete_snapshot,
+    "backup_create": volume_backups.finish_create,
+    "backup_restore": volume_backups.finish_restore,
+    "backup_delete": volume_backups.finish_delete,
+    "server_backup_delete": server_backups.finish_forget,
 }
 
 
@@ -210,7 +260,9 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         for work in plan["work"]:
             error = outcome.get("error") or f"host {host} did not say what became of it"
             error = results.get(work["id"], error)
-            more = {"file_record": rows.get(work["id"])} if work["does"] == "upload" else {}
+            more: JsonObject = {"file_record": rows.get(work["id"])} if work["does"] == "upload" else {}
+            if work["does"] in ("backup_create", "server_backup_delete"):
+                more = {"outcome": {**rows.get(work["id"], {}), "host": host}}
             changed = _FINISH[work["does"]](connection, work["id"], error=error, **more) or changed
             if error is not None:
                 errors.append({"id": work["id"], "message": f"{work['does']} {work['id']}: {error}"})

@@ -13,10 +13,11 @@ from ..db.tables_jobs import job
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from ..queries.counts import is_any
 from ..queries.volume_views import attachments_by
-from . import volume_attachments, volume_snapshots, volume_uploads, volumes
+from . import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 from .volume_sources import TABLES
 
 _MOVING = ("attaching", "detaching")
+_BACKED_UP = (volume_backups.BACKING_UP, volume_backups.RESTORING_VOLUME)
 
 Change = tuple[str, str, str, dict[str, str], dict[str, str]]  # kind, name, reason, before, after
 
@@ -37,6 +38,8 @@ def end_abandoned(connection: sa.Connection, since: float, now: int) -> list[Cha
             changed = volume_snapshots.settle(connection, [row.id], reason)
         elif row.status == volume_uploads.UPLOADING:
             changed = volume_uploads.settle(connection, [row.id], reason)
+        elif row.status in _BACKED_UP:
+            changed = volume_backups.settle_volume(connection, row.id, reason)
         elif row.status not in _MOVING:
             changed = volumes.settle(connection, [row.id], reason)
         # without an attachment a client has reserved it, and may take its time
@@ -78,7 +81,7 @@ def fail_lost(
 
 
 def _silent(table: sa.Table, then: float) -> sa.Select[tuple[str, str, str, int]]:
-    statuses = [*volumes.ERRORS, *((*_MOVING, volume_uploads.UPLOADING) if table is volume else ())]
+    statuses = [*volumes.ERRORS, *((*_MOVING, *_BACKED_UP, volume_uploads.UPLOADING) if table is volume else ())]
     columns = (table.c.id, table.c.name, table.c.status, table.c.updated_at)
     return sa.select(*columns).where(table.c.status.in_(statuses), table.c.updated_at <= then).order_by(table.c.id)
 
@@ -92,6 +95,8 @@ def _in_jobs(connection: sa.Connection) -> set[str]:
     for variables in rows.scalars():
         for name in ("volumes", "snapshots"):
             ids.update(variables.get(name) or ())
+        of_backups = volume_backups.backups_by(connection, ids=variables.get("backups") or ())
+        ids.update(number for row in of_backups for number in (row.volume_id, row.restore_volume_id) if number)
         attached = attachments_by(connection, ids=variables.get("attachments") or ())
         ids.update(attachment.volume_id for attachment in attached)
     return ids

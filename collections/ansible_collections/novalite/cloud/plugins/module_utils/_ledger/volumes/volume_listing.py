@@ -16,7 +16,14 @@ import sqlalchemy as sa
 
 from ..._errors import NotFoundError
 from ..._rules.listed_nouns import RESERVED
-from ..db.tables_volumes import volume, volume_attachment, volume_reservation, volume_snapshot, volume_type
+from ..db.tables_volumes import (
+    volume,
+    volume_attachment,
+    volume_backup,
+    volume_reservation,
+    volume_snapshot,
+    volume_type,
+)
 from ..queries.server_listing import behind
 
 Column = sa.ColumnElement[t.Any]
@@ -98,6 +105,18 @@ SNAPSHOTS = Kind(
     made=(volume_snapshot.c.created_at, volume_snapshot.c.id),
     fields={**_fields(volume_snapshot), "volume_id": volume_snapshot.c.volume_id},
     metadata=volume_snapshot.c.metadata,
+)
+BACKUPS = Kind(
+    source=volume_backup,
+    project_id=volume_backup.c.project_id,
+    made=(volume_backup.c.created_at, volume_backup.c.id),
+    fields={
+        **_texts(volume_backup, "name", "description"),
+        **{"id": volume_backup.c.id, "size": volume_backup.c.size_gb},
+        **{name: volume_backup.c[name] for name in ("status", "volume_id", "created_at", "updated_at")},
+        "user_id": sa.func.coalesce(volume_backup.c.user_id, volume_backup.c.project_id),
+    },
+    metadata=volume_backup.c.metadata,
 )
 ATTACHMENTS = Kind(
     source=volume.outerjoin(volume_attachment, volume_attachment.c.volume_id == volume.c.id).outerjoin(

@@ -20,6 +20,8 @@ from ..._model.whole_servers import domain_name
 from ..db.tables import compute_host, instance
 from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
 from . import volume_uploads
+from .server_backup_rows import ServerBackup
+from .volume_backups import VolumeBackup
 from .volume_sources import worker
 
 # status -> what is under way, as tasks/volume_action.py knows it
@@ -28,8 +30,10 @@ VOLUME_WORK = {
     volume_uploads.UPLOADING: "upload",
     "reverting": "revert",
 }
+BACKUP_WORK = {"creating": "backup_create", "restoring": "backup_restore", "deleting": "backup_delete"}
 SNAPSHOT_WORK = {"creating": "snapshot_create", "deleting": "snapshot_delete"}
-LISTS = ("images", "volumes", "snapshots", "gone", "attach", "detach", "uploads")
+_BACKUPS = {"backup_create": "taken", "backup_restore": "restored", "backup_delete": "absent"}
+LISTS = ("images", "volumes", "snapshots", "gone", "attach", "detach", "uploads", *_BACKUPS.values())
 ATTACHMENT_WORK = {"attaching": "attach", "detaching": "detach"}
 
 
@@ -39,14 +43,17 @@ def plan(
     volumes: t.Sequence[Volume] = (),
     snapshots: t.Sequence[Snapshot] = (),
     attachments: t.Iterable[str] = (),
+    backups: t.Sequence[VolumeBackup] = (),
+    forgotten: t.Sequence[ServerBackup] = (),
     state_dir: str = STATE_DIR,
     limit_to: t.Collection[str] | None = None,
 ) -> tuple[dict[str, Plan], list[dict[str, str]]]:
     """`({host: plan}, [{"id", "name", "does"} that no host has anything to do for])`.
 
-    `attachments` are ids; `limit_to` are the hosts that may be chosen for what is shared (None: all). Each plan has
-    LISTS: arguments of image_cache, of volume_disk (three times), of volume_attach (twice) and of disk_snapshot; and
-    `work`, [{"id", "name", "does"}].
+    `attachments` are ids; `forgotten` are backups of servers that are gone, to be deleted; `limit_to` are the hosts
+    that may be chosen for what is shared (None: all). Each plan has LISTS: arguments of image_cache, of volume_disk
+    (three times), of volume_attach (twice), of disk_snapshot and of volume_backup (three times); and `work`,
+    [{"id", "name", "does"}].
     """
     hosts: dict[str, Plan] = {}
     nowhere: list[dict[str, str]] = []
@@ -96,6 +103,22 @@ def plan(
         if of.made_at is None:
             mine["volumes"].append(to_be_made(connection, of))
         mine["snapshots"].append({**data, "source": {**data_of(of), "instance_uuid": holder_of(of)}, "create": True})
+    for backup in backups:
+        does = BACKUP_WORK.get(backup.status)
+        if does is None:
+            continue
+        of_backup = backup.restore_volume_id if does == "backup_restore" else backup.volume_id
+        there = [] if does == "backup_delete" else volumes_by(connection, ids=[of_backup or ""])
+        host = worker(connection, there[0], limit_to) if there else _host_for(connection, backup.host, limit_to)
+        mine = at(host, does, backup.id, backup.name or backup.id)
+        entry: Plan = {"backup_id": backup.id, "chain": backup.volume_id, "full": not backup.incremental}
+        if there:
+            mine["volumes"].append(to_be_made(connection, there[0]))
+            entry["volume"] = {**data_of(there[0]), "instance_uuid": holder_of(there[0])}
+        mine[_BACKUPS[does]].append(entry)
+    for gone in forgotten:
+        mine = at(_host_for(connection, gone.host, limit_to), "server_backup_delete", gone.id, gone.name)
+        mine["absent"].append({"backup_id": gone.id, "chain": gone.instance_uuid})
     attachment_ids = sorted(set(attachments))
     attached = [attachment.volume_id for attachment in attachments_by(connection, ids=attachment_ids)]
     for volume in volumes_by(connection, ids=attached):
@@ -108,6 +131,13 @@ def plan(
             if does == "attach":
                 mine["volumes"].append(to_be_made(connection, volume))
     return hosts, nowhere
+
+
+def _host_for(connection: sa.Connection, host: str | None, limit_to: t.Collection[str] | None) -> str | None:
+    """The host that works in the store: the one that did before, or another one; all have the same store."""
+    names = connection.execute(sa.select(compute_host.c.name).order_by(compute_host.c.name)).scalars().all()
+    known = [name for name in names if limit_to is None or name in limit_to]
+    return host if host in known else next(iter(known), None)
 
 
 def data_of(stored: Stored) -> Plan:

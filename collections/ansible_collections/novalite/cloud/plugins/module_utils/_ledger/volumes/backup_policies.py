@@ -1,0 +1,145 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Policies of backups in the ledger, and the servers whose backups or proofs are due by them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError
+from ..._json import JsonMapping, JsonObject
+from ..._rules import backup_policies as rules
+from ..._rules import retention
+from ..._rules.backup_policies import Backup, Policy
+from ..._rules.records import checked_names
+from ..db import clock
+from ..db.tables import instance
+from ..db.tables_images import backup_policy as table
+from ..db.tables_images import server_backup
+from ..queries import lookups
+from ..queries.counts import is_any
+from .server_backup_rows import AVAILABLE
+
+_AT_REST = ("active", "stopped", "paused", "suspended")  # states in which a server is backed up
+
+
+class Due(t.NamedTuple):
+    """A server of which a backup, or the proof of one, is due by a policy."""
+
+    uuid: str
+    policy: Policy
+
+
+def policies(connection: sa.Connection) -> list[Policy]:
+    """List the policies, by their names."""
+    return [Policy(**row) for row in connection.execute(sa.select(table).order_by(table.c.name)).mappings()]
+
+
+def shown(connection: sa.Connection) -> list[JsonObject]:
+    """List the policies as they are shown: with the names of what they are for."""
+    names: dict[str, str] = dict(lookups.project_names(connection))
+    servers = [policy.target for policy in policies(connection) if policy.scope == "server"]
+    rows = connection.execute(sa.select(instance.c.uuid, instance.c.name).where(instance.c.uuid.in_(servers)))
+    names |= {row.uuid: row.name for row in rows}
+    return [
+        {
+            **{key: getattr(policy, key) for key in ("name", "scope", "every", "keep", "verify_every")},
+            "target": names.get(policy.target, policy.target) or None,
+        }
+        for policy in policies(connection)
+    ]
+
+
+def ensure(connection: sa.Connection, params: JsonMapping) -> bool:
+    """Have the policy that `params` say: `name`, `every` and `verify_every` (such as `daily` or `12h`), `keep_daily`
+    and its like, and what it is for, `server`, `flavor` or `project` by name (none: all servers). Returns whether that
+    changed anything. Raises NotFoundError, NovaliteError, ConflictError where another one is for the same."""
+    checked_names("policy", [{"name": params["name"]}])
+    scope, target = _target(connection, params)
+    verify = params.get("verify_every")
+    values: JsonObject = {
+        **{"scope": scope, "target": target, "every": rules.seconds_of("every", str(params.get("every") or "daily"))},
+        "keep": retention.keep_of(params),
+        "verify_every": rules.seconds_of("verify_every", str(verify)) if verify else None,
+    }
+    mine = table.c.name == params["name"]
+    if is_any(connection, table.c.scope == scope, table.c.target == target, sa.not_(mine)):
+        raise ConflictError(f"another policy is for the same servers ({scope} {target}): change or delete that one")
+    before = connection.execute(sa.select(table).where(mine)).mappings().first()
+    if before is not None and all(before[key] == value for key, value in values.items()):
+        return False
+    now = clock.seconds(connection)
+    if before is None:
+        connection.execute(sa.insert(table).values(name=params["name"], **values, created_at=now, updated_at=now))
+    else:
+        connection.execute(sa.update(table).where(mine).values(**values, updated_at=now))
+    return True
+
+
+def _target(connection: sa.Connection, params: JsonMapping) -> tuple[str, str]:
+    project = params.get("project")
+    if params.get("server"):
+        owner = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
+        mine = sa.and_(instance.c.project_id == owner, instance.c.deleted == 0)
+        named = sa.or_(instance.c.name == params["server"], instance.c.uuid == params["server"])
+        uuid = connection.execute(sa.select(instance.c.uuid).where(mine, named)).scalar()
+        if uuid is None:
+            raise lookups.unknown_server(connection, owner, params["server"])
+        return "server", str(uuid)
+    if params.get("flavor"):
+        return "flavor", str(lookups.flavor_by_name(connection, params["flavor"], None)["id"])
+    return ("project", str(lookups.project_by_name(connection, project)["id"])) if project else ("all", "")
+
+
+def remove(connection: sa.Connection, name: str) -> bool:
+    """Delete a policy; its backups stay. Returns whether there was one."""
+    return bool(connection.execute(sa.delete(table).where(table.c.name == name)).rowcount)
+
+
+def one_policy(connection: sa.Connection, name: str) -> JsonObject:
+    """Return a policy as it is shown. Raises NotFoundError."""
+    for policy in shown(connection):
+        if policy["name"] == name:
+            return policy
+    raise NotFoundError(f"there is no policy of backups {name[:255]!r}: see `novalite backup policy list`")
+
+
+def due(connection: sa.Connection) -> tuple[list[Due], list[Due]]:
+    """Return the servers of which a backup is due, and those of which a proof is and no backup."""
+    known, now = policies(connection), clock.seconds(connection)
+    if not known:
+        return [], []
+    backups = _backups(connection)
+    to_take, to_prove = [], []
+    for row in connection.execute(
+        sa.select(instance.c.uuid, instance.c.project_id, instance.c.flavor, instance.c.host)
+        .where(instance.c.deleted == 0, instance.c.vm_state.in_(_AT_REST), instance.c.task_state.is_(None))
+        .where(instance.c.host.is_not(None), instance.c.adopted.is_(None))
+        .order_by(instance.c.id)
+    ):
+        server = {"server": row.uuid, "project": row.project_id, "flavor": str(row.flavor.get("id"))}
+        policy = rules.policy_of(known, server)
+        if policy is None:
+            continue
+        own = backups.get(row.uuid, [])
+        if rules.backup_due(policy, own, now):
+            to_take.append(Due(row.uuid, policy))
+        elif rules.proof_due(policy, own, now):
+            to_prove.append(Due(row.uuid, policy))
+    return to_take, to_prove
+
+
+def _backups(connection: sa.Connection) -> dict[str, list[Backup]]:
+    columns = server_backup.c
+    of_server: dict[str, list[Backup]] = {}
+    for row in connection.execute(
+        sa.select(columns.instance_uuid, columns.created_at, columns.verified_at, columns.status)
+    ):
+        backup = Backup(
+            row.created_at, row.verified_at, row.status == AVAILABLE, row.status not in (AVAILABLE, "error")
+        )
+        of_server.setdefault(row.instance_uuid, []).append(backup)
+    return of_server

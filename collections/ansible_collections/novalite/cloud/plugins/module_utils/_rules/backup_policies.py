@@ -1,0 +1,87 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Policies of backups: how often servers are backed up and proven, which policy a server follows, and what is due."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from .._errors import NovaliteError
+from .retention import Keep
+
+SCOPES = ("server", "flavor", "project", "all")  # the first that a server has a policy of, is its own
+PERIODS: t.Mapping[str, int] = {"hourly": 3600, "daily": 86400, "weekly": 7 * 86400, "monthly": 30 * 86400}
+UNITS: t.Mapping[str, int] = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+LEAST, MOST = 600, 366 * 86400  # seconds
+RETRY = 3600  # seconds after which a backup that failed is tried again, if not before
+_DURATION = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """A policy: the servers of `target` (a UUID or id; "" of all) are backed up `every` so many seconds, their newest
+    backup is compared with what was saved every `verify_every` seconds (None: never)."""
+
+    name: str
+    scope: str
+    target: str
+    every: int
+    keep: Keep
+    verify_every: int | None
+    created_at: int
+    updated_at: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Backup:
+    """A backup of a server, as far as it decides: seconds since the epoch, and whether it can be restored, or may be
+    once it is taken."""
+
+    created_at: int
+    verified_at: int | None
+    is_available: bool
+    is_under_way: bool
+
+
+def seconds_of(option: str, text: str) -> int:
+    """Read `daily` or `12h`. Raises NovaliteError."""
+    match = _DURATION.fullmatch(text)
+    seconds = PERIODS.get(text) or (int(match[1]) * UNITS[match[2]] if match else 0)
+    if not LEAST <= seconds <= MOST:
+        raise NovaliteError(
+            f"{option}={text!r} is not a time between 10 minutes and a year: give {', '.join(PERIODS)}, or a number "
+            "with m, h, d or w, such as 12h"
+        )
+    return seconds
+
+
+def policy_of(policies: t.Iterable[Policy], server: t.Mapping[str, str]) -> Policy | None:
+    """Return the policy that a server follows: of those of `server`, `flavor`, `project` and `all`, the narrowest.
+    `server` has the target of each scope."""
+    of_scope = {policy.scope: policy for policy in policies if policy.target == server.get(policy.scope, "")}
+    return next((of_scope[scope] for scope in SCOPES if scope in of_scope), None)
+
+
+def backup_due(policy: Policy, backups: t.Sequence[Backup], now: int) -> bool:
+    """Tell whether a backup is to be taken: the newest good one is too old, none is under way, and one that failed was
+    not tried just now."""
+    good = [each.created_at for each in backups if each.is_available]
+    tried = max((each.created_at for each in backups), default=None)
+    if any(each.is_under_way for each in backups):
+        return False
+    if good and now - max(good) < policy.every:
+        return False
+    return tried is None or now - tried >= min(policy.every, RETRY) or tried in good
+
+
+def proof_due(policy: Policy, backups: t.Sequence[Backup], now: int) -> bool:
+    """Tell whether the newest good backup is to be compared with what was saved, for too long ago any was."""
+    good = [each for each in backups if each.is_available]
+    if policy.verify_every is None or not good:
+        return False
+    newest = max(good, key=lambda each: each.created_at)
+    looked = [each.verified_at for each in backups if each.verified_at is not None]
+    return newest.verified_at is None and (not looked or now - max(looked) >= policy.verify_every)
