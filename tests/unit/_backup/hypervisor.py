@@ -93,6 +93,13 @@ class Hypervisor:
         self.daemon.kill()
         self.daemon.wait()
         self.start()
+        for guest in self.guests:
+            wait(lambda: self._knows(guest) or None, f"libvirtd does not find {guest.name} again")  # noqa: B023  # at once
+
+    def _knows(self, guest: Guest) -> bool:
+        """Tell whether libvirtd has found the QEMU of a guest, if there is one."""
+        query = "qemu-monitor-command", guest.name, '{"execute":"query-status"}'
+        return guest.pid() is None or bool(self.virsh(*query, check=False))
 
     def virsh(self, *words: str, check: bool = True, text: str | None = None) -> str:
         """The output of virsh, and for lines of `text` its errors as well."""

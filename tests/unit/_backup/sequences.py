@@ -206,6 +206,7 @@ class Life:
         if self.random.random() < 0.5 and self.guest.is_active():
             with self._paused():
                 self.host.kill()
+            self._end_job()
         else:
             self.host.kill()
 
@@ -214,7 +215,11 @@ class Life:
         with self._paused() as pid:
             self.write()
             os.kill(pid, signal.SIGKILL)
-        # libvirt keeps other jobs off the guest until somebody ends this one, as the next backup does
+        self._end_job()
+
+    def _end_job(self) -> None:
+        """End the job of an engine that was cut off: libvirt keeps other ones off the guest until somebody does, as the
+        next backup."""
         if self.random.random() < 0.5 or not self.guest.is_active():
             self.backup()
         else:
