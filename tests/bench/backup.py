@@ -20,9 +20,8 @@ import typing as t
 
 from tests.unit._backup.hypervisor import Guest, Hypervisor
 
-BLOCK, DISK = 65536, 512 << 20
-CHANGED = 320  # blocks
-CLUSTER = 16  # blocks
+BLOCK, CLUSTER = 65536, 16  # bytes, blocks
+SIZES = {"": (512 << 20, 320), "_8g": (8 << 30, 3200)}  # after the name of a figure: bytes of the disk, changed blocks
 NAMES = ("backup.moved", "backup.stored", "backup.time")
 
 
@@ -33,29 +32,34 @@ def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
         os.chmod(directory, 0o711)
         host = Hypervisor(pathlib.Path(directory))
         try:
-            yield from _measure(host, pathlib.Path(directory), prefix)
+            for size, (disk, changed) in SIZES.items():
+                path = pathlib.Path(directory, f"disk{size}")
+                path.mkdir(0o711)
+                yield from _measure(host, path, prefix, size, disk, changed)
         finally:
             host.close()
 
 
-def _measure(host: Hypervisor, path: pathlib.Path, prefix: str) -> t.Iterator[dict[str, t.Any]]:
+def _measure(
+    host: Hypervisor, path: pathlib.Path, prefix: str, suffix: str, size: int, count: int
+) -> t.Iterator[dict[str, t.Any]]:
     disk = path / "disk"
-    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(disk), str(DISK)], check=True)
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(disk), str(size)], check=True)
     guest = Guest(host, {"vda": (disk, "qcow2")})
     guest.start()
     asks = {"server": guest.uuid, "store": str(path / "store"), "key": "bench", "scratch": str(path / "scratch")}
-    _write(guest, path, range(0, DISK // BLOCK, 64))
+    _write(guest, path, range(0, size // BLOCK, 64))
     host.engine({**asks, "action": "take", "backup": "full"})
     since = "novalite-full"
-    scattered = random.Random(1).sample(range(DISK // BLOCK), CHANGED)
-    clusters = random.Random(2).sample(range(0, DISK // BLOCK, CLUSTER), CHANGED // CLUSTER)
+    scattered = random.Random(1).sample(range(size // BLOCK), count)
+    clusters = random.Random(2).sample(range(0, size // BLOCK, CLUSTER), count // CLUSTER)
     changes = {"scattered": scattered, "clustered": [first + each for first in clusters for each in range(CLUSTER)]}
     for kind, numbers in changes.items():
         _write(guest, path, numbers)
         push = _push(host, guest, path, since)
         before, began = _size(path / "store"), time.perf_counter()
         taken = host.engine({**asks, "action": "take", "backup": kind})
-        seconds, changed = time.perf_counter() - began, CHANGED * BLOCK
+        seconds, changed = time.perf_counter() - began, count * BLOCK
         assert taken["disks"]["vda"][0] == "incremental", taken
         since = f"novalite-{kind}"
         figures = {
@@ -67,16 +71,20 @@ def _measure(host: Hypervisor, path: pathlib.Path, prefix: str) -> t.Iterator[di
             if name.startswith(prefix):
                 ratio = round(ours / reference, 4)
                 unit = "s" if name == "backup.time" else "bytes"
-                yield {"bench": f"{name}_{kind}", "ours": ours, "reference": reference, "ratio": ratio, "unit": unit}
+                words = {"ours": ours, "reference": reference, "ratio": ratio, "unit": unit}
+                yield {"bench": f"{name}_{kind}{suffix}", **words}
     assert host.engine({**asks, "action": "verify", "backup": "clustered", "scratch": str(path)}) == []
 
 
 def _write(guest: Guest, path: pathlib.Path, numbers: t.Iterable[int]) -> None:
-    pattern = path / "pattern"
+    commands = []
     for number in numbers:
+        pattern = path / f"pattern-{number}"
         pattern.write_bytes(os.urandom(BLOCK))
-        guest.io("vda", f"write -s {pattern} {number * BLOCK} {BLOCK}")
-    guest.io("vda", "flush")
+        commands.append(f"write -s {pattern} {number * BLOCK} {BLOCK}")
+    guest.io("vda", *commands, "flush")
+    for pattern in path.glob("pattern-*"):
+        pattern.unlink()
 
 
 def _push(host: Hypervisor, guest: Guest, path: pathlib.Path, since: str) -> float:

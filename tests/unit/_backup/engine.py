@@ -21,7 +21,7 @@ import typing as t
 
 import libvirt
 
-from ansible_collections.novalite.cloud.plugins.module_utils._backup import compact, replay, writing
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import compact, live, replay, writing
 from ansible_collections.novalite.cloud.plugins.module_utils._backup.catalog import Catalog
 from ansible_collections.novalite.cloud.plugins.module_utils._backup.live import Scratch
 from ansible_collections.novalite.cloud.plugins.module_utils._backup.store import Restic, Store, Stored
@@ -31,13 +31,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 
 @dataclasses.dataclass(frozen=True)
 class PlainStore:
-    """A directory with a file for each object, whose name has its words."""
+    """A directory with a file for each object, whose name has its words; `local` is a directory of one host."""
 
     directory: pathlib.Path
-
-    @property
-    def local(self) -> str:
-        return f"{self.directory}.local"
+    local: str
 
     def put(self, words: t.Mapping[str, str], write: t.Callable[[t.BinaryIO], object]) -> str:
         self.directory.mkdir(exist_ok=True)
@@ -87,12 +84,13 @@ def run(request: t.Mapping[str, t.Any]) -> t.Any:
     libvirt.registerErrorHandler(lambda context, error: None, None)
     place = request["store"]
     store: Store
+    cache = request.get("cache", f"{place}.cache")
     if request.get("key"):
-        store = Restic(place, request["key"], f"{place}.cache", stall=20.0)
+        store = Restic(place, request["key"], cache, stall=20.0)
         store.prepare()
     else:
         pathlib.Path(place).mkdir(exist_ok=True)
-        store = PlainStore(pathlib.Path(place))
+        store = PlainStore(pathlib.Path(place), cache)
     server, backup = request["server"], request.get("backup", "")
     action = request["action"]
     if action == "take":
@@ -119,6 +117,8 @@ def run(request: t.Mapping[str, t.Any]) -> t.Any:
         return {"backups": catalog.names(), "left_over": catalog.left_over()}
     if action == "full":
         return compact.make_full(store, server, backup).kind
+    if action == "forget":  # as before the guest is brought back to an internal snapshot
+        return live.forget_checkpoints(libvirt.open("qemu:///system").lookupByUUIDString(server), None)
     if action == "delete":
         return compact.delete(store, server, backup)
     raise ValueError(action)

@@ -48,12 +48,11 @@ def _inward(start: int, length: int, spans: t.Iterable[Span]) -> bytearray:
 
 
 def _torn(true: Function) -> Function:
-    def data(self: export.Export, first: int, count: int) -> t.Iterator[Block]:
-        for row in true(self, first, count):
-            is_torn = row.data is not None and row.number == first + 1
-            yield Block(row.number, self.handle.pread(len(row.data), first * BLOCK)) if is_torn else row
+    def answered(self: export.Export, run: Run, wait: t.Any) -> t.Iterator[Block]:
+        rows = list(true(self, run, wait))
+        yield from [row._replace(data=rows[0].data) if row.number == run.first + 1 else row for row in rows]
 
-    return data
+    return answered
 
 
 def _late(true: Function) -> Function:
@@ -103,7 +102,7 @@ FAULTS: dict[str, t.Callable[[], None]] = {
     ),
     "extents are cut to whole blocks": _instead(blocks, "_marked", lambda true: _inward),
     "the last block of a disk is forgotten": _instead(blocks, "count_of", lambda true: lambda size: size // BLOCK),
-    "the second block of a run is the first": _instead(export.Export, "_data", _torn),
+    "the second block of a run is the first": _instead(export.Export, "_answered", _torn),
     "older layers win": _instead(blocks, "newest", lambda true: lambda layers: true(list(layers)[::-1])),
     "the oldest layer is left out": _instead(manifest, "disk_chain", lambda true: lambda *args: true(*args)[-2:]),
     "the newest layer is left out": _of_layers(lambda layers: layers[:-1] or layers),

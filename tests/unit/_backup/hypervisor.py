@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pathlib
@@ -28,7 +29,9 @@ for directory in /etc/libvirt /var/lib/libvirt /var/cache/libvirt /run; do
 done
 printf '%s\\n' 'security_driver="none"' 'stdio_handler="file"' 'namespaces=[]' 'cgroup_controllers=[]' \\
   'user="root"' 'group="root"' >/etc/libvirt/qemu.conf
+printf 'host_uuid = "%s"\\n' "$1" >/etc/libvirt/libvirtd.conf
 """
+_NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
 
 
 class EngineError(Exception):
@@ -40,14 +43,15 @@ class Hypervisor:
     in the namespace of this process if this one is for it alone (`is_here`)."""
 
     def __init__(self, path: pathlib.Path, is_here: bool = False) -> None:
-        self.path = path
+        self.path, self.number = path, str(uuid.uuid4())
         self.place: subprocess.Popen[bytes] | None = None
         self.daemon: subprocess.Popen[bytes] | None = None
         self.guests: list[Guest] = []
         if is_here:
-            subprocess.run(["sh", "-ec", _PLACE], check=True)
+            subprocess.run(["sh", "-ec", _PLACE, "sh", self.number], check=True)
         else:
-            argv = ["unshare", "-m", "--propagation", "private", "sh", "-ec", _PLACE + "exec sleep infinity"]
+            script = _PLACE + "exec sleep infinity"
+            argv = ["unshare", "-m", "--propagation", "private", "sh", "-ec", script, "sh", self.number]
             self.place = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             root = pathlib.Path(f"/proc/{self.place.pid}")
             wait(lambda: (root / "cmdline").read_bytes().startswith(b"sleep") or None, "the namespace is not ready")
@@ -60,6 +64,19 @@ class Hypervisor:
     def inside(self, *argv: str) -> list[str]:
         """The words that run `argv` in the namespace."""
         return [*(["nsenter", "-t", str(self.place.pid), "-m"] if self.place else []), *argv]
+
+    def enter(self) -> None:
+        """Have this process, which has one thread, be in the namespace."""
+        if self.place is not None:
+            with open(f"/proc/{self.place.pid}/ns/mnt", "rb") as namespace:
+                if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), _NEW_NAMESPACE):
+                    raise OSError(ctypes.get_errno(), "the namespace cannot be entered")
+
+    @property
+    def uri(self) -> str:
+        """The name of its libvirtd for that of another one."""
+        pid = os.getpid() if self.place is None else self.place.pid
+        return f"qemu+unix:///system?socket=/proc/{pid}/root/run/libvirt/libvirt-sock"
 
     def start(self) -> None:
         """Start libvirtd, and return when it answers."""
@@ -76,14 +93,21 @@ class Hypervisor:
         self.daemon.kill()
         self.daemon.wait()
         self.start()
+        for guest in self.guests:
+            wait(lambda: self._knows(guest) or None, f"libvirtd does not find {guest.name} again")  # noqa: B023  # at once
+
+    def _knows(self, guest: Guest) -> bool:
+        """Tell whether libvirtd has found the QEMU of a guest, if there is one."""
+        query = "qemu-monitor-command", guest.name, '{"execute":"query-status"}'
+        return guest.pid() is None or bool(self.virsh(*query, check=False))
 
     def virsh(self, *words: str, check: bool = True, text: str | None = None) -> str:
-        """The output of virsh."""
+        """The output of virsh, and for lines of `text` its errors as well."""
         argv = self.inside("virsh", "-q", "-c", "qemu:///system", *words)
         done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
         if check and done.returncode:
             raise RuntimeError(f"{words}: {done.stderr}")
-        return "" if done.returncode else done.stdout
+        return "" if done.returncode else done.stdout + (done.stderr if text else "")
 
     def engine(self, request: t.Mapping[str, t.Any]) -> t.Any:
         """The answer of the engine. Raises EngineError."""
@@ -177,6 +201,12 @@ class Guest:
     def stop(self) -> None:
         """Have QEMU end by itself, as after the guest's shutdown."""
         self.host.virsh("destroy", self.name, "--graceful")
+
+    def move(self, host: Hypervisor) -> None:
+        """Have it be on another host."""
+        self.host.guests.remove(self)
+        host.guests.append(self)
+        self.host = host
 
     def is_active(self) -> bool:
         return self.name in self.host.virsh("list", "--name").split()

@@ -54,7 +54,7 @@ def seen(life: Life, fault: str | None, action: str | None) -> str | None:
     finally:
         life.store = whole
         shutil.rmtree(place)
-        shutil.rmtree(f"{place}.local", ignore_errors=True)
+        shutil.rmtree(f"{place}.on-0", ignore_errors=True)
 
 
 def verdict(life: Life, fault: str | None, backup: str) -> list[str]:

@@ -37,8 +37,16 @@ BASE = 2 * KIB * KIB  # bytes of the raw file below the first one
 class Life:
     """A guest, a copy of its disks, and what the disks were at each backup."""
 
-    def __init__(self, host: Hypervisor, seed: int, fault: str | None = None, key: str | None = None) -> None:
-        self.host, self.random, self.fault, self.key = host, random.Random(seed), fault, key
+    def __init__(
+        self,
+        host: Hypervisor,
+        seed: int,
+        fault: str | None = None,
+        key: str | None = None,
+        other: Hypervisor | None = None,
+    ) -> None:
+        self.hosts = [host] if other is None else [host, other]
+        self.random, self.fault, self.key = random.Random(seed), fault, key
         self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"life-{seed}-", dir=host.path))
         self.store = self.path / "store"
         self.shadow: dict[str, bytearray] = {}
@@ -52,21 +60,32 @@ class Life:
         content = bytes(self.random.randrange(256) for _byte in range(97)) * (BASE // 97 + 1)
         base, first, second, third = (self.path / name for name in ("base", "vda", "vdb", "vdc"))
         base.write_bytes(content[:BASE])
+        self.base: pathlib.Path | None = base
         create = ["qemu-img", "create", "-q", "-f", "qcow2"]
         subprocess.run([*create, "-F", "raw", "-b", str(base), str(first), str(SIZES["vda"])], check=True)
         subprocess.run([*create, str(second), str(SIZES["vdb"])], check=True)
         third.write_bytes(bytes(SIZES["vdc"]))
-        for name, size in SIZES.items():
-            self.shadow[name] = bytearray(size)
+        files = {"vda": (first, "qcow2"), "vdb": (second, "qcow2"), "vdc": (third, "raw")}
+        if self.random.random() < 0.4:  # QEMU has no internal snapshots of a guest with a raw disk
+            del files["vdc"]
+        for name in files:
+            self.shadow[name] = bytearray(SIZES[name])
         self.shadow["vda"][:BASE] = content[:BASE]
-        return Guest(self.host, {"vda": (first, "qcow2"), "vdb": (second, "qcow2"), "vdc": (third, "raw")})
+        return Guest(self.hosts[0], files)
+
+    @property
+    def host(self) -> Hypervisor:
+        """The host that the guest is on."""
+        return self.guest.host
 
     def live(self, steps: int) -> None:
         """Go through so many steps, and restore at the end what there is."""
         weights = {
             self.write: 6, self.backup: 5, self.backup_while_written: 3, self.stop_or_start: 2, self.resize: 1,
             self.snapshot: 1, self.reboot: 1, self.kill_libvirtd: 1, self.kill_qemu: 1, self.kill_engine: 2,
-            self.forget_record: 1, self.restore: 1, self.make_full: 1, self.delete: 1, self.saved: 1,
+            self.kill_controller: 0.5, self.restore: 1, self.make_full: 1, self.delete: 1, self.saved: 1,
+            self.migrate: 2 if len(self.hosts) > 1 else 0, self.revert: 1 if "vdc" not in self.shadow else 0,
+            self.bring_back: 1,
         }  # fmt: skip
         self.guest.start()
         for step in [self.write, self.backup, *self.random.choices(list(weights), list(weights.values()), k=steps)]:
@@ -150,6 +169,36 @@ class Life:
         self.host.virsh("blockcommit", self.guest.name, disk, "--active", "--pivot", "--wait", "--shallow")
         overlay.unlink()
 
+    def migrate(self) -> None:
+        """Have the guest go on, or be started the next time, on the other host, which has the same files."""
+        here, there = self.host, self.hosts[self.hosts.index(self.host) - 1]
+        if self.guest.is_active():
+            flags = "--live", "--p2p", "--persistent", "--undefinesource", "--unsafe"
+            memory = f"unix://{self.path / 'memory'}"
+            here.virsh("migrate", *flags, self.guest.name, there.uri, "--migrateuri", memory)
+            for verb in ("resume", "suspend"):  # QEMU has the disks of a paused guest closed until it runs
+                there.virsh(verb, self.guest.name)
+        else:
+            xml = here.virsh("dumpxml", "--inactive", "--security-info", self.guest.name)
+            there.virsh("define", "/dev/stdin", text=xml)
+            here.virsh("undefine", self.guest.name, "--checkpoints-metadata")
+        self.guest.move(there)
+
+    def revert(self) -> None:
+        """Take an internal snapshot, and bring the guest back to it: its checkpoints go first, for QEMU refuses what
+        would leave their bitmaps wrong."""
+        if not self.guest.is_active():
+            return
+        self.host.virsh("snapshot-create-as", self.guest.name, "internal")
+        before = self._truth()
+        for step in self.random.choices((self.write, self.backup), k=3):
+            step()
+        self.do("forget", "")
+        self.host.virsh("snapshot-revert", self.guest.name, "internal")
+        self.host.virsh("snapshot-delete", self.guest.name, "internal")
+        self.shadow = {disk: bytearray(truth) for disk, truth in before.items()}
+        self.is_broken = True
+
     # what goes wrong
 
     def kill_libvirtd(self) -> None:
@@ -157,6 +206,7 @@ class Life:
         if self.random.random() < 0.5 and self.guest.is_active():
             with self._paused():
                 self.host.kill()
+            self._end_job()
         else:
             self.host.kill()
 
@@ -165,7 +215,11 @@ class Life:
         with self._paused() as pid:
             self.write()
             os.kill(pid, signal.SIGKILL)
-        # libvirt keeps other jobs off the guest until somebody ends this one, as the next backup does
+        self._end_job()
+
+    def _end_job(self) -> None:
+        """End the job of an engine that was cut off: libvirt keeps other ones off the guest until somebody does, as the
+        next backup."""
         if self.random.random() < 0.5 or not self.guest.is_active():
             self.backup()
         else:
@@ -179,11 +233,18 @@ class Life:
             self.guest.kill()
             wait(lambda: None if self.guest.is_active() else True, "libvirt does not notice")
         self.is_broken = True
+        if self.random.random() < 0.5:
+            self.backup()
 
-    def forget_record(self) -> None:
-        """Have libvirt forget the checkpoints, as it does on the way to another host."""
-        for name in self.host.virsh("checkpoint-list", self.guest.name, "--name", "--topological").split()[::-1]:
-            self.host.virsh("checkpoint-delete", self.guest.name, name, "--metadata")
+    def kill_controller(self) -> None:
+        """Ask for a backup while one is read that nobody waits for any more: the second one is refused."""
+        with self._paused():
+            try:
+                self.backup()
+            except EngineError as error:
+                assert "another run has held the lock" in str(error), error
+            else:
+                raise AssertionError("two backups of a guest were taken at once")
 
     # what is done with backups
 
@@ -221,13 +282,14 @@ class Life:
 
     def _next(self) -> dict[str, t.Any]:
         self.number += 1
-        files = {str(path): str(self.path / "base") for name, (path, _fmt) in self.guest.files.items() if name == "vda"}
-        return self._asks("take", f"b{self.number}", bases=files)
+        bases = {} if self.base is None else {str(self.guest.files["vda"][0]): str(self.base)}
+        return self._asks("take", f"b{self.number}", bases=bases)
 
     def _asks(self, action: str, backup: str, **more: t.Any) -> dict[str, t.Any]:
         return {
             "action": action, "backup": backup, "server": self.guest.uuid, "store": str(self.store),
-            "scratch": str(self.path / "scratch"), "fault": self.fault, "key": self.key, **more,
+            "scratch": str(self.path / "scratch"), "fault": self.fault, "key": self.key,
+            "cache": f"{self.store}.on-{self.hosts.index(self.host)}", **more,
         }  # fmt: skip
 
     def _truth(self) -> dict[str, bytes]:
@@ -241,7 +303,7 @@ class Life:
             raise EngineError(answer["error"])
         self.truths[request["backup"]] = truth
         kinds = {disk: kind for disk, (kind, _reason) in answer["answer"]["disks"].items()}
-        assert kinds["vdc"] == "full"
+        assert kinds.get("vdc", "full") == "full"
         if not self.is_broken and not request.get("full"):
             assert kinds["vda"] == kinds["vdb"] == "incremental", f"it did not go on: {answer}"
         self.is_broken = False
@@ -254,6 +316,7 @@ class Life:
         pid = os.fork()
         if pid == 0:
             try:
+                self.host.enter()
                 faults.plant(request.get("fault"))
                 answer = engine.answer(request)
             except BaseException:
@@ -272,8 +335,7 @@ class Life:
     def restore(self, backup: str | None = None) -> None:
         """Restore a backup, and compare it with what the disks were."""
         backup = backup or self.random.choice(list(self.truths))
-        place = pathlib.Path(tempfile.mkdtemp(dir=self.path))
-        self.do("restore", backup, disks={disk: str(place / disk) for disk in self.shadow})
+        place = self._restored(backup)
         for disk, truth in self.truths[backup].items():
             raw = place / f"{disk}.raw"
             subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(place / disk), str(raw)], check=True)
@@ -282,6 +344,28 @@ class Life:
             differs = [at for at in range(0, len(truth), 512) if truth[at : at + 512] != restored[at : at + 512]]
             assert not differs, f"backup {backup}, disk {disk} of {len(truth)} bytes differs at {differs[:8]}"
         shutil.rmtree(place)
+
+    def _restored(self, backup: str) -> pathlib.Path:
+        place = pathlib.Path(tempfile.mkdtemp(dir=self.path))
+        self.do("restore", backup, disks={disk: str(place / disk) for disk in self.shadow})
+        return place
+
+    def bring_back(self) -> None:
+        """Have the guest go on with the disks of a backup."""
+        backup = self.random.choice(list(self.truths))
+        place = self._restored(backup)
+        if self.guest.is_active():
+            self.guest.stop()
+        for disk, (path, fmt) in self.guest.files.items():
+            if fmt == "raw":
+                convert = ["qemu-img", "convert", "-f", "qcow2", "-O", "raw"]
+                subprocess.run([*convert, str(place / disk), str(path)], check=True)
+            else:
+                os.replace(place / disk, path)
+        shutil.rmtree(place)
+        self.base, self.is_broken = None, True
+        self.shadow = {disk: bytearray(truth) for disk, truth in self.truths[backup].items()}
+        self.guest.start()
 
     def make_full(self) -> None:
         """Make a full backup of one, at the store."""
@@ -314,9 +398,11 @@ def _answer(pid: int, out: pathlib.Path) -> dict[str, t.Any]:
     return dict(json.loads(out.read_text()))
 
 
-def live(host: Hypervisor, seed: int, steps: int, fault: str | None = None, key: str | None = None) -> str | None:
-    """Live the life of this seed; returns why it failed, or None."""
-    life = Life(host, seed, fault, key)
+def live(
+    hosts: t.Sequence[Hypervisor], seed: int, steps: int, fault: str | None = None, key: str | None = None
+) -> str | None:
+    """Live the life of this seed on two hosts; returns why it failed, or None."""
+    life = Life(hosts[0], seed, fault, key, hosts[1])
     try:
         life.live(steps)
     except Exception as error:
@@ -340,21 +426,23 @@ def main() -> int:
     results: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory(prefix="lives-") as directory:
         os.chmod(directory, 0o711)
-        host = Hypervisor(pathlib.Path(directory), is_here=True)
+        hosts = [Hypervisor(pathlib.Path(directory), is_here=True)]
         try:
+            hosts.append(Hypervisor(pathlib.Path(directory)))
             for fault in list(faults.FAULTS) if options.fault == "all" else [options.fault]:
                 for seed in range(options.first, options.first + options.count):
                     if time.monotonic() - began > options.seconds:
                         break
                     key = "secret" if options.restic and seed % options.restic == 0 else None
-                    failed = live(host, seed, options.steps, fault, key)
+                    failed = live(hosts, seed, options.steps, fault, key)
                     results["failed" if failed else "passed"] += 1
                     print(f"{fault + ': ' if fault else ''}{failed or f'seed {seed} passed'}", flush=True)
                     if fault and failed:
                         results["found"] += 1
                         break
         finally:
-            host.close()
+            for host in hosts:
+                host.close()
     print(json.dumps({**results, "seconds": round(time.monotonic() - began)}))
     return 1 if results["failed"] and not options.fault else 0
 

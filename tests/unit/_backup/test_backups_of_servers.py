@@ -10,7 +10,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 import typing as t
 
 import pytest
@@ -84,17 +83,6 @@ class Server:
             for path in self.directory.rglob("*")
             if path.is_file() and path.suffix != ".fresh"  # the disk of a guest that never ran
         }
-
-
-@pytest.fixture(scope="module")
-def host() -> t.Iterator[Hypervisor]:
-    with tempfile.TemporaryDirectory(prefix="backups-") as directory:
-        os.chmod(directory, 0o711)
-        running = Hypervisor(pathlib.Path(directory))
-        try:
-            yield running
-        finally:
-            running.close()
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +194,8 @@ def test_what_is_refused_leaves_the_guest_alone(server: Server) -> None:
         assert refused["failed"] and message in refused["msg"]
     refused = server.do("fetched", THIRD)
     assert refused["failed"] and f"backup {THIRD}" in refused["msg"]
+    unknown = server.do("verified", SECOND, key="cd" * 32)
+    assert f"backup {SECOND}, all disks" in unknown["msg"] and not unknown["complaints"]
     assert "its guest runs" in server.do("restored", SECOND)["msg"]
     assert server.files() == before and server.guest.is_active()
 

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import typing as t
 
 from .._errors import NovaliteError
 from . import blocks
-from .blocks import BLOCK, Block, Span
+from .blocks import BLOCK, Block, Run, Span
 
 try:
     import nbd
@@ -22,7 +23,8 @@ else:
 
 _ALLOCATION = "base:allocation"
 _ZERO, _DIRTY = 2, 1  # NBD_STATE_ZERO, and the flag in qemu:dirty-bitmap:*
-_REQUEST = 32 * BLOCK  # bytes
+_REQUEST = 16  # blocks
+_AHEAD = 16  # requests that QEMU answers while what came before is stored
 
 
 @dataclasses.dataclass
@@ -37,13 +39,21 @@ class Export:
     def blocks(self) -> t.Iterator[Block]:
         """Read the blocks that are dirty in the bitmap, or, without one, those that hold data. Raises NovaliteError."""
         with _clear("it cannot be read"):
-            for start in range(0, self.size, blocks.WINDOW):
-                length = min(blocks.WINDOW, self.size - start)
-                for run in blocks.changed(start, length, *self._extents(start, length)):
-                    if run.is_data:
-                        yield from self._data(run.first, run.length)
-                    else:
-                        yield from (Block(number, None) for number in range(run.first, run.first + run.length))
+            asked: collections.deque[tuple[Run, t.Callable[[], memoryview] | None]] = collections.deque()
+            for run in self._runs():
+                asked.append((run, self._ask(run) if run.is_data else None))
+                if len(asked) > _AHEAD:
+                    yield from self._answered(*asked.popleft())
+            while asked:
+                yield from self._answered(*asked.popleft())
+
+    def _runs(self) -> t.Iterator[Run]:
+        """List what is to be read, or is zero, in runs of bounded length."""
+        for start in range(0, self.size, blocks.WINDOW):
+            length = min(blocks.WINDOW, self.size - start)
+            for run in blocks.changed(start, length, *self._extents(start, length)):
+                for first in range(run.first, run.first + run.length, _REQUEST):
+                    yield Run(first, min(_REQUEST, run.first + run.length - first), run.is_data)
 
     def _extents(self, start: int, length: int) -> tuple[list[Span], list[Span] | None]:
         data: list[Span] = []
@@ -77,14 +87,27 @@ class Export:
                 raise NovaliteError(f"QEMU says nothing of {name} at {offset}: back up again")
             offset = seen
 
-    def _data(self, first: int, count: int) -> t.Iterator[Block]:
-        offset, end = first * BLOCK, min((first + count) * BLOCK, self.size)
-        while offset < end:
-            data = memoryview(self.handle.pread(min(_REQUEST, end - offset), offset))
-            self.read += len(data)
-            for start in range(0, len(data), BLOCK):
-                yield Block((offset + start) // BLOCK, bytes(data[start : start + BLOCK]))
-            offset += len(data)
+    def _ask(self, run: Run) -> t.Callable[[], memoryview]:
+        """Begin to read a run; returns what waits for its bytes."""
+        offset = run.first * BLOCK
+        buffer = nbd.Buffer(min(run.length * BLOCK, self.size - offset))
+        cookie = self.handle.aio_pread(buffer, offset)
+
+        def wait() -> memoryview:
+            while not self.handle.aio_command_completed(cookie):
+                self.handle.poll(-1)
+            return memoryview(buffer.to_buffer())
+
+        return wait
+
+    def _answered(self, run: Run, wait: t.Callable[[], memoryview] | None) -> t.Iterator[Block]:
+        if wait is None:
+            yield from (Block(number, None) for number in range(run.first, run.first + run.length))
+            return
+        data = wait()
+        self.read += len(data)
+        for start in range(0, len(data), BLOCK):
+            yield Block(run.first + start // BLOCK, bytes(data[start : start + BLOCK]))
 
     def write(self, rows: t.Iterable[Block]) -> None:
         """Write blocks; those of zeros are left as they are on a new disk. Raises NovaliteError."""

@@ -57,9 +57,13 @@ def verify(catalog: Catalog, backup: str, directory: str) -> list[str]:
     cannot be restored, which is nothing for a good backup."""
     complaints = []
     try:
-        needed, saved = catalog.chain(backup), catalog.load(backup)
+        saved = catalog.load(backup)
     except NovaliteError as error:
-        return [str(error)]
+        return [f"backup {backup}, all disks cannot be restored: {error}"]
+    try:
+        needed = catalog.chain(backup)
+    except NovaliteError as error:
+        return [f"backup {backup}, disk {disk.name} cannot be restored: {error}" for disk in saved.disks]
     for disk in saved.disks:
         path = os.path.join(directory, f".verify-{secrets.token_hex(8)}")
         try:

@@ -220,7 +220,10 @@ def _verify(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode:
     done.action = "verify"
     if check_mode:
         return
-    catalog = Catalog(place.known(spec.server), spec.server)
+    try:
+        catalog = Catalog(place.known(spec.server), spec.server)
+    except NovaliteError as error:  # which says nothing of the backup
+        raise NovaliteError(f"backup {spec.backup_id}, all disks cannot be verified: {error}") from None
     done.complaints = replay.verify(catalog, spec.backup_id, place.scratch())
     if done.complaints:
         raise NovaliteError("; ".join(done.complaints))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import io
 import json
@@ -31,6 +32,8 @@ _FILE = "object"  # name of the one file in each snapshot
 _HOST = "novalite"
 _TIME = "stored"  # the word that says when an object was stored, in nanoseconds since 1970
 _SHORT = 8  # characters of a name, as restic prints it
+_SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ, which fcntl has since Python 3.10
+_PIPE = 1 << 20  # bytes that wait between restic and the one at its other end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,9 +125,10 @@ class Restic:
         with self._explained(), self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
             argv = [*argv, "--json", "backup", "--quiet", "--stdin", "--stdin-filename", _FILE, "--host", _HOST, *tags]
             with subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, pass_fds=fds
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, pass_fds=fds, bufsize=_PIPE
             ) as process:
                 stdin = t.cast(t.BinaryIO, process.stdin)
+                _widen(stdin)
                 try:
                     with contextlib.suppress(BrokenPipeError):  # restic ended, and says why
                         write(stdin)
@@ -153,7 +157,8 @@ class Restic:
         with self._explained(), self._ready() as (argv, fds), tempfile.TemporaryFile() as errors:
             argv = [*argv, "dump", name, f"/{_FILE}"]
             with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, pass_fds=fds) as process:
-                stdout = io.BufferedReader(_Pipe(t.cast(t.BinaryIO, process.stdout).fileno(), self.stall))
+                _widen(t.cast(t.BinaryIO, process.stdout))
+                stdout = io.BufferedReader(_Pipe(t.cast(t.BinaryIO, process.stdout).fileno(), self.stall), _PIPE)
                 try:
                     yield t.cast(t.BinaryIO, stdout)
                 except BaseException:
@@ -243,6 +248,12 @@ class _Pipe(io.RawIOBase):
         data = os.read(self._fd, len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+def _widen(pipe: t.BinaryIO) -> None:
+    """Have a pipe hold more than one block, so that its two ends need not take turns for each."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(pipe, _SET_PIPE_SIZE, _PIPE)
 
 
 def _text(errors: t.IO[bytes]) -> str:
