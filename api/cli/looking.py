@@ -350,14 +350,20 @@ def console_command(record: Record) -> list[str]:
     """The command that attaches this terminal to the server's console. Raises click.ClickException for one that is on
     no host."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import console_command as command
-    from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import local_line
 
     if record["host"] is None:
         raise click.ClickException(f"server {record['name']!r} is on no host, so it has no console")
+    return shlex.split(command(record["host"], record["domain_name"], *way_to(record["host"])))
+
+
+def way_to(host: str) -> tuple[str, bool]:
+    """Return the ssh_config that leads to a host, and whether the host is this machine. Raises click.ClickException
+    where there is none."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import local_line
+
     path = ssh_config()
     with open(path, encoding="utf-8") as handle:
-        local = local_line(record["host"]) in handle.read().splitlines()
-    return shlex.split(command(record["host"], record["domain_name"], path, local))
+        return path, local_line(host) in handle.read().splitlines()
 
 
 def age(since: int | None) -> str:
