@@ -11,7 +11,6 @@ import json
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest import image_properties
 
 from . import looking
 from .tables import Record
@@ -22,12 +21,12 @@ LONGEST = 10.0  # seconds, with the way to the host
 def addresses(record: Record) -> dict[str, list[str]] | None:
     """Return the addresses by MAC of a server as looking.server() returns it; none where the host or the agent does not
     answer, and None for a server that has no agent or does not run."""
+    if record["vm_state"] != "active" or record["host"] is None:
+        return None
+    from ansible_collections.novalite.cloud.plugins.module_utils._guest import image_properties
+
     try:
-        if (
-            record["vm_state"] != "active"
-            or record["host"] is None
-            or not image_properties.guest_agent(record["image"])
-        ):
+        if not image_properties.guest_agent(record["image"]):
             return None
     except NovaliteError:  # registered before such a value was refused
         return None

@@ -30,7 +30,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model import (
     whole_servers,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states, listed_nouns
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 
 from . import inventory
@@ -260,11 +260,12 @@ def hosts() -> list[Record]:
     return sorted(({**host} for host in listed), key=lambda host: natural(host["name"]))
 
 
-def records(
-    find: t.Callable[[listed_nouns.Read, str | None], t.Sequence[Record]], project: str | None, all_projects: bool
-) -> list[Record]:
-    """Return what `find` finds of a project (None: the default one), or of all. The ids of projects that records have
-    as `project` are their names then."""
+def records(noun: str, project: str | None, all_projects: bool) -> list[Record]:
+    """Return the records of listed_nouns.LISTS[noun] of a project (None: the default one), or of all. The ids of
+    projects that records have as `project` are their names then."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns
+
+    find = listed_nouns.LISTS[noun]
     with _at_once() as looked:
         project_id = _number_of(looked, project) if looked and not all_projects else None
         if looked and (all_projects or project_id is not None):
