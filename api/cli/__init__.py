@@ -18,6 +18,7 @@ import click
 
 from . import (
     actions,
+    agents,
     backups,
     balance,
     config,
@@ -85,8 +86,9 @@ def list_servers(project: str | None, all_projects: bool, host: str | None, form
 @options.of_project
 @options.structure
 def show(server: str, project: str | None, all_projects: bool, output: str) -> None:
-    """Show all about a server, by its name or UUID."""
-    shown.server(looking.server(server, project, all_projects, history=True), output)
+    """Show all about a server, by its name or UUID; where its image has an agent, that is asked for addresses."""
+    record = looking.server(server, project, all_projects, history=True)
+    shown.server({**record, "guest_addresses": agents.addresses(record)}, output)
 
 
 @main.command()

@@ -11,7 +11,7 @@ import typing as t
 
 import click
 
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns, retention
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import retention
 
 from . import actions, backup_policies, looking, nouns, options, playbooks, tables
 
@@ -69,7 +69,7 @@ group.add_command(backup_policies.run_due)
 @options.structure
 def show(backup: str, project: str | None, all_projects: bool, output: str) -> None:
     """Show all about a backup, by its name or id."""
-    records = looking.records(listed_nouns.backups, project, all_projects)
+    records = looking.records("backups", project, all_projects)
     named = [record for record in records if backup in (record["name"], record["id"])]
     if len(named) != 1:
         count = "several backups have" if named else "no backup has"

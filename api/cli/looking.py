@@ -30,7 +30,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model import (
     whole_servers,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states, listed_nouns
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 
 from . import inventory
@@ -260,11 +260,12 @@ def hosts() -> list[Record]:
     return sorted(({**host} for host in listed), key=lambda host: natural(host["name"]))
 
 
-def records(
-    find: t.Callable[[listed_nouns.Read, str | None], t.Sequence[Record]], project: str | None, all_projects: bool
-) -> list[Record]:
-    """Return what `find` finds of a project (None: the default one), or of all. The ids of projects that records have
-    as `project` are their names then."""
+def records(noun: str, project: str | None, all_projects: bool) -> list[Record]:
+    """Return the records of listed_nouns.LISTS[noun] of a project (None: the default one), or of all. The ids of
+    projects that records have as `project` are their names then."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns
+
+    find = listed_nouns.LISTS[noun]
     with _at_once() as looked:
         project_id = _number_of(looked, project) if looked and not all_projects else None
         if looked and (all_projects or project_id is not None):
@@ -367,14 +368,20 @@ def console_command(record: Record) -> list[str]:
     """The command that attaches this terminal to the server's console. Raises click.ClickException for one that is on
     no host."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import console_command as command
-    from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import local_line
 
     if record["host"] is None:
         raise click.ClickException(f"server {record['name']!r} is on no host, so it has no console")
+    return shlex.split(command(record["host"], record["domain_name"], *way_to(record["host"])))
+
+
+def way_to(host: str) -> tuple[str, bool]:
+    """Return the ssh_config that leads to a host, and whether the host is this machine. Raises click.ClickException
+    where there is none."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import local_line
+
     path = ssh_config()
     with open(path, encoding="utf-8") as handle:
-        local = local_line(record["host"]) in handle.read().splitlines()
-    return shlex.split(command(record["host"], record["domain_name"], path, local))
+        return path, local_line(host) in handle.read().splitlines()
 
 
 def age(since: int | None) -> str:

@@ -11,7 +11,6 @@ import typing as t
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import listed_nouns
 
 from . import looking, options
 from .looking import age
@@ -20,11 +19,10 @@ from .tables import Column, Form, Record, show
 
 @dataclasses.dataclass(frozen=True)
 class Noun:
-    """A list that a command shows. `records` gets the id of a project, None for all; `by_project` says whether it
-    asks."""
+    """A list that a command shows; its name is that of its records in listed_nouns.LISTS. `by_project` says whether
+    they are of a project."""
 
     title: str
-    records: t.Callable[[listed_nouns.Read, str | None], t.Sequence[Record]]
     columns: tuple[Column, ...]
     by_project: bool = True
 
@@ -67,7 +65,6 @@ def _verified(backup: Record) -> str:
 NOUNS: t.Mapping[str, Noun] = {
     "networks": Noun(
         "networks, and the public ones",
-        listed_nouns.networks,
         (
             _field("name"),
             _field("cidr"),
@@ -82,7 +79,6 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "volumes": Noun(
         "volumes",
-        listed_nouns.volumes,
         (
             _field("name"),
             _field("status"),
@@ -98,7 +94,6 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "snapshots": Noun(
         "snapshots of servers",
-        listed_nouns.snapshots,
         (
             _field("server"),
             _field("name"),
@@ -113,7 +108,6 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "backups": Noun(
         "backups of servers",
-        listed_nouns.backups,
         (
             _field("server"),
             _field("name"),
@@ -128,7 +122,6 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "images": Noun(
         "images that may be used",
-        listed_nouns.images,
         (
             _field("name"),
             _field("status"),
@@ -142,7 +135,6 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "groups": Noun(
         "security groups",
-        listed_nouns.groups,
         (
             _field("name"),
             Column("rules", lambda group: len(group["rules"])),
@@ -153,12 +145,10 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "keys": Noun(
         "key pairs that playbooks find",
-        listed_nouns.keys,
         (_field("name"), _field("type"), _field("fingerprint"), _field("project", wide=True)),
     ),
     "flavors": Noun(
         "flavors",
-        listed_nouns.flavors,
         (
             _field("name"),
             _field("vcpus"),
@@ -173,7 +163,6 @@ NOUNS: t.Mapping[str, Noun] = {
     ),
     "projects": Noun(
         "projects, and what they use",
-        listed_nouns.projects,
         (
             _field("name"),
             _field("instances"),
@@ -213,7 +202,7 @@ def command(name: str) -> click.Command:
         if catalog:
             show(_catalog(), CATALOG, form)
             return
-        records = looking.records(noun.records, project, all_projects)
+        records = looking.records(name, project, all_projects)
         records.sort(key=lambda record: natural(record["name"]))
         show(records, noun.columns, form)
 

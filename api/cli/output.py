@@ -40,7 +40,7 @@ def servers(records: t.Sequence[Record], form: Form, all_projects: bool = False)
 
 
 def server(record: Record, output: str) -> None:
-    """Show what looking.server() returned."""
+    """Show what looking.server() returned, with what agents.addresses() returned as `guest_addresses`."""
     if output in ("json", "yaml"):
         structure(record, output)
         return
@@ -58,6 +58,7 @@ def server(record: Record, output: str) -> None:
         ("image", record["image"].get("name")),
         ("key", (record["key"] or {}).get("name")),
         *(("interface", _interface(nic)) for nic in record["nics"]),
+        *(("by its agent", line) for line in _by_agent(record["guest_addresses"])),
         ("security groups", ", ".join(group["name"] for group in record["security_groups"])),
         *(("volume", _volume(volume)) for volume in record["volumes"]),
         ("metadata", ", ".join(f"{name}={value}" for name, value in sorted(record["metadata"].items()))),
@@ -156,6 +157,12 @@ def _addresses(record: Record) -> dict[str, list[str]]:
 def _interface(nic: Record) -> str:
     words = (nic["network"]["name"], nic["mac"], nic["ip"], nic["ipv6"])
     return " ".join(word for word in (*words, *(floating["address"] for floating in nic["floating_ips"])) if word)
+
+
+def _by_agent(addresses: t.Mapping[str, t.Sequence[str]] | None) -> list[str]:
+    if addresses is None:
+        return []
+    return [" ".join((mac, *own)) for mac, own in addresses.items()] or ["no answer"]
 
 
 def _volume(volume: Record) -> str:

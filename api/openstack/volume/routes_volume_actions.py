@@ -33,7 +33,7 @@ from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
-from ...web.schemas import ACTION, NAME, OPTIONAL, UUID, Schema, an_object
+from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
 from ...work.calls import calling
 from . import schemas, views
 from .blueprint import in_cinders_words, speaks, volume, whose
@@ -85,7 +85,7 @@ def _extend(connection: Connection, row: Volume, body: Record) -> None:
 def _revert(connection: Connection, row: Volume, body: Record) -> None:
     if not speaks(40):
         raise NotFound()
-    volume_operations.revert(calling(connection), row.id, body["snapshot_id"], project_id=whose())
+    volume_operations.revert(calling(connection), row.id, body.get("snapshot_id"), project_id=whose())
 
 
 def _reserve(connection: Connection, row: Volume, _body: Record) -> None:
@@ -253,7 +253,7 @@ ACTIONS: dict[str, Action] = {
     "os-extend": Action(_extend, _has({"new_size": schemas.SIZE}, ["new_size"])),
     "os-retype": Action(_retype, _has(RETYPE, ["new_type"])),
     "os-reserve": Action(_reserve),
-    "revert": Action(_revert, _has({"snapshot_id": UUID}, ["snapshot_id"]), words=as_bad_request),
+    "revert": Action(_revert, _has({"snapshot_id": OPTIONAL}), words=as_bad_request),
     "os-unreserve": Action(_unreserve),
     "os-attach": Action(_attach, _has(ATTACH)),
     "os-detach": Action(_detach, DETACH),

@@ -333,19 +333,21 @@ def test_a_volume_goes_back_to_its_newest_snapshot(cloud: Cloud, doors: Doors) -
                 volumes.write(connection, "snapshot", taken, changes)
         return taken
 
-    def revert(snapshot: str, status: int, version: str = "3.40", user: User = doors.member) -> str:
+    def revert(snapshot: str | None, status: int, version: str = "3.40", user: User = doors.member) -> str:
         headers = {**user.headers, "OpenStack-API-Version": f"volume {version}"}
         path, body = f"{user.base}/volumes/{number}/action", {"revert": {"snapshot_id": snapshot}}
         answer = doors.client.post(path, json=body, headers=headers)
         assert answer.status_code == status, answer.data
         return answer.get_data(as_text=True)
 
-    assert f"Volume {number} has no snapshots." in revert(NOWHERE, 400)
+    assert f"Volume {number} doesn't have any snapshots." in revert(NOWHERE, 400)
     first, last = take(created_at=1), take()
     revert(last, 404, version="3.39")
     revert(last, 404, user=doors.stranger)
     revert(last, 403, user=doors.reader)
-    assert "is None or not the latest one of volume" in revert(first, 400)
+    for other in (first, None, "first"):
+        text = f"Specified snapshot {other} is None or not the latest one of volume {number}."
+        assert text in revert(other, 400)
     holder = hung(cloud, doors, number)
     assert "Volume's status must be 'available'." in revert(last, 409)
     with transaction(cloud.engine) as connection:

@@ -144,10 +144,9 @@ def test_an_overlay_is_what_qemu_img_makes(tmp_path: pathlib.Path, size: int) ->
     pathlib.Path(base).write_bytes(b"\7" * 512)
     write_overlay(ours, base, size)
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", theirs, str(size)], check=True)
-    described = [
-        {key: value for key, value in info(path).items() if key not in ("filename", "actual-size")}
-        for path in (ours, theirs)
-    ]
+    # `children`, from QEMU 8 on, is the file below: its name, and how far it was written
+    of_file = ("filename", "actual-size", "children")
+    described = [{key: value for key, value in info(path).items() if key not in of_file} for path in (ours, theirs)]
     assert described[0] == described[1]
     assert os.stat(ours).st_mode & 0o777 == 0o600 and os.stat(ours).st_blocks <= os.stat(theirs).st_blocks
     command = ["qemu-img", "check", "-f", "qcow2", "--output=json", ours]

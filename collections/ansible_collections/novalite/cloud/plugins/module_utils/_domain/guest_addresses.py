@@ -30,18 +30,25 @@ def look(connection: libvirt.virConnect, uuids: t.Sequence[str]) -> dict[str, di
 
 def _of_guest(connection: libvirt.virConnect, uuid: str) -> dict[str, list[str]]:
     domain = lifecycle.lookup(connection, uuid)
-    by_mac: dict[str, list[str]] = {}
     if domain is None or not domain.isActive():
-        return by_mac
+        return {}
     with contextlib.suppress(libvirt.libvirtError):  # it has no agent, or one that keeps silent
         domain.agentSetResponseTimeout(AGENT_TIMEOUT, 0)
-        said = domain.interfaceAddresses(libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT, 0) or {}
-        for interface in itertools.islice(said.values(), MOST_INTERFACES):
-            mac = str(interface.get("hwaddr") or "").lower()
-            own = _checked_texts(str(entry["addr"]) for entry in interface.get("addrs") or ())
-            if own and _MAC.fullmatch(mac):
-                by_mac[mac] = own
-    return by_mac
+        return by_mac(domain.interfaceAddresses(libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT, 0) or {})
+    return {}
+
+
+def by_mac(interfaces: t.Mapping[str, t.Any]) -> dict[str, list[str]]:
+    """MAC -> addresses, IPv4 first, of `interfaces`, which libvirt has of a guest's agent by their names."""
+    addresses: dict[str, list[str]] = {}
+    for interface in itertools.islice(interfaces.values(), MOST_INTERFACES):
+        if not isinstance(interface, dict):
+            continue
+        mac = str(interface.get("hwaddr") or "").lower()
+        own = _checked_texts(str(entry["addr"]) for entry in interface.get("addrs") or ())
+        if own and _MAC.fullmatch(mac):
+            addresses[mac] = own
+    return addresses
 
 
 def _checked_texts(texts: t.Iterable[str]) -> list[str]:

@@ -165,3 +165,16 @@ def _by(field: str, rows: t.Iterable[JsonMapping]) -> collections.defaultdict[Js
     for row in rows:
         by[row[field]].append({**row})
     return by
+
+
+LISTS: t.Mapping[str, t.Callable[[Read, str | None], Records]] = {
+    "networks": networks,
+    "volumes": volumes,
+    "snapshots": snapshots,
+    "backups": backups,
+    "images": images,
+    "groups": groups,
+    "keys": keys,
+    "flavors": flavors,
+    "projects": projects,
+}

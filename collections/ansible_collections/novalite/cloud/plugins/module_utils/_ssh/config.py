@@ -27,7 +27,7 @@ from .._relay import TO_ADDRESS
 from .way_in import WayIn, own_path, quoted
 
 REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and the rule by which sudo runs it
-_CONSOLE = os.path.join(os.path.dirname(_keepalive.__file__), "_console_relay.py")
+_PROGRAMS = os.path.dirname(_keepalive.__file__)
 _ALIAS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # any other character means something in a Host pattern
 
 
@@ -140,14 +140,27 @@ def console_command(host: str, domain: str, path: str, local: bool = False) -> s
 def relay_command(
     host: str, console_type: str, uuid: str, path: str, local: bool = False, uri: str = "qemu:///system"
 ) -> list[str]:
-    """The command whose standard input and output are a guest's console, by the ssh_config at `path`. It asks nobody
-    anything: where the login is neither root nor among libvirt's users, sudo must need no password."""
-    with open(_CONSOLE, encoding="utf-8") as handle:
-        program = shlex.join(["-c", handle.read(), console_type, uuid, uri])
+    """The command whose standard input and output are a guest's console, by the ssh_config at `path`."""
+    return _on_host("_console_relay.py", [console_type, uuid, uri], host, path, local)
+
+
+def addresses_command(
+    host: str, uuid: str, path: str, local: bool = False, timeout: int = 2, uri: str = "qemu:///system"
+) -> list[str]:
+    """The command that prints the interfaces that a guest's agent tells of within `timeout` seconds, by the ssh_config
+    at `path`: JSON, as guest_addresses.by_mac() takes it."""
+    return _on_host("_agent_addresses.py", [uuid, uri, str(timeout)], host, path, local)
+
+
+def _on_host(program: str, arguments: t.Sequence[str], host: str, path: str, local: bool) -> list[str]:
+    """The command that runs one of our programs on a host. It asks nobody anything: where the login is neither root nor
+    among libvirt's users, sudo must need no password."""
+    with open(os.path.join(_PROGRAMS, program), encoding="utf-8") as handle:
+        words = shlex.join(["-c", handle.read(), *arguments])
     # libvirt's binding is that of the distribution's Python
     script = (
         'p=/usr/bin/python3; [ -x $p ] || p=python3; s="sudo -n"; '
-        f'{{ [ "$(id -u)" != 0 ] && $s true 2>/dev/null; }} || s=; exec $s $p {program}'
+        f'{{ [ "$(id -u)" != 0 ] && $s true 2>/dev/null; }} || s=; exec $s $p {words}'
     )
     if local:
         return ["sh", "-c", script]

@@ -46,7 +46,7 @@ def extend(call: Call, volume_id: str, size_gb: int, *, project_id: str | None, 
     return row
 
 
-def revert(call: Call, volume_id: str, snapshot_id: str, *, project_id: str | None) -> None:
+def revert(call: Call, volume_id: str, snapshot_id: str | None, *, project_id: str | None) -> None:
     """Begin to give a volume back the data of its newest snapshot. Raises as volume_snapshots.begin_revert()."""
     row = volume_snapshots.begin_revert(call.connection, volume_id, snapshot_id, project_id=project_id)
     call.enqueue("volume_revert", [], row.project_id, {"volumes": [row.id]})

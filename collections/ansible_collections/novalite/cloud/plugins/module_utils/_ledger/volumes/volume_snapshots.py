@@ -97,18 +97,18 @@ def finish_delete_snapshot(connection: sa.Connection, snapshot_id: str, *, error
 
 
 def begin_revert(
-    connection: sa.Connection, volume_id: str, snapshot_id: str, *, project_id: str | None = None
+    connection: sa.Connection, volume_id: str, snapshot_id: str | None, *, project_id: str | None = None
 ) -> Volume:
-    """Begin to give a volume back the data of its newest snapshot. Raises NovaliteError for another one, or one of
-    another size, and ConflictError for a volume or a snapshot that is not at rest, in Cinder's words."""
+    """Begin to give a volume back the data of its newest snapshot. Raises NovaliteError for another one, none, or one
+    of another size, and ConflictError for a volume or a snapshot that is not at rest, in Cinder's words."""
     row = volumes.one_volume(connection, volume_id, project_id)
     taken = snapshots_by(connection, volumes=[row.id])
     if not taken:
-        raise NovaliteError(f"Volume {row.id} has no snapshots.")
+        raise NovaliteError(f"Volume {row.id} doesn't have any snapshots.")
     newest = taken[-1]
     if snapshot_id != newest.id:
         raise NovaliteError(
-            f"Specified snapshot {volume_types.check_shown(snapshot_id)} is None or not the latest one of volume "
+            f"Specified snapshot {volume_types.check_shown(str(snapshot_id))} is None or not the latest one of volume "
             f"{row.id}."
         )
     which = f"Can't revert volume {row.id} to its latest snapshot {newest.id}."
