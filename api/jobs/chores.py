@@ -44,17 +44,17 @@ class Chore:
     command: tuple[str, ...]
     environment: t.Mapping[str, str]
     directory: str | None = None  # the working one
-    least_patience: float = SHORTEST
+    least_patience: float = 0
 
     @property
     def patience(self) -> float:
-        return max(self.least_patience, 2.0 * self.seconds)
+        return max(SHORTEST, self.least_patience, 2.0 * self.seconds)
 
 
 def of_options(options: Options) -> list[Chore]:
     """List the chores that the environment asks for."""
     chores = []
-    patience = {"samples": SHORTEST, "watch": BUILDS}
+    patience = {"samples": 0, "watch": BUILDS}
     for name, seconds in (("samples", options.sample_seconds), ("watch", options.watch_seconds)):
         if seconds:
             inventory = ("-i", options.inventory) if options.inventory else ()

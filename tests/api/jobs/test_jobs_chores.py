@@ -48,6 +48,9 @@ def test_there_are_none_unless_asked_for(chores: types.ModuleType) -> None:
     (samples,) = chores.of_options(Options.from_environment(environment))
     assert samples.seconds == 60 and samples.command[1:5] == ("-m", "ansible", "playbook", "-i")
     assert pathlib.Path(samples.command[-1]).is_file() and samples.environment["NOVALITE_HOME"]
+    (watch,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_WATCH_SECONDS": "10"}))
+    assert (watch.name, watch.seconds, pathlib.Path(watch.command[-1]).name) == ("watch", 10, "watch.yml")
+    assert pathlib.Path(watch.command[-1]).is_file() and watch.patience >= 600  # it may build guests anew
 
 
 def test_notices_are_one_where_somebody_is_to_be_told(

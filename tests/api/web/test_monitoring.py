@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.power_states import follow
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import host_watch, watch
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.drift_report import drift_report
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
 from api import create_app
@@ -141,6 +142,27 @@ def test_instances_are_counted_by_state_and_guests_by_what_their_host_saw(
     }
 
 
+def watched(cloud: Cloud, **columns: object) -> None:
+    cloud.write(
+        sa.insert(host_watch).values(host="hv1", **columns),
+        sa.insert(watch).values(id=1, controller="ctl", term=1, expires=4 * 10**9),
+    )
+
+
+def test_the_watch_is_told_once_somebody_watches(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
+    cloud.host("hv1")
+    cloud.host("hv2")
+    assert not [name for name in read() if name.startswith("novalite_watch")]
+    watched(cloud, state="fencing", armed=False)
+    assert {name: value for name, value in read().items() if name.startswith("novalite_watch")} == {
+        "novalite_watch_armed": 1,
+        "novalite_watch_running": 1,
+        'novalite_watch_host_state{host="hv1",state="fencing"}': 1,
+        'novalite_watch_host_armed{host="hv1"}': 0,
+        "novalite_watch_unhealed": 0,
+    }
+
+
 def test_the_alert_rules_fire_when_they_should() -> None:
     done = subprocess.run(
         ["promtool", "test", "rules", "alerts_test.yml"],
@@ -155,6 +177,7 @@ def test_the_alert_rules_fire_when_they_should() -> None:
 def test_the_alert_rules_stand_on_metrics_that_there_are(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
     cloud.change_host("hv1", looked_at=1, differences=0)
+    watched(cloud)
     known = {name.partition("{")[0] for name in read()} | {"novalite_instances"}  # there are none here
     named = set(re.findall(r"\bnovalite_[a-z_]+", (MONITORING / "alerts.yml").read_text()))
     assert named and named <= known

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
 from ..._healing import states
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
 from ..._model.plain_text import natural
 from ..db import clock
 from ..db.tables import compute_host, instance
@@ -28,7 +28,7 @@ def status(connection: sa.Connection) -> JsonObject:
 
     A host that was never watched is in `hosts` with the state None.
     """
-    row = connection.execute(sa.select(watch)).mappings().first() or {}
+    row: JsonMapping = dict(connection.execute(sa.select(watch)).mappings().first() or {})
     c = host_watch.c
     columns = [*(c[name] for name in _SHOWN), compute_host.c.name.label("host"), compute_host.c.enabled]
     joined = compute_host.join(host_watch, compute_host.c.name == c.host, isouter=True)
