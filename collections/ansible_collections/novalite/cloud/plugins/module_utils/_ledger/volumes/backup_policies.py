@@ -147,11 +147,14 @@ def ages(connection: sa.Connection) -> list[Ages]:
     """List the servers that have backups or a policy."""
     known, backups = policies(connection), _backups(connection)
     listed = []
-    for row in connection.execute(
+    query = (
         sa.select(instance.c.uuid, instance.c.name, instance.c.project_id, instance.c.flavor)
         .where(instance.c.deleted == 0, instance.c.adopted.is_(None))
         .order_by(instance.c.id)
-    ):
+    )
+    if not known:  # else any server may follow one
+        query = query.where(instance.c.uuid.in_(sa.select(server_backup.c.instance_uuid)))
+    for row in connection.execute(query):
         own = [each for each in backups.get(row.uuid, ()) if each.is_available]
         server = {"server": row.uuid, "project": row.project_id, "flavor": str(row.flavor.get("id"))}
         policy = rules.policy_of(known, server)
