@@ -133,7 +133,7 @@ def due(connection: sa.Connection) -> tuple[list[Due], list[Due]]:
 
 
 class Ages(t.NamedTuple):
-    """When the newest backups of a server were taken, that there is and that is proven (0: there is none), and the
+    """Times when the newest backup of a server was taken, and the newest proven one (0: there is none), and the
     policy that it follows."""
 
     uuid: str
