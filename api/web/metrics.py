@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST, HOST
 
 from ..settings import Settings
@@ -85,7 +86,7 @@ class _Ledger:
         up = GaugeMetricFamily("novalite_ledger_up", "Whether the ledger could be read.")
         try:
             with reading_ledger() as connection:
-                parts = (_job_gauges, _instance_gauges, _host_gauges, _healing_gauges)
+                parts = (_job_gauges, _instance_gauges, _host_gauges, _healing_gauges, _backup_gauges)
                 gauges = [gauge for part in parts for gauge in part(connection, GaugeMetricFamily)]
         except NovaliteError:
             up.add_metric([], 0)
@@ -152,6 +153,25 @@ def _healing_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
             of_host["armed"].add_metric([host["host"]], int(host["armed"]))
     yield from of_host.values()
     yield gauge("novalite_watch_unhealed", "Servers with ha: true that do not run.", value=len(now["servers"]))
+
+
+def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    def of_server(name: str, text: str) -> t.Any:
+        return gauge(f"novalite_backup_{name}", text, labels=["uuid", "server"])
+
+    newest = of_server("newest_timestamp_seconds", "When the newest backup of a server was taken; 0: there is none.")
+    proven = of_server("proven_timestamp_seconds", "The same of the newest one that was found whole.")
+    every = of_server("every_seconds", "How often its policy wants a backup of a server.")
+    verify_every = of_server("verify_every_seconds", "How often its policy wants the newest one proven.")
+    for server in backup_policies.ages(connection):
+        labels = [server.uuid, server.name]
+        newest.add_metric(labels, server.newest)
+        proven.add_metric(labels, server.proven)
+        if server.policy is not None:
+            every.add_metric(labels, server.policy.every)
+            if server.policy.verify_every is not None:
+                verify_every.add_metric(labels, server.policy.verify_every)
+    yield from (newest, proven, every, verify_every)
 
 
 def _host_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

@@ -235,6 +235,9 @@ def make(api: Api) -> Objects:
     disk = {"type_id": of_type, "format": "qcow2", "status": "in-use", "made_at": now, "user_id": user}
     api.insert(tables_volumes.volume, id=kept, **disk, **data)
     api.insert(tables_volumes.volume_snapshot, id=taken, volume_id=kept, status="available", **data)
+    saved = str(uuid.uuid4())
+    of_volume = {"volume_id": kept, "status": "available", "incremental": False, **data}
+    api.insert(tables_volumes.volume_backup, id=saved, **of_volume)
     there = {"instance_uuid": server, "device": "vdb", "created_at": now, "attached_at": now}
     api.insert(tables_volumes.volume_attachment, id=hung, volume_id=kept, **there)
     transferred_volume, offered = (str(uuid.uuid4()) for _ in range(2))
@@ -279,6 +282,7 @@ def make(api: Api) -> Objects:
             "nothing": str(uuid.uuid4()),
             "volume": kept,
             "volume_snapshot": taken,
+            "volume_backup": saved,
             "volume_transfer": offered,
             "volume_attachment": hung,
         }

@@ -129,6 +129,8 @@ def plenty(api: Api) -> foreign.Objects:
             if status == "in-use":
                 taken = {"volume_id": volume, "size_gb": 1, "status": "available", "metadata": {}, "name": name}
                 api.insert(tables_volumes.volume_snapshot, id=str(uuid.uuid4()), **taken, **made, **project)
+                saved = {**taken, "incremental": False}
+                api.insert(tables_volumes.volume_backup, id=str(uuid.uuid4()), **saved, **made, **project)
                 there = {"instance_uuid": server, "device": f"vd{'cdefgh'[number]}", "created_at": now}
                 api.insert(tables_volumes.volume_attachment, id=str(uuid.uuid4()), volume_id=volume, **there)
             else:

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.power_states import follow
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import host_watch, watch
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.drift_report import drift_report
@@ -178,6 +178,9 @@ def test_the_alert_rules_stand_on_metrics_that_there_are(cloud: Cloud, read: t.C
     cloud.host("hv1")
     cloud.change_host("hv1", looked_at=1, differences=0)
     watched(cloud)
+    cloud.instance(cloud.project("demo"), "web", "hv1")
+    of_all = {"name": "nightly", "scope": "all", "target": "", "every": 86400, "keep": {}, "verify_every": 7 * 86400}
+    cloud.insert(tables_images.backup_policy, **of_all, created_at=1, updated_at=1)
     known = {name.partition("{")[0] for name in read()} | {"novalite_instances"}  # there are none here
     named = set(re.findall(r"\bnovalite_[a-z_]+", (MONITORING / "alerts.yml").read_text()))
     assert named and named <= known

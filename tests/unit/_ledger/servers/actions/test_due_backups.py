@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_backup as table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
 from tests.unit._ledger.servers.actions.test_server_backups import backups, no_domains, record, row, said, server, take
 
 __all__ = ["no_domains"]
@@ -108,3 +109,21 @@ def test_backups_of_a_server_that_is_gone_are_deleted_by_any_host(cloud: t.Any) 
     assert (left.id, left.kind, left.parent_id) == (second, "full", None)
     with pytest.raises(NotFoundError, match="there is no backup with the id"):
         begin()
+
+
+def test_ages_of_backups(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    other = server(cloud, "db")
+    take(cloud, "first")
+    take(cloud, "second")
+    cloud.write(sa.update(table).where(table.c.name == "first").values(created_at=5, verified_at=9))
+    cloud.write(sa.update(table).where(table.c.name == "second").values(created_at=7, verified_at=9, complaint="a bit"))
+    with cloud.engine.connect() as connection:
+        (aged,) = backup_policies.ages(connection)
+    assert aged == (uuid, "web", 7, 5, None)
+    have(cloud, "nightly", every="daily")
+    with cloud.engine.connect() as connection:
+        ages = {
+            aged.uuid: (aged.newest, aged.policy and aged.policy.every) for aged in backup_policies.ages(connection)
+        }
+    assert ages == {uuid: (7, 86400), other: (0, 86400)}

@@ -37,13 +37,14 @@ class Policy:
 
 @dataclasses.dataclass(frozen=True)
 class Backup:
-    """A backup of a server, as far as it decides: seconds since the epoch, and whether it can be restored, or may be
-    once it is taken."""
+    """A backup of a server, as far as it decides: seconds since the epoch, whether it can be restored, or may be
+    once it is taken, and whether it was compared with what was saved, and found whole."""
 
     created_at: int
     verified_at: int | None
     is_available: bool
     is_under_way: bool
+    is_proven: bool = False
 
 
 def seconds_of(option: str, text: str) -> int:

@@ -132,14 +132,47 @@ def due(connection: sa.Connection) -> tuple[list[Due], list[Due]]:
     return to_take, to_prove
 
 
+class Ages(t.NamedTuple):
+    """Times when the newest backup of a server was taken, and the newest proven one (0: there is none), and the
+    policy that it follows."""
+
+    uuid: str
+    name: str
+    newest: int
+    proven: int
+    policy: Policy | None
+
+
+def ages(connection: sa.Connection) -> list[Ages]:
+    """List the servers that have backups or a policy."""
+    known, backups = policies(connection), _backups(connection)
+    listed = []
+    query = (
+        sa.select(instance.c.uuid, instance.c.name, instance.c.project_id, instance.c.flavor)
+        .where(instance.c.deleted == 0, instance.c.adopted.is_(None))
+        .order_by(instance.c.id)
+    )
+    if not known:  # else any server may follow one
+        query = query.where(instance.c.uuid.in_(sa.select(server_backup.c.instance_uuid)))
+    for row in connection.execute(query):
+        own = [each for each in backups.get(row.uuid, ()) if each.is_available]
+        server = {"server": row.uuid, "project": row.project_id, "flavor": str(row.flavor.get("id"))}
+        policy = rules.policy_of(known, server)
+        if own or policy is not None:
+            newest = max((each.created_at for each in own), default=0)
+            proven = max((each.created_at for each in own if each.is_proven), default=0)
+            listed.append(Ages(row.uuid, row.name, newest, proven, policy))
+    return listed
+
+
 def _backups(connection: sa.Connection) -> dict[str, list[Backup]]:
     columns = server_backup.c
     of_server: dict[str, list[Backup]] = {}
     for row in connection.execute(
-        sa.select(columns.instance_uuid, columns.created_at, columns.verified_at, columns.status)
+        sa.select(columns.instance_uuid, columns.created_at, columns.verified_at, columns.status, columns.complaint)
     ):
-        backup = Backup(
-            row.created_at, row.verified_at, row.status == AVAILABLE, row.status not in (AVAILABLE, "error")
-        )
+        under_way = row.status not in (AVAILABLE, "error")
+        proven = row.verified_at is not None and row.complaint is None
+        backup = Backup(row.created_at, row.verified_at, row.status == AVAILABLE, under_way, proven)
         of_server.setdefault(row.instance_uuid, []).append(backup)
     return of_server
