@@ -76,10 +76,9 @@ needs_namespaces = pytest.mark.root
 
 @needs_namespaces
 def test_a_host_is_switched_off_and_its_status_asked_for_after_that(bench: Bench) -> None:
-    on = bench.act("status")
+    on = bench.act("validate")
     assert (on["off"], on["status"], on["changed"]) == (False, "on", False)
-    assert bench.act("validate")["status"] == "on"
-    assert bench.service.orders == []  # neither harms anything
+    assert bench.service.orders == []  # which harms nothing
     done = bench.act("off")
     assert done == {
         "changed": True,
@@ -90,10 +89,9 @@ def test_a_host_is_switched_off_and_its_status_asked_for_after_that(bench: Bench
         "words": "fence_redfish switched it off, and its status says off",
     }
     assert bench.service.orders == [("hv3", "ForceOff")] and bench.runs() == {"hv1": True, "hv3": False}
-    assert bench.act("off")["off"]  # which it is already
-    assert bench.service.orders == [("hv3", "ForceOff")]
 
 
+@pytest.mark.thorough  # an agent takes 0.6 s of a processor each time
 @needs_namespaces
 def test_a_device_that_fails_switches_nothing_off(bench: Bench) -> None:
     for fault in (redfish.REFUSES, redfish.STAYS):
@@ -105,6 +103,7 @@ def test_a_device_that_fails_switches_nothing_off(bench: Bench) -> None:
     assert bench.runs() == {"hv1": True, "hv3": True}
 
 
+@pytest.mark.thorough  # an agent takes 0.6 s of a processor each time
 @needs_namespaces
 def test_a_device_that_is_slow_is_waited_for(bench: Bench) -> None:
     bench.faults["hv3"] = redfish.SLOW
@@ -112,6 +111,7 @@ def test_a_device_that_is_slow_is_waited_for(bench: Bench) -> None:
     assert (done["off"], done["status"], bench.runs()["hv3"]) == (True, "off", False)
 
 
+@pytest.mark.thorough  # an agent takes 0.6 s of a processor each time
 @needs_namespaces
 def test_a_device_that_lies_is_believed_and_the_watchers_other_evidence_is_not(bench: Bench) -> None:
     """No agent can tell. That the host answers somebody is what keeps its guests from a second start."""
@@ -120,6 +120,7 @@ def test_a_device_that_lies_is_believed_and_the_watchers_other_evidence_is_not(b
     assert (done["off"], done["status"], bench.runs()["hv3"]) == (True, "off", True)
 
 
+@pytest.mark.thorough  # an agent takes 0.6 s of a processor each time
 @needs_namespaces
 def test_a_device_that_is_gone_is_given_up(bench: Bench) -> None:
     bench.faults["hv3"] = redfish.GONE
@@ -134,9 +135,8 @@ def test_a_device_that_is_gone_is_given_up(bench: Bench) -> None:
 def test_parameters_are_compared_with_the_real_metadata(bench: Bench) -> None:
     done = bench.act("off", usrname="fencing", metho="cycle")
     assert "fence_redfish does not take usrname: did you mean username?" in done["error"]
-    del bench.service.machines
-    assert "needs username" in by_redfish("off", {"ip": "127.0.0.1", "password": redfish.PASSWORD})["error"]
-    assert "needs ip" in by_redfish("off", {"username": "fencing"})["error"]
+    words = by_redfish("off", {"password": redfish.PASSWORD})["error"]
+    assert "needs ip" in words and "needs username" in words
 
 
 @pytest.fixture

@@ -159,8 +159,8 @@ def is_order(step: JsonMapping) -> bool:
 def guard_of(steps: c.Iterable[JsonMapping], task_vars: JsonMapping, templar: _home.Templar) -> JsonObject | None:
     """Return the step that compares the token of a trip with these `steps`; None where it carries none, or needs none.
     Raises AnsibleActionFail for a token that makes no sense."""
-    token = templar.template(task_vars.get(TOKEN))
-    if not token or not any(map(is_order, steps)):
+    token = templar.template(task_vars[TOKEN]) if TOKEN in task_vars and any(map(is_order, steps)) else None
+    if not token:
         return None
     if not isinstance(token, dict) or set(token) != {"epoch", "term"}:
         raise AnsibleActionFail(f"{TOKEN} {token!r} is not a token: it has an epoch and a term")
