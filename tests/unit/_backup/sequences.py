@@ -231,9 +231,7 @@ class Life:
         """End QEMU as kill -9 does, half of the times while a backup is read; what was flushed is there then."""
         if not self.guest.is_active():
             return
-        if (
-            self.random.random() < 0.5
-        ):  # QEMU writes bitmaps to the disks as it ends, and has them in use the next time
+        if self.random.random() < 0.5:  # QEMU writes bitmaps to the disks as it ends, and has them in use the next time
             self.guest.stop()
             self.guest.start()
             self.write()

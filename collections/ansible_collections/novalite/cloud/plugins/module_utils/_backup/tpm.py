@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an emulated TPM holds: the file that swtpm replaces as a whole with each change, in libvirt's directory."""
+"""State of an emulated TPM: the file that swtpm replaces as a whole with each change, in libvirt's directory."""
 
 from __future__ import annotations
 
