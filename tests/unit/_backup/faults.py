@@ -147,6 +147,9 @@ FAULTS: dict[str, t.Callable[[], None]] = {
 }
 
 
+OFTEN = {"bitmaps in use are believed": "kill_qemu"}  # the step of a life that a fault shows after
+
+
 def plant(name: str | None) -> None:
     """Plant a fault in this process."""
     if name:

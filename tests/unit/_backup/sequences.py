@@ -87,6 +87,8 @@ class Life:
             self.migrate: 2 if len(self.hosts) > 1 else 0, self.revert: 1 if "vdc" not in self.shadow else 0,
             self.bring_back: 1,
         }  # fmt: skip
+        if self.fault in faults.OFTEN:
+            weights[getattr(self, faults.OFTEN[self.fault])] = 8
         self.guest.start()
         for step in [self.write, self.backup, *self.random.choices(list(weights), list(weights.values()), k=steps)]:
             self.told.append(step.__name__)
@@ -229,6 +231,10 @@ class Life:
         """End QEMU as kill -9 does, half of the times while a backup is read; what was flushed is there then."""
         if not self.guest.is_active():
             return
+        if self.random.random() < 0.5:  # QEMU writes bitmaps to the disks as it ends, and has them in use the next time
+            self.guest.stop()
+            self.guest.start()
+            self.write()
         with self._paused() if self.random.random() < 0.5 else contextlib.nullcontext():
             self.guest.kill()
             wait(lambda: None if self.guest.is_active() else True, "libvirt does not notice")

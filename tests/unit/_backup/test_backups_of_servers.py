@@ -161,6 +161,32 @@ def test_disks_of_before_come_back_where_the_guest_does_not_run(server: Server) 
     assert server.read() == (7, 1, b"first")
 
 
+def test_what_a_tpm_holds_comes_back_and_goes_again(server: Server) -> None:
+    def tpm(state: str | None = None) -> str:
+        directory = f"/var/lib/libvirt/swtpm/{server.guest.uuid}/tpm2"
+        script = f"cd {directory} && cat tpm2-00.permall && stat -c %u:%a tpm2-00.permall"
+        if state is not None:
+            script = f"mkdir -p {directory} && chown 7 {directory} && printf {state} >{directory}/tpm2-00.permall"
+        inside = server.host.inside("sh", "-ec", script)
+        return subprocess.run(inside, capture_output=True, text=True, check=True).stdout
+
+    server.guest.stop()
+    xml = server.host.virsh("dumpxml", server.guest.name)
+    device = "<devices><tpm model='tpm-tis'><backend type='emulator' version='2.0'/></tpm>"
+    server.host.virsh("define", "/dev/stdin", text=xml.replace("<devices>", device))
+    tpm("first")
+    assert server.do("taken", FIRST)["changed"]
+    before = server.files()
+    tpm("second")
+    restored(server, FIRST)
+    assert tpm() == "first7:600\n"
+    server.do("undone", FIRST)
+    assert tpm() == "second7:600\n" and server.files() == before
+    restored(server, FIRST)
+    server.do("settled", FIRST)
+    assert tpm() == "first7:600\n" and server.files() == before
+
+
 def test_a_restore_that_is_cut_off_is_done_again(server: Server) -> None:
     taken(server)
     before = server.files()
@@ -195,7 +221,7 @@ def test_what_is_refused_leaves_the_guest_alone(server: Server) -> None:
     refused = server.do("fetched", THIRD)
     assert refused["failed"] and f"backup {THIRD}" in refused["msg"]
     unknown = server.do("verified", SECOND, key="cd" * 32)
-    assert f"backup {SECOND}, all disks" in unknown["msg"] and not unknown["complaints"]
+    assert f"backup {SECOND}, disk vda" in unknown["msg"] and "does not open with this key" in unknown["msg"]
     assert "its guest runs" in server.do("restored", SECOND)["msg"]
     assert server.files() == before and server.guest.is_active()
 

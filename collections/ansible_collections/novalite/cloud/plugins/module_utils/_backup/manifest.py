@@ -52,6 +52,7 @@ class Manifest:
     definition: str  # the domain's XML
     disks: tuple[SavedDisk, ...]
     firmware: str | None = None  # the variables of a UEFI guest's, compressed by zlib, in base64
+    tpm: str | None = None  # the state of an emulated TPM, likewise
 
     @property
     def kind(self) -> str:

@@ -22,11 +22,11 @@ import zlib
 from .._disk import layout
 from .._domain.volumes import LiveGuests
 from .._errors import NotFoundError, NovaliteError
-from .._host.files import instance_dir, is_uuid, remove_file, sync, write_atomically
+from .._host.files import instance_dir, is_uuid, read_text, remove_file, sync, write_atomically
 from .._host.own_directory import make_own
 from .._json import JsonMapping, JsonObject
 from .._snapshots import server_snapshots
-from . import compact, domain_xml, manifest, replay
+from . import compact, domain_xml, manifest, replay, tpm
 from .catalog import Catalog
 from .live import Scratch
 from .manifest import Manifest, SavedDisk
@@ -41,6 +41,7 @@ TAKEN, FETCHED, RESTORED, SETTLED, UNDONE, VERIFIED, ABSENT = STATES = (
 )
 STORED = (TAKEN, FETCHED, VERIFIED, ABSENT)  # states for which the store is asked
 _KEPT = ".before-restore"  # after the name of a disk that was there before
+_TPM = "tpm."  # before its version, of a file beside the disks
 _KEPT_FREE = 20  # of how many parts of the file system a guest's writes during a backup leave one free
 PRUNE_TIMEOUT = 6 * 3600.0  # seconds
 
@@ -259,7 +260,9 @@ def _fetch(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: 
     needed = catalog.chain(spec.backup_id)
     saved = needed[-1]
     domain = connect().lookupByUUIDString(spec.uuid)
-    disks = _matched(spec, saved, domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE), place.state_dir)
+    definition = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
+    disks = _matched(spec, saved, definition, place.state_dir)
+    version = tpm.version_of(definition)
     directory = server_snapshots.snapshot_dir(place.state_dir, spec.snapshot)
     if check_mode:
         return
@@ -281,6 +284,8 @@ def _fetch(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: 
             sync(path, 0o400)
         if saved.firmware is not None:
             write_atomically(os.path.join(part, layout.NVRAM), zlib.decompress(base64.b64decode(saved.firmware)), 0o600)
+        if saved.tpm is not None and version == tpm.version_of(saved.definition):
+            write_atomically(os.path.join(part, f"{_TPM}{version}"), saved.tpm, 0o600)
         sizes = {disk.name: saved.disk(name).size for name, disk in disks.items()}
         said = {"disks": sizes, "consistency": saved.consistency}
         write_atomically(os.path.join(part, server_snapshots.MANIFEST), json.dumps(said), 0o600)
@@ -333,10 +338,23 @@ def _restore(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode
     for path in _files(spec, place):
         if os.path.lexists(path) and not os.path.lexists(path + _KEPT):
             os.link(path, path + _KEPT)
+    _bring_back_tpm(spec, place)
     (reverted,) = server_snapshots.ensure([spec.snapshot], "reverted", place.state_dir, guests)
     if reverted.error:
         raise NovaliteError(reverted.error)
     server_snapshots.ensure([spec.snapshot], "absent", place.state_dir, guests)
+
+
+def _bring_back_tpm(spec: Spec, place: Place) -> None:
+    """Give the server's TPM the state that was fetched; the one that it had is kept beside the disks."""
+    directory = server_snapshots.snapshot_dir(place.state_dir, spec.snapshot)
+    for version, kept in _kept_tpms(spec, place).items():
+        state = read_text(os.path.join(directory, f"{_TPM}{version}"))
+        if state is not None:
+            before = tpm.read(spec.uuid, version)
+            if before is not None and not os.path.lexists(kept):
+                write_atomically(kept, before, 0o600)
+            tpm.write(spec.uuid, version, state)
 
 
 def _files(spec: Spec, place: Place) -> list[str]:
@@ -350,9 +368,21 @@ def _put_back(spec: Spec, place: Place) -> None:
     for path in _files(spec, place):
         if os.path.lexists(path + _KEPT):
             os.rename(path + _KEPT, path)
+    for version, path in _kept_tpms(spec, place).items():
+        state = read_text(path)
+        if state is not None:
+            tpm.write(spec.uuid, version, state)
+            remove_file(path)
     shutil.rmtree(server_snapshots.snapshot_dir(place.state_dir, spec.snapshot), ignore_errors=True)
 
 
 def _forget_kept(spec: Spec, place: Place) -> None:
     for path in _files(spec, place):
         remove_file(path + _KEPT)
+    for path in _kept_tpms(spec, place).values():
+        remove_file(path)
+
+
+def _kept_tpms(spec: Spec, place: Place) -> dict[str, str]:
+    own = instance_dir(place.state_dir, spec.uuid)
+    return {version: os.path.join(own, f"{_TPM}{version}{_KEPT}") for version in tpm.VERSIONS}

@@ -14,7 +14,7 @@ import typing as t
 from .._domain import lifecycle
 from .._errors import NovaliteError
 from .._host.locks import locked
-from . import domain_xml, export, live, stopped
+from . import domain_xml, export, live, stopped, tpm
 from .catalog import Catalog
 from .domain_xml import PREFIX, VOLUME_PREFIX, Disk, DiskPlan
 from .export import Export
@@ -230,7 +230,9 @@ def _manifest(request: Request, since: Manifest | None, checkpoint: str | None, 
     parent = since.backup if since is not None else None
     created = int(time.time() * 1000)
     names = request.backup, request.owner, parent, checkpoint
-    return Manifest(*names, created, consistency, xml, (), request.firmware)
+    version = tpm.version_of(xml) if request.volume is None else None
+    state = tpm.read(request.server, version) if version is not None else None
+    return Manifest(*names, created, consistency, xml, (), request.firmware, state)
 
 
 def _add(
