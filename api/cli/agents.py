@@ -37,7 +37,7 @@ def addresses(record: Record) -> dict[str, list[str]] | None:
     try:
         path, local = looking.way_to(record["host"])
         argv = addresses_command(record["host"], record["uuid"], path, local, guest_addresses.AGENT_TIMEOUT)
-        told = json.loads(command.run(argv, timeout=LONGEST).stdout)
+        interfaces = json.loads(command.run(argv, timeout=LONGEST).stdout)
     except (click.ClickException, command.CommandError, ValueError):
         return {}
-    return guest_addresses.by_mac(told) if isinstance(told, dict) else {}
+    return guest_addresses.by_mac(interfaces) if isinstance(interfaces, dict) else {}

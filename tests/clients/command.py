@@ -89,6 +89,9 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
     with report.step(part, f"console url show --spice {server}: there is none"):
         refused = shell.attempt("console", "url", "show", "--spice", server)
         assert refused.returncode != 0 and "Unavailable console type spice-html5" in refused.stderr, refused
+    with report.step(part, f"server set --password {server}: its guest has no agent"):
+        refused = shell.attempt("server", "set", "--password", "for-the-guest", server)
+        assert refused.returncode != 0 and "QEMU guest agent is not enabled" in refused.stderr, refused
     check(f"server add security group {server} {group}")
     check(f"server remove security group {server} {group}")
     check(f"server event list {server}", "create")

@@ -18,10 +18,10 @@ def main(uuid: str, uri: str, timeout: str) -> None:
     try:
         domain = libvirt.open(uri).lookupByUUIDString(uuid)
         domain.agentSetResponseTimeout(int(timeout), 0)
-        told = domain.interfaceAddresses(libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT, 0)
+        interfaces = domain.interfaceAddresses(libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT, 0)
     except libvirt.libvirtError as error:
         raise SystemExit(error.get_error_message()) from None
-    json.dump(told or {}, sys.stdout)
+    json.dump(interfaces or {}, sys.stdout)
 
 
 if __name__ == "__main__":
