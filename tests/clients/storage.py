@@ -19,6 +19,10 @@ from .cloud import ROOT, Cloud
 from .command import TIMEOUT, Shell, login
 from .report import Report, Skipped
 
+# What volumes, snapshots, backups and images are while something is under way
+UNDER_WAY = frozenset(
+    [*("creating", "downloading", "uploading", "importing", "reverting", "backing-up", "restoring"), "restoring-backup"]
+)
 FILES = pathlib.Path(os.environ.get("NOVALITE_IMAGES") or ROOT / ".cache/images")
 
 
@@ -107,8 +111,8 @@ def images(report: Report, cloud: Cloud) -> None:
     login(report, cloud, part, ids, server)
     with report.step(part, f"server backup create --rotate 1, twice, of {server}"):
         for number in "12":
-            words = ("--name", f"{name}-b{number}", "--type", "daily", "--rotate", "1", "--wait", server)
-            shell("server", "backup", "create", *words)
+            backup = ("--name", f"{name}-b{number}", "--type", "daily", "--rotate", "1", "--wait", server)
+            shell("server", "backup", "create", *backup)
             assert _at_rest(shell, f"{name}-b{number}", of="image")["status"] == "active"
         listed = shell("image", "list", "-f", "value", "-c", "Name").splitlines()
         assert f"{name}-b2" in listed and f"{name}-b1" not in listed, listed
@@ -205,9 +209,7 @@ def _at_rest(shell: Shell, name: str, *kind: str, of: str = "volume") -> t.Any:
     deadline = time.monotonic() + TIMEOUT
     while True:
         shown = shell.json(of, *kind, "show", name)
-        under_way = ("creating", "downloading", "uploading", "importing", "reverting", "backing-up")
-        under_way += ("restoring", "restoring-backup")
-        if shown["status"] not in under_way or time.monotonic() > deadline:
+        if shown["status"] not in UNDER_WAY or time.monotonic() > deadline:
             return shown
         time.sleep(1)
 

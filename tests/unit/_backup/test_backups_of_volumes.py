@@ -17,9 +17,9 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from tests.unit._backup.hypervisor import PATIENCE, PYTHON, REPOSITORY, Guest, Hypervisor
-from tests.unit._backup.test_backups_of_servers import host, state_dir
+from tests.unit._backup.test_backups_of_servers import state_dir
 
-__all__ = ["host", "state_dir"]
+__all__ = ["state_dir"]
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(
