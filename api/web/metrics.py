@@ -138,7 +138,7 @@ def _instance_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
 
 
 def _healing_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
-    now = healing.status(connection)
+    now = healing.watch_status(connection)
     if now["controller"] is None:  # nobody ever watched
         return
     yield gauge("novalite_watch_armed", "Whether dead hosts are healed.", value=int(now["armed"]))
@@ -152,7 +152,7 @@ def _healing_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
             of_host["state"].add_metric([host["host"], host["state"]], 1)
             of_host["armed"].add_metric([host["host"]], int(host["armed"]))
     yield from of_host.values()
-    yield gauge("novalite_watch_unhealed", "Servers with ha: true that do not run.", value=len(now["servers"]))
+    yield gauge("novalite_watch_unhealed", "Servers with ha: true that do not run.", value=healing.unhealed(connection))
 
 
 def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

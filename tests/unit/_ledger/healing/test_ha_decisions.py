@@ -47,8 +47,8 @@ def test_healing_is_disarmed_and_armed_by_name(watched: Watched) -> None:
     )
     shown = {host["host"]: host["armed"] for host in status(watched)["hosts"]}
     assert shown == {"hv1": False, "hv2": True, "hv3": True, "hv4": True}
-    told = watched.cloud.rows(sa.select(watch_event.c.event, watch_event.c.actor, watch_event.c.loud))
-    assert told == [("disarmed", "alice", True), ("armed", "bob", True), ("disarmed", "bob", True)]
+    lines = watched.cloud.rows(sa.select(watch_event.c.event, watch_event.c.actor, watch_event.c.loud))
+    assert lines == [("disarmed", "alice", True), ("armed", "bob", True), ("disarmed", "bob", True)]
     with pytest.raises(NotFoundError):
         watched.cloud.run("watch", state="disarmed", host="hv9")
 

@@ -319,7 +319,8 @@ partial_index("ix_instance_busy", sa.text("task_state IS NOT NULL"), instance.c.
 _BUILDING = (instance.c.deleted, instance.c.host, instance.c.vm_state)
 partial_index("ix_instance_building", sa.text("vm_state = 'building'"), *_BUILDING)
 # read in each round of the watch; written as SQLite has it in a query, or it does not take it
-partial_index("ix_instance_ha", instance.c.ha == sa.true(), instance.c.host)
+_HA = (instance.c.ha, instance.c.deleted, instance.c.host, instance.c.ha_reason)
+partial_index("ix_instance_ha", instance.c.ha == sa.true(), *_HA)
 partial_index("ix_instance_adopted", sa.text("adopted IS NOT NULL"), instance.c.uuid)
 
 instance_security_group = table(

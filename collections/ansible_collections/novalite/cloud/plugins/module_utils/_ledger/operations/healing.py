@@ -20,6 +20,7 @@ from ..queries.views import instances_by
 from .call import Call
 
 WRITE = "cloud:ha:write"
+_UNHEALED = (instance.c.ha, instance.c.deleted == 0, instance.c.ha_reason.is_not(None))
 _SHOWN = ("state", "epoch", "since", "silent_since", "armed", "means", "switch_armed", "proof", "note", "confirmed_by")
 
 
@@ -28,6 +29,21 @@ def status(connection: sa.Connection) -> JsonObject:
 
     A host that was never watched is in `hosts` with the state None.
     """
+    listed = (
+        sa.select(instance.c.uuid, instance.c.name, instance.c.host, instance.c.ha_priority, instance.c.ha_reason)
+        .where(*_UNHEALED)
+        .order_by(instance.c.ha_priority.desc(), instance.c.id)
+    )
+    return {**watch_status(connection), "servers": [dict(row) for row in connection.execute(listed).mappings()]}
+
+
+def unhealed(connection: sa.Connection) -> int:
+    """Count the servers that are to run, and do not."""
+    return connection.scalar(sa.select(sa.func.count()).select_from(instance).where(*_UNHEALED)) or 0
+
+
+def watch_status(connection: sa.Connection) -> JsonObject:
+    """Return what status() does, without servers."""
     row: JsonMapping = dict(connection.execute(sa.select(watch)).mappings().first() or {})
     c = host_watch.c
     columns = [*(c[name] for name in _SHOWN), compute_host.c.name.label("host"), compute_host.c.enabled]
@@ -36,18 +52,12 @@ def status(connection: sa.Connection) -> JsonObject:
     for host in hosts:
         host["armed"] = host["armed"] is not False
         host["means"] = host["means"] or []
-    listed = (
-        sa.select(instance.c.uuid, instance.c.name, instance.c.host, instance.c.ha_priority, instance.c.ha_reason)
-        .where(instance.c.ha, instance.c.deleted == 0, instance.c.ha_reason.is_not(None))
-        .order_by(instance.c.ha_priority.desc(), instance.c.id)
-    )
     now = clock.now(connection)
     return {
         "armed": row.get("armed") is not False,
         "controller": row.get("controller"),
         "watching": bool(row.get("controller")) and row["expires"] > now,
         "hosts": sorted(hosts, key=lambda host: natural(host["host"])),
-        "servers": [dict(server) for server in connection.execute(listed).mappings()],
     }
 
 
@@ -113,5 +123,5 @@ def of_host(connection: sa.Connection, host: str) -> JsonObject | None:
     row = watch_rows.rows(connection, [host]).get(host)
     if row is None:
         return None
-    shown = next(each for each in status(connection)["hosts"] if each["host"] == host)
+    shown = next(each for each in watch_status(connection)["hosts"] if each["host"] == host)
     return {**shown, "journal": watch_rows.journal(connection, host, 10)}

@@ -79,7 +79,8 @@ def upgrade() -> None:
         op.add_column("project", sa.Column(name, kind))
     op.add_column("instance", sa.Column("ha_reason", sa.Text))
     on_sqlite, on_postgresql = sa.text("ha = 1"), sa.text("ha = true")  # as queries have it there
-    op.create_index("ix_instance_ha", "instance", ["host"], sqlite_where=on_sqlite, postgresql_where=on_postgresql)
+    columns = ["ha", "deleted", "host", "ha_reason"]
+    op.create_index("ix_instance_ha", "instance", columns, sqlite_where=on_sqlite, postgresql_where=on_postgresql)
 
 
 def downgrade() -> None:
