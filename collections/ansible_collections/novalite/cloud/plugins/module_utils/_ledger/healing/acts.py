@@ -71,7 +71,9 @@ def _place(connection: sa.Connection, act: actions.Place, options: JsonMapping) 
     migrations.insert(connection, _EVACUATE, instance_row(connection, uuid), reason=migrations.HEALING)
     (server,) = instances_by(connection, uuids=[uuid])
     begun = migrations.open_moves(connection, [uuid])[uuid]
-    destination = place(connection, server, begun, {"limit_to": act.takers, "options": options})
+    # the takers answered just now, which no launch may have recorded for long
+    choice = {"limit_to": act.takers, "seen_hosts": act.takers, "options": options}
+    destination = place(connection, server, begun, choice)
     if destination.host is None:
         raise NovaliteError(destination.message)
     begun = migrations.open_moves(connection, [uuid])[uuid]
