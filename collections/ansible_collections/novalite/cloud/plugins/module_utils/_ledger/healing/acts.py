@@ -29,6 +29,7 @@ from . import watch_rows
 from .guests import guests
 
 _EVACUATE, _REBOOT = "evacuate", "reboot"
+EVER = 1 << 31  # seconds
 
 
 def list_reason(connection: sa.Connection, uuid: str, reason: str) -> None:
@@ -71,7 +72,9 @@ def _place(connection: sa.Connection, act: actions.Place, options: JsonMapping) 
     migrations.insert(connection, _EVACUATE, instance_row(connection, uuid), reason=migrations.HEALING)
     (server,) = instances_by(connection, uuids=[uuid])
     begun = migrations.open_moves(connection, [uuid])[uuid]
-    destination = place(connection, server, begun, {"limit_to": act.takers, "options": options})
+    # The takers answered just now; when a launch looked at them last is of no matter
+    choice = {"limit_to": act.takers, "service_down_time": EVER, "options": options}
+    destination = place(connection, server, begun, choice)
     if destination.host is None:
         raise NovaliteError(destination.message)
     begun = migrations.open_moves(connection, [uuid])[uuid]
