@@ -13,6 +13,7 @@ GROUPS = {
     "api.one_added_s": "tests.bench.api_jobs",
     "api.to_active": "tests.bench.api_jobs",
     "backup": "tests.bench.backup",
+    "backup.unchanged_s": "tests.bench.backup_unchanged",
     "balance": "tests.bench.balance",
     "cli": "tests.bench.cli",
     "cli.launch_one": "tests.bench.cli_launch",
