@@ -107,8 +107,8 @@ def images(report: Report, cloud: Cloud) -> None:
     login(report, cloud, part, ids, server)
     with report.step(part, f"server backup create --rotate 1, twice, of {server}"):
         for number in "12":
-            words = ("--name", f"{name}-b{number}", "--type", "daily", "--rotate", "1", "--wait", server)
-            shell("server", "backup", "create", *words)
+            named = ("--name", f"{name}-b{number}", "--type", "daily")
+            shell("server", "backup", "create", *named, "--rotate", "1", "--wait", server)
             assert _at_rest(shell, f"{name}-b{number}", of="image")["status"] == "active"
         listed = shell("image", "list", "-f", "value", "-c", "Name").splitlines()
         assert f"{name}-b2" in listed and f"{name}-b1" not in listed, listed
@@ -205,8 +205,8 @@ def _at_rest(shell: Shell, name: str, *kind: str, of: str = "volume") -> t.Any:
     deadline = time.monotonic() + TIMEOUT
     while True:
         shown = shell.json(of, *kind, "show", name)
-        under_way = ("creating", "downloading", "uploading", "importing", "reverting", "backing-up")
-        under_way += ("restoring", "restoring-backup")
+        making = ("creating", "downloading", "uploading", "importing", "reverting")
+        under_way = (*making, "backing-up", "restoring", "restoring-backup")
         if shown["status"] not in under_way or time.monotonic() > deadline:
             return shown
         time.sleep(1)

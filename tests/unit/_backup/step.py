@@ -21,8 +21,8 @@ def connect(uri: str = "") -> libvirt.virConnect:
 
 if __name__ == "__main__":
     libvirt.registerErrorHandler(lambda _context, _error: None, None)
+    server_backup.connect = volume_backup.connect = connect
     step = volume_backup if sys.argv[1:] == ["volume_backup"] else server_backup
-    step.connect = connect
     asked = json.loads(sys.stdin.read())
     call = HostCall({"uri": "qemu:///system", **asked["params"]}, check_mode=asked["check_mode"])
     print(json.dumps(call_module(step.run, call, 600.0)))

@@ -98,7 +98,14 @@ def test_backups_of_a_server_that_is_gone_are_deleted_by_any_host(cloud: t.Any) 
     cloud.write(sa.update(instance).where(instance.c.uuid == uuid).values(deleted=1))
     begun = begin()
     assert begun["hosts"]["hv1"]["absent"] == [{"backup_id": first, "chain": uuid}]
-    changed = {"id": second, "kind": "full", "parent_id": None, "reason": "put together", "disks": [], "size": 9}
+    changed: dict[str, t.Any] = {
+        "id": second,
+        "kind": "full",
+        "parent_id": None,
+        "reason": "put together",
+        "disks": [],
+        "size": 9,
+    }
     outcomes = [{"host": "hv1", "results": [{"id": first, "error": "the store is not there"}]}]
     cloud.task("volume_action", plans=begun["hosts"], outcomes=outcomes)
     assert backups(cloud)["first"].status == "error"
