@@ -173,6 +173,10 @@ OTHERS = {
     ("_network.namespaces", "DIRECTORY"),  # iproute2's
     ("_disk.lvm", "UDEV"),  # a socket that is looked for
     ("_firewall.tables", "KEPT"),  # read; beside _firewall.owner's FILE
+    (
+        "_backup.tpm",
+        "DIRECTORY",
+    ),  # libvirt's: it and each domain's own below it belong to root, and nobody else writes there
     ("_host.switch", "BOOTED"),  # of systemd, which is looked for
 }
 # Functions that make directories by path, in a directory that one of the above has made
@@ -189,6 +193,8 @@ MAKE_BY_PATH = {
     "_image_catalog.fetch": {"fetch"},  # likewise
     "_image_import.imported": {"import_file"},  # likewise
     "_samples.rings": {"record"},  # likewise
+    "_backup.without_ledger": {"restore"},  # likewise, where that user said
+    "_backup.tpm": {"write"},  # in libvirt's directory, as libvirt does
 }
 
 

@@ -105,6 +105,7 @@ ABOUT_ALL = {
     "drift_report": "a report of a run over all hosts, with names",
     "floating_ip": "a pool, which does not grow with instances",
     "floating_pool": "likewise",
+    "fence": "a host, without the ledger",
     "host_identity": "all machines of the inventory",
     "image": "one record, and a file",
     "ledger": "the ledger itself",
