@@ -78,6 +78,10 @@ def _key_of(path: str) -> str:
     return key
 
 
+def _say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
 def main(arguments: t.Sequence[str] | None = None) -> int:
     """List servers or backups, or restore one; returns the program's exit code."""
     parser = argparse.ArgumentParser(prog="novalite backup restore-files", description="Restore disks to files.")
@@ -90,7 +94,7 @@ def main(arguments: t.Sequence[str] | None = None) -> int:
     try:
         key = _key_of(options.key_file)
         if options.server is None:
-            print("\n".join(servers(options.store)))
+            _say(*servers(options.store))
             return 0
         with tempfile.TemporaryDirectory(prefix="novalite-backup-") as cache:
             catalog = opened(options.store, key, options.server, cache)
@@ -98,19 +102,19 @@ def main(arguments: t.Sequence[str] | None = None) -> int:
                 for name in catalog.names():
                     saved = catalog.load(name)
                     taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(saved.created / 1000))
-                    print(name, taken, saved.kind, ",".join(disk.name for disk in saved.disks))
+                    _say(f"{name} {taken} {saved.kind} {','.join(disk.name for disk in saved.disks)}")
                 return 0
             if options.backup == "newest" and not catalog.names():
                 raise NovaliteError(
                     f"the store has no complete backup of {options.server}: see whether it is the right one"
                 )
             backup = catalog.names()[-1] if options.backup == "newest" else options.backup
-            print("\n".join(restore(catalog, backup, options.into)))
+            _say(*restore(catalog, backup, options.into))
     except NovaliteError as error:
-        print(f"error: {error}", file=sys.stderr)
+        sys.stderr.write(f"error: {error}\n")
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -148,7 +148,7 @@ ha:
   - A server that is there keeps what it has.
   - It is refused for a server whose disk dies with its host, unless O(servers[].ha_rebuild) is set.
 ha_priority:
-  - Which servers of a dead host get places first: the highest number, from V(-100) to V(100). V(0) by default.
+  - Which servers of a dead host get places first, the highest number, from V(-100) to V(100). V(0) by default.
   - Left out, the extra spec C(novalite:ha_priority) decides, then the project.
 ha_rebuild:
   - Whether a new disk made of its image will do, where its own dies with its host. What the guest wrote is lost.

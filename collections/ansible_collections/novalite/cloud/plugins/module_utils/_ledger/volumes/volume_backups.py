@@ -301,7 +301,8 @@ def _record_of(text: str) -> JsonObject:
     known: JsonObject = {key: fields.get(key) for key in _EXPORTED}
     bad = "Invalid input received: the record's {} is not what was exported: give the record as it is"
     for key, kind in _EXPORTED.items():
-        if known[key] is not None and type(known[key]) is not kind:
+        value = known[key]  # true is an integer to Python
+        if value is not None and not (isinstance(value, kind) and isinstance(value, bool) == (kind is bool)):
             raise NovaliteError(bad.format(key))
     for key in ("id", "volume_id", "parent_id"):
         if known[key] is not None and not is_uuid(known[key]):
