@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import getpass
+import typing as t
 
 import click
 
 from . import looking, options, playbooks
-from .tables import Column, Form, show
+from .tables import Column, Form, Record, show
 
 _HOSTS = (
     Column("host", lambda record: record["host"]),
@@ -40,13 +41,20 @@ def group() -> None:
 def status(form: Form) -> None:
     """Show how each host is watched, and which servers with ha: true do not run, and why."""
     said = looking.healing()
+    if form.output != "table":  # for programs: one list
+        show(said["hosts"], _HOSTS, form, lambda host: {**host, "servers": _servers_of(host, said["servers"])})
+        return
     if not said["armed"]:
         click.echo("Healing is DISARMED: no host is fenced, and nothing is started elsewhere.", err=True)
     if not said["watching"]:
-        click.echo("Nobody watches the hosts: set NOVALITE_JOBS_WATCH_SECONDS, or run novalite.cloud.watch.", err=True)
+        click.echo("Nobody watches the hosts: run novalite.cloud.watch (docs/ha.md).", err=True)
     show(said["hosts"], _HOSTS, form)
     if said["servers"]:
         show(said["servers"], _SERVERS, form)
+
+
+def _servers_of(host: Record, servers: t.Sequence[Record]) -> list[Record]:
+    return [server for server in servers if server["host"] == host["host"]]
 
 
 @group.command()

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from werkzeug.routing import AnyConverter, Rule
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_images, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import (
     access_rules,
@@ -84,6 +84,7 @@ OWNED: dict[tuple[str, str], str] = {
     ("volume", "volume-transfers"): "volume_transfer",
     ("v1", "instances"): "server",
     ("v1", "jobs"): "job",
+    ("v1", "backups"): "server_backup",
     ("instances", "instances"): "server",
     ("networks", "networks"): "network",
     ("jobs", "jobs"): "job",
@@ -140,6 +141,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("volume", "os-hosts"): "hv1@file",
     ("volume", "capabilities"): "hv1@file",
     ("v1", "hosts"): "hv1",
+    ("v1", "backup-policies"): "nightly",
     ("hosts", "hosts"): "hv1",
     ("static", "static"): "1",
     ("static", "1"): "style.css",
@@ -238,6 +240,16 @@ def make(api: Api) -> Objects:
     saved = str(uuid.uuid4())
     of_volume = {"volume_id": kept, "status": "available", "incremental": False, **data}
     api.insert(tables_volumes.volume_backup, id=saved, **of_volume)
+    left = str(uuid.uuid4())  # of a server that is gone
+    of_server: dict[str, t.Any] = {
+        "instance_uuid": str(uuid.uuid4()),
+        "server": "gone",
+        "host": "hv1",
+        "kind": "full",
+        "disks": [],
+    }
+    of_server |= {"project_id": project, "name": "left", "status": "available", "gigabytes": 1, "flavor": {}}
+    api.insert(tables_images.server_backup, id=left, **of_server, created_at=now, updated_at=now)
     there = {"instance_uuid": server, "device": "vdb", "created_at": now, "attached_at": now}
     api.insert(tables_volumes.volume_attachment, id=hung, volume_id=kept, **there)
     transferred_volume, offered = (str(uuid.uuid4()) for _ in range(2))
@@ -283,6 +295,7 @@ def make(api: Api) -> Objects:
             "volume": kept,
             "volume_snapshot": taken,
             "volume_backup": saved,
+            "server_backup": left,
             "volume_transfer": offered,
             "volume_attachment": hung,
         }

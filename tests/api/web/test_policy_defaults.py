@@ -44,7 +44,8 @@ ADMINS = {
     "volume": {"admin", "all_tenants", "any_filter", "host_attributes", "limits:other_project", "private_types"},
     "jobs:read": {"all_projects", "texts"},
     "jobs": {"choose_hosts", "choose_timeout", "unknown_kinds"},
-    "cloud": {"carry_out_volumes", "compute_nodes", "firewall", "reconcile", "image_cache", "overview:behind"},
+    "cloud": {"carry_out_volumes", "compute_nodes", "firewall", "reconcile", "image_cache", "overview:behind"}
+    | {"ha:read", "ha:write", "backup_policies"},
 }
 # Nova's role:manager since 2025.1
 MANAGERS = {"compute:servers:migrate", "compute:servers:live_migrate", "compute:keypairs:manage"}

@@ -34,7 +34,9 @@ NEVER = (
 )
 # Columns of tables that hosts tell of which they are not told, and may not tell
 KEPT_BACK = {
-    "instance": set(WITHHELD),
+    # what people want for the death of a host is not for hosts to say
+    "instance": {*WITHHELD, "ha", "ha_priority", "ha_rebuild", "ha_reason"},
+    "project": {"ha", "ha_priority", "ha_rebuild"},
     "instance_action": {"message"},
     "migration": {"message"},
     "allocation": {"compute_host_id"},

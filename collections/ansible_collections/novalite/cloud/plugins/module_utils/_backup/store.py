@@ -17,6 +17,7 @@ import io
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -33,6 +34,8 @@ _HOST = "novalite"
 _TIME = "stored"  # the word that says when an object was stored, in nanoseconds since 1970
 _SHORT = 8  # characters of a name, as restic prints it
 _SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ, which fcntl has since Python 3.10
+_INTERRUPTED = 130  # return code of restic after SIGINT
+_PATIENCE = 10.0  # seconds for an interrupted restic to take its lock back
 _PIPE = 1 << 20  # bytes that wait between restic and the one at its other end
 
 
@@ -162,12 +165,14 @@ class Restic:
                 try:
                     yield t.cast(t.BinaryIO, stdout)
                 except BaseException:
-                    process.kill()
-                    if process.wait() > 0:  # it had ended by itself: that is why
+                    if _interrupt(process) not in (
+                        -signal.SIGKILL,
+                        _INTERRUPTED,
+                    ):  # it had ended by itself: that is why
                         raise CommandError(argv, process.returncode, _text(errors)) from None
                     raise
                 if stdout.read(1):
-                    process.kill()
+                    _interrupt(process)
                 elif process.wait():
                     raise CommandError(argv, process.returncode, _text(errors))
 
@@ -254,6 +259,17 @@ def _widen(pipe: t.BinaryIO) -> None:
     """Have a pipe hold more than one block, so that its two ends need not take turns for each."""
     with contextlib.suppress(OSError):
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, _PIPE)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> int:
+    """End a reading restic, and return how it ended. One that is killed leaves its lock in the store, which keeps every
+    host from pruning for half an hour; an interrupted one takes it back."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _text(errors: t.IO[bytes]) -> str:
