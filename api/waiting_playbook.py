@@ -103,9 +103,7 @@ def _stamps() -> Stamps:
             status = os.stat(path)
             stamps[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
     for directory in {os.path.dirname(file) for file in files}:
-        with contextlib.suppress(
-            OSError
-        ):  # by names: a directory of compiled files, made by whoever imports, is no change
+        with contextlib.suppress(OSError):  # by names but for compiled files, which whoever imports makes
             stamps[directory] = tuple(sorted(name for name in os.listdir(directory) if name != "__pycache__"))
     return stamps
 

@@ -23,7 +23,7 @@ from .operations import Operation
     "GET",
     "/ha",
     "cloud:ha:read",
-    "How hosts are watched, and which instances do not run although they are to",
+    "The watch of the hosts, and the instances that do not run although they are to",
     {200: "Healing"},
     ledger=reads,
 )

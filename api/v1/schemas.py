@@ -314,7 +314,7 @@ BACKUP_POLICY = answered(
         "keep": {"type": "object", "description": "how many backups of each period are kept"},
         "verify_every": nullable(_SECONDS),
     },
-    "How often instances are backed up and proven; of those that an instance has, the narrowest holds.",
+    "The times between backups and proofs of instances; of the policies for an instance, the narrowest holds.",
 )
 NEW_BACKUP_POLICY = taken(
     {

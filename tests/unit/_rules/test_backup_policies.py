@@ -70,6 +70,6 @@ def test_a_proof_is_due() -> None:
 
 @given(st.integers(rules.LEAST, DAY), st.lists(st.integers(0, 10 * DAY), max_size=20), st.integers(10 * DAY, 20 * DAY))
 def test_no_good_backup_is_older_than_the_policy_says(every: int, times: list[int], now: int) -> None:
-    """Where nothing fails, a backup is due if and only if the newest is at least that old."""
+    """A backup is due if and only if the newest is at least that old, where nothing fails."""
     due = rules.backup_due(policy(every=every), [taken(at) for at in times], now)
     assert due == (not times or now - max(times) >= every)

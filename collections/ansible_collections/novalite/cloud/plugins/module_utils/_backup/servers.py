@@ -23,6 +23,7 @@ from .._disk import layout
 from .._domain.volumes import LiveGuests
 from .._errors import NotFoundError, NovaliteError
 from .._host.files import instance_dir, is_uuid, read_text, remove_file, sync, write_atomically
+from .._host.module import Result, each_for_itself
 from .._host.own_directory import make_own
 from .._json import JsonMapping, JsonObject
 from .._snapshots import server_snapshots
@@ -113,7 +114,7 @@ class Place:
     def known(self, server: str) -> Restic:
         """The repository of a server that has backups, opened. Raises NovaliteError."""
         store = self.store(server)
-        if not self.path.startswith("sftp:") and not os.path.isdir(store.place):
+        if store.is_missing:
             raise NotFoundError(
                 f"the store {self.path} has no backups of server {server}: give the store that has them"
             )
@@ -143,6 +144,14 @@ def ensure(
             result.error = f"instance {spec.uuid}: {error}"
         done.append(result)
     return done
+
+
+def result_of(entries: t.Sequence[JsonObject], changes: JsonMapping) -> Result:
+    """Return what a step returns of these `entries`, results of backups, and of the `changes` that it shows. Raises
+    HostModuleError with the same where an entry has an `error`."""
+    diff = {"before": dict.fromkeys(changes), "after": changes} if changes else {}
+    result = {"changed": bool(changes), "backups": entries, "diff": diff}
+    return each_for_itself(result, (entry["error"] for entry in entries))
 
 
 def record_of(saved: Manifest) -> JsonObject:
@@ -232,7 +241,7 @@ def _verify(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode:
 
 def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
     store = place.store(spec.server)
-    if not store.place.startswith("sftp:") and not os.path.isdir(store.place):
+    if store.is_missing:
         return
     store.prepare()
     catalog = Catalog(store, spec.server)

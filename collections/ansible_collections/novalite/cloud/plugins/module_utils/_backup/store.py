@@ -94,6 +94,11 @@ class Restic:
     def _is_directory(self) -> bool:
         return not self.place.startswith("sftp:")
 
+    @property
+    def is_missing(self) -> bool:
+        """Absence of a repository that is to be a directory; of one on another host nobody knows."""
+        return self._is_directory and not os.path.isdir(self.place)
+
     def prepare(self) -> None:
         """Make the repository unless it is there. Raises NovaliteError when that cannot be done."""
         if self._is_directory and os.path.lexists(os.path.join(self.place, "config")):

@@ -139,7 +139,7 @@ def _restore(spec: Spec, place: Place) -> None:
 def _delete(spec: Spec, done: Done, place: Place) -> bool:
     """Remove a backup; returns whether anything of it was there."""
     store = place.store(spec.chain)
-    if not store.place.startswith("sftp:") and not os.path.isdir(store.place):
+    if store.is_missing:
         return False
     store.prepare()
     catalog = Catalog(store, spec.chain)

@@ -43,10 +43,10 @@ def opened(store: str, key: str, server: str, cache: str) -> Catalog:
     """Open the backups of a server or a volume. Raises NovaliteError."""
     if not is_uuid(server):
         raise NovaliteError(f"'{server}' is not the UUID of a server or a volume: leave it out to see which there are")
-    place = f"{store.rstrip('/')}/{server}"
-    if not store.startswith("sftp:") and not os.path.isdir(place):
+    restic = Restic(f"{store.rstrip('/')}/{server}", key, cache)
+    if restic.is_missing:
         raise NovaliteError(f"the store {store} has no backups of {server}: leave it out to see of which it has")
-    return Catalog(Restic(place, key, cache), server)
+    return Catalog(restic, server)
 
 
 def restore(catalog: Catalog, backup: str, directory: str) -> list[str]:

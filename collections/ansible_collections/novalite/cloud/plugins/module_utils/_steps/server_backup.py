@@ -18,7 +18,7 @@ import dataclasses
 from .._backup import servers
 from .._host.files import STATE_DIR
 from .._host.libvirt_connection import DEFAULT_URI, connect
-from .._host.module import HostCall, Result, each_for_itself
+from .._host.module import HostCall, Result
 
 ARGUMENT_SPEC = {
     "backups": {
@@ -75,9 +75,4 @@ def run(call: HostCall) -> Result:
         if entry.action != "none" and not entry.error
     }
     changes = {} if params["state"] == servers.VERIFIED else made
-    result = {
-        "changed": bool(changes),
-        "backups": [dataclasses.asdict(entry) for entry in done],
-        "diff": {"before": dict.fromkeys(changes), "after": changes} if changes else {},
-    }
-    return each_for_itself(result, (entry.error for entry in done))
+    return servers.result_of([dataclasses.asdict(entry) for entry in done], changes)

@@ -18,7 +18,7 @@ import dataclasses
 from .._backup import servers, volumes
 from .._host.files import STATE_DIR
 from .._host.libvirt_connection import DEFAULT_URI, connect
-from .._host.module import HostCall, Result, each_for_itself
+from .._host.module import HostCall, Result
 
 ARGUMENT_SPEC = {
     "backups": {
@@ -62,9 +62,4 @@ def run(call: HostCall) -> Result:
         call.warn,
     )
     changes = {entry.id: entry.action for entry in done if entry.action != "none" and not entry.error}
-    result = {
-        "changed": bool(changes),
-        "backups": [dataclasses.asdict(entry) for entry in done],
-        "diff": {"before": dict.fromkeys(changes), "after": changes} if changes else {},
-    }
-    return each_for_itself(result, (entry.error for entry in done))
+    return servers.result_of([dataclasses.asdict(entry) for entry in done], changes)

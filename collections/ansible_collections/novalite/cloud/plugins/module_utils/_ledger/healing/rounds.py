@@ -60,8 +60,7 @@ def begin(engine: sa.Engine, watcher: Watcher, number: str, means: t.Mapping[str
     """Begin a round over the hosts of `means`, if this controller has the lease, or gets it; return that."""
     with transaction(engine) as connection:
         watch_rows.ensure(connection, means)
-        for host, kinds in means.items():
-            watch_rows.set_means(connection, host, kinds)
+        watch_rows.set_means(connection, means)
         held = watch_rows.lease(connection, lock=True)
         now = clock.now(connection)
         facts = Facts(held, {}, {})

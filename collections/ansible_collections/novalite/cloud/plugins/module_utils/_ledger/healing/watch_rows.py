@@ -19,7 +19,7 @@ from ..db.tables import compute_host
 from ..db.tables_migrations import host_watch, watch, watch_event
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(HostRow))
-_MARGIN = 10000  # events that the journal keeps
+_KEPT_EVENTS = 10000  # of the journal
 
 
 def ensure(connection: sa.Connection, hosts: t.Iterable[str] = ()) -> None:
@@ -145,7 +145,7 @@ def note(connection: sa.Connection, row: HostRow, event: str, actor: str, why: s
     values = {"at": clock.now(connection), "host": row.host, "event": event, "state": row.state, "epoch": row.epoch}
     line = connection.execute(sa.insert(watch_event).values(**values, actor=actor, why=why, loud=loud))
     number = line.inserted_primary_key[0] if line.inserted_primary_key else 0
-    connection.execute(sa.delete(watch_event).where(watch_event.c.id <= number - _MARGIN))
+    connection.execute(sa.delete(watch_event).where(watch_event.c.id <= number - _KEPT_EVENTS))
 
 
 def journal(connection: sa.Connection, host: str | None = None, limit: int = 50) -> list[JsonObject]:
@@ -179,9 +179,10 @@ def silent_ticks(connection: sa.Connection, host: str, answered: bool, ticks: fl
     return 0.0
 
 
-def set_means(connection: sa.Connection, host: str, means: t.Sequence[str]) -> None:
-    """Record what a host's inventory has to prove its death."""
+def set_means(connection: sa.Connection, means: t.Mapping[str, t.Sequence[str]]) -> None:
+    """Record what the inventory has to prove the death of each host."""
     c = host_watch.c
-    kept = connection.scalar(sa.select(c.means).where(c.host == host))
-    if kept != list(means):
-        connection.execute(sa.update(host_watch).where(c.host == host).values(means=list(means)))
+    rows = connection.execute(sa.select(c.host, c.means).where(c.host.in_(sorted(means))))
+    for row in rows.all():
+        if row.means != list(means[row.host]):
+            connection.execute(sa.update(host_watch).where(c.host == row.host).values(means=list(means[row.host])))

@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NotFoundError
+from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import backup_policies as rules
 from ..._rules import retention
@@ -40,8 +40,9 @@ def policies(connection: sa.Connection) -> list[Policy]:
 
 def shown(connection: sa.Connection) -> list[JsonObject]:
     """List the policies as they are shown: with the names of what they are for."""
+    known = policies(connection)
     names: dict[str, str] = dict(lookups.project_names(connection))
-    servers = [policy.target for policy in policies(connection) if policy.scope == "server"]
+    servers = [policy.target for policy in known if policy.scope == "server"]
     rows = connection.execute(sa.select(instance.c.uuid, instance.c.name).where(instance.c.uuid.in_(servers)))
     names |= {row.uuid: row.name for row in rows}
     return [
@@ -49,7 +50,7 @@ def shown(connection: sa.Connection) -> list[JsonObject]:
             **{key: getattr(policy, key) for key in ("name", "scope", "every", "keep", "verify_every")},
             "target": names.get(policy.target, policy.target) or None,
         }
-        for policy in policies(connection)
+        for policy in known
     ]
 
 
@@ -97,14 +98,6 @@ def _target(connection: sa.Connection, params: JsonMapping) -> tuple[str, str]:
 def remove(connection: sa.Connection, name: str) -> bool:
     """Delete a policy; its backups stay. Returns whether there was one."""
     return bool(connection.execute(sa.delete(table).where(table.c.name == name)).rowcount)
-
-
-def one_policy(connection: sa.Connection, name: str) -> JsonObject:
-    """Return a policy as it is shown. Raises NotFoundError."""
-    for policy in shown(connection):
-        if policy["name"] == name:
-            return policy
-    raise NotFoundError(f"there is no policy of backups {name[:255]!r}: see `novalite backup policy list`")
 
 
 def due(connection: sa.Connection) -> tuple[list[Due], list[Due]]:
