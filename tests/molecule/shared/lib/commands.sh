@@ -148,7 +148,9 @@ command_status() {
 
 # known_name: the only argument, a hypervisor of this lab.
 known_name() {
-  ((${#REST[@]} == 1)) && [[ -n $(host_index "${REST[0]}") ]] || die "want the NAME of one hypervisor of $STATE"
+  if ((${#REST[@]} != 1)) || [[ -z $(host_index "${REST[0]}") ]]; then
+    die "want the NAME of one hypervisor of $STATE"
+  fi
 }
 
 command_off() {
