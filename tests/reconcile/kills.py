@@ -54,6 +54,17 @@ grep -h novalite-move- /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys 2
 """
 
 
+def changed_tasks(said: str) -> list[str]:
+    """The changed tasks in the output of a playbook, each with its host."""
+    changed, task = [], ""
+    for line in said.splitlines():
+        if line.startswith("TASK "):
+            task = line.strip(" *")
+        elif line.startswith("changed: "):
+            changed.append(f"{task}: {line}")
+    return changed
+
+
 class Killing:
     def __init__(self, lab: Lab, seed: int) -> None:
         self.lab, self.random = lab, random.Random(seed)
@@ -153,7 +164,7 @@ class Killing:
         lab.reconcile()
         again, said = lab.reconcile()
         if again or re.search(r"changed=[1-9]", said):
-            self.wrong.append(f"{how}: repaired, and still different: {again} {said[-400:]}")
+            self.wrong.append(f"{how}: repaired, and still different: {again} {changed_tasks(said)}")
         rows = lab.rows(sa.select(instance).where(of_these))
         states = {row.name: (row.vm_state, row.task_state, row.host) for row in rows}
         self.wrong += [
