@@ -13,6 +13,7 @@ import importlib.metadata
 import json
 import logging
 import pathlib
+import types
 import typing as t
 from unittest import mock
 
@@ -20,6 +21,7 @@ import nova.conf
 from nova import exception, objects
 from nova.pci import request as pci_request
 from nova.pci import stats, whitelist
+from nova.scheduler.weights.pci import PCIWeigher
 from nova.virt import hardware
 
 from tests.parity import numa_record, pci_cases
@@ -41,7 +43,7 @@ def answer(case: pci_cases.Case) -> list[t.Any]:
     for device in offered:
         pools.add_device(device)
     host = numa_record._host(case["facts"])
-    answers: list[t.Any] = [sorted(device.address for device in offered)]
+    answers: list[t.Any] = [sorted(device.address for device in offered), _weight(pools)]
     for request in case["requests"]:
         flavor = objects.Flavor(
             name="f", vcpus=request["vcpus"], memory_mb=request["memory_mb"], extra_specs=request["extra_specs"]
@@ -69,8 +71,13 @@ def answer(case: pci_cases.Case) -> list[t.Any]:
             answers.append(None)
             continue
         taken = pools.consume_requests(requests, cells)
-        answers.append([[cell.id for cell in cells], [device.parent_addr or device.address for device in taken]])
+        cards = [device.parent_addr or device.address for device in taken]
+        answers.append([[cell.id for cell in cells], cards, _weight(pools)])
     return answers
+
+
+def _weight(pools: stats.PciDeviceStats) -> int:
+    return t.cast(int, PCIWeigher()._weigh_object(types.SimpleNamespace(pci_stats=pools), None))
 
 
 def _devices(rows: list[dict[str, t.Any]]) -> list[t.Any]:

@@ -20,9 +20,9 @@ def test_every_device_is_novas() -> None:
     assert recorded["digest"] == pci_cases.digest(), "the generator was changed: run tests/parity/pci_record.py"
     different, near, anywhere, refusals = [], 0, 0, 0
     for seed, expected in enumerate(recorded["answers"]):
-        got = [answer for answer in expected[1:] if isinstance(answer, list) and answer[1]]
-        near += sum(bool(nodes) for nodes, _devices in got)
-        anywhere += sum(not nodes for nodes, _devices in got)
+        got = [answer for answer in expected[2:] if isinstance(answer, list) and answer[1]]
+        near += sum(bool(nodes) for nodes, _devices, _weight in got)
+        anywhere += sum(not nodes for nodes, _devices, _weight in got)
         refusals += expected.count(None)
         if pci_our_side.answer(pci_cases.case(seed)) != expected:
             different.append(seed)

@@ -93,7 +93,7 @@ def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
         ("filters", "nova.scheduler.weights.all_weighers", "take some of"),
         ("filters", "corp.filters.RamFilter", "no scheduler filter 'corp.filters.RamFilter'; take some of"),
         ("weighers", "RamWeigher", "the nearest is RAMWeigher$"),
-        ("weighers", "PCIWeigher", "hosts are not weighed by their PCI devices; take it out"),
+        ("weighers", "ImagePropertiesWeigher", "hosts are not weighed by the images that they run; take it out"),
     ],
 )
 def test_a_name_of_a_nova_conf_that_nothing_here_has(kind: str, name: str, message: str) -> None:

@@ -75,6 +75,15 @@ def launch(cloud: t.Any, name: str, flavor: str, **params: t.Any) -> str | None:
     return uuid
 
 
+def test_a_server_goes_where_the_fewest_devices_are_free(cloud: t.Any) -> None:
+    of_devices_alone = {f"{name}_weight_multiplier": 0.0 for name in ("cpu", "ram", "disk", "io_ops")}
+    with_device = launch(cloud, "with-device", "gpu", limit_to=["hv3"])
+    assert with_device is not None
+    for name, flavor in (("plain", "m1.tiny"), ("another", "gpu")):  # the others keep theirs
+        uuid = launch(cloud, name, flavor, options=of_devices_alone)
+        assert uuid is not None and row(cloud, uuid).host == "hv3"
+
+
 def claims(cloud: t.Any, uuid: str | None = None) -> dict[t.Any, Claim]:
     """Return what is held: of one server by host, of all by server and host."""
     c, host = tables.allocation.c, tables.compute_host.c

@@ -119,6 +119,10 @@ options:
         description:
           - How much the metrics count. V(1.0) when left out.
         type: float
+      pci_weight_multiplier:
+        description:
+          - How much it counts that few PCI devices of a host are free. V(1.0) when left out.
+        type: float
       rank_weight_multiplier:
         description:
           - How much the rank counts that a request asks for. V(1000000.0), before all else, when left out.

@@ -49,7 +49,6 @@ REFUSED = {
     "ExactDiskFilter": _IRONIC,
     "ExactRamFilter": _IRONIC,
     "ImagePropertiesWeigher": "hosts are not weighed by the images that they run",
-    "PCIWeigher": "hosts are not weighed by their PCI devices",
     "TrustedFilter": "Nova has it no more; traits (trait:NAME=required in a flavor) do its work",
     "TypeAffinityFilter": "Nova has it no more; aggregate_type_affinity does its work",
 }

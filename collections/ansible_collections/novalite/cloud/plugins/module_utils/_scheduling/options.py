@@ -49,6 +49,7 @@ ENABLED_WEIGHERS = (
     "num_instances",
     "hypervisor_version",
     "metrics",
+    "pci",
     "rank",
 )
 
@@ -86,6 +87,7 @@ class Options:
     num_instances_weight_multiplier: float = 0.0
     hypervisor_version_weight_multiplier: float = 1.0
     metrics_weight_multiplier: float = 1.0
+    pci_weight_multiplier: float = 1.0
     rank_weight_multiplier: float = 1_000_000.0  # ours: who gives a rank means it before all else
 
     weight_multipliers: t.Mapping[str, float] = dataclasses.field(default_factory=dict)  # of the user's weighers

@@ -21,6 +21,11 @@ class Shelf:
         self._free = _left(devices_of(facts), taken.union(facts.get(TAKEN) or ()))
 
     @property
+    def count(self) -> int:
+        """Number of free devices."""
+        return len(self._free)
+
+    @property
     def by_node(self) -> t.Mapping[int | None, int]:
         """Number of free devices on each NUMA node."""
         return collections.Counter(device.numa_node for device in self._free)

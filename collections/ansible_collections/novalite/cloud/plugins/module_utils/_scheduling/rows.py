@@ -97,7 +97,8 @@ class HostState(t.NamedTuple):
     """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
     supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
     claims: t.Mapping[str, Claim] = _NOTHING
-    """By UUID: the CPUs, NUMA nodes, pages and devices that instances hold; of requests that ask for such."""
+    """By UUID: the CPUs, NUMA nodes, pages and devices that instances hold; of requests that ask for such, and of hosts
+    that hand out devices."""
 
     @property
     def vcpus_room(self) -> float:
@@ -112,6 +113,11 @@ class HostState(t.NamedTuple):
     @property
     def disk_gb_room(self) -> float:
         return min((self.disk_gb - self.reserved_disk_gb) * self.disk_ratio - self.disk_gb_used, self.disk_gb)
+
+    @property
+    def free_devices(self) -> int:
+        """Number of PCI devices that nobody has."""
+        return self._shelf(self.claims).count if self.facts.get(pci.DEVICES) else 0
 
     def after(self, request: Request) -> HostState:
         """The same host once it has claimed what `request` asks for. A build is work on its disk."""
@@ -131,13 +137,16 @@ class HostState(t.NamedTuple):
     ) -> Claim | str:
         """Claim of an instance that asks for this topology and these devices here, beside `claims` (None: those that
         there are); or why it gets none."""
-        there = (self.claims if claims is None else claims).values()
-        shelf = pci_fit.Shelf(self.facts, (device for claim in there for device in claim.devices))
+        held = self.claims if claims is None else claims
+        there, shelf = held.values(), self._shelf(held)
         if numa is not None:
             ratios = numa_fit.Ratios(self.cpu_ratio, self.ram_ratio)
             return numa_fit.fit(host_numa.cells_of(self.facts), there, numa, ratios, shelf, devices)
         picked = shelf.pick(devices) if devices is not None else ()
         return picked if isinstance(picked, str) else Claim((), devices=picked)
+
+    def _shelf(self, claims: t.Mapping[str, Claim]) -> pci_fit.Shelf:
+        return pci_fit.Shelf(self.facts, (device for claim in claims.values() for device in claim.devices))
 
     def _claims_with(self, request: Request, count: int) -> dict[str, Claim]:
         if count < 0:

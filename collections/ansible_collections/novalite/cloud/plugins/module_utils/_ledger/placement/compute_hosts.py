@@ -164,10 +164,11 @@ def host_states(
     rows = connection.execute(query).all()
     building = _building(connection)
     of_hosts = _instances(connection) if with_instances else {}
-    claims = _claims(connection) if with_claims else {}
     parsed = {text: json.loads(text) for text in {text for row in rows for text in (row.aggregates, row.traits)}}
     aggregates = memberships(connection, {row.name: parsed[row.aggregates] for row in rows})
     all_facts = json.loads(f"[{','.join([row.facts for row in rows])}]")
+    hand_out_devices = any(facts.get(pci.DEVICES) for facts in all_facts)  # how many are free is weighed
+    claims = _claims(connection) if with_claims or hand_out_devices else {}
     states, versions = [], {}
     for row, facts in zip(rows, all_facts):
         *plain, up, down_reason, zone, _names, traits, _text, host_id, generation, last_seen_at = row
