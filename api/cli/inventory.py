@@ -27,13 +27,9 @@ def read(sources: t.Sequence[str]) -> Inventory:
     from ansible.errors import AnsibleError
     from ansible.inventory.manager import InventoryManager
     from ansible.parsing.dataloader import DataLoader
-    from ansible.plugins.loader import init_plugin_loader
     from ansible.template import Templar
-    from ansible.utils.collection_loader import AnsibleCollectionConfig
     from ansible.vars.manager import VariableManager
 
-    if AnsibleCollectionConfig.collection_finder is None:  # without it no template finds a lookup or a filter
-        init_plugin_loader()
     loader = DataLoader()
     with contextlib.redirect_stderr(io.StringIO()):  # its warnings are what the findings say
         manager = InventoryManager(loader=loader, sources=list(sources or constants.DEFAULT_HOST_LIST))

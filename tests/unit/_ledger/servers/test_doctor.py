@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 import typing as t
 
 import click.testing
@@ -22,7 +19,6 @@ from api.cli.doctor import UNSEEN, Health, findings, has_libvirt_collection
 from tests.support.cloud import Cloud
 from tests.unit._ledger.servers.test_command import WEB
 
-ROOT = pathlib.Path(__file__).parents[4]
 NOW = 2_000_000_000
 HOST = {"name": "hv1", "up": True, "down_reason": None, "last_seen_at": NOW, "differences": 0, "facts": {}}
 ADDRESSES = {"total": 256, "instances": 1, "hosts": 1, "reserved": 2, "resting": 0, "free": 252}
@@ -100,18 +96,6 @@ def test_the_command_tells_of_servers_that_are_stuck(
     monkeypatch.setenv("NOVALITE_HOME", str(tmp_path / "empty"))
     empty = run("-o", "json")
     assert empty.exit_code == 1 and f"there is no ledger in {tmp_path / 'empty'}" in empty.output
-
-
-def test_the_home_of_an_inventory_may_be_a_template(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "hosts.ini").write_text("localhost\n[compute]\nhv1\n")
-    (tmp_path / "group_vars").mkdir()
-    home = "{{ lookup('ansible.builtin.env', 'PLACE') | default(inventory_dir ~ '/away', true) | realpath }}"
-    (tmp_path / "group_vars/all.yml").write_text(json.dumps({"novalite_home": home}))
-    # in a process of its own, as the command: what Ansible has imported decides
-    program = f"from api.cli import inventory; print(inventory.read([{str(tmp_path / 'hosts.ini')!r}]).home)"
-    for variables, place in (({}, tmp_path / "away"), ({"PLACE": "/srv/cloud"}, pathlib.Path("/srv/cloud"))):
-        said = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, env={**os.environ, **variables})
-        assert said.decode().splitlines() == [str(place)]
 
 
 @pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
