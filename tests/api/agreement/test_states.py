@@ -9,6 +9,7 @@ Playbooks are asked by their modules, in check mode; the command `novalite` by t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
 import typing as t
@@ -239,40 +240,41 @@ def columns_of(rule: StateRule, state: str) -> dict[str, t.Any]:
     return {**AT_REST, "vm_state": vm_states[0], **STATES[state]}
 
 
+@functools.cache
+def restoring(server: str, spare: str, attached: str, attachment: str) -> tuple[sa.sql.expression.UpdateBase, ...]:
+    """Return what puts back all that requests make of a server and of what it has, but for its state: built once, for
+    to build it takes longer than to do it."""
+    links, group, hung = tables_jobs.job_instance, tables.instance_security_group, tables_volumes.volume_attachment
+    disk, moves = tables_volumes.volume, tables.tables_migrations.migration
+    numbers = sa.select(links.c.job_id).where(links.c.instance_uuid == server)
+    number = sa.select(tables.instance.c.id).where(tables.instance.c.uuid == server).scalar_subquery()
+    whole = {"id": attachment, "volume_id": attached, "instance_uuid": server, "device": "vdb"}
+    return (
+        sa.delete(ec2_instance).where(ec2_instance.c.instance_uuid == server),
+        sa.delete(tables_jobs.job).where(tables_jobs.job.c.id.in_(numbers)),
+        sa.delete(links).where(links.c.instance_uuid == server),
+        sa.delete(group).where(group.c.instance_id == number),
+        sa.update(tables.vif).where(tables.vif.c.instance_uuid == server).values(status=None),
+        sa.delete(hung).where(hung.c.instance_uuid == server),
+        sa.insert(hung).values(**whole, created_at=1, attached_at=1),
+        sa.update(disk).where(disk.c.id == spare).values(status="available", host=None),
+        sa.update(disk).where(disk.c.id == attached).values(status="in-use"),
+        sa.delete(moves).where(moves.c.instance_uuid == server),
+        sa.delete(tables.image).where(tables.image.c.name == "new"),
+        sa.update(tables.floating_ip).values(vif_id=None),
+    )
+
+
 def put(cloud: Cloud, rule: StateRule, state: str) -> None:
     """Put the server `alts` into a state, whatever requests made of it and of what it has."""
-    uuid_, links = cloud.ids["server"], tables_jobs.job_instance
-    jobs = sa.select(links.c.job_id).where(links.c.instance_uuid == uuid_)
-    numbers = [row.job_id for row in cloud.api.rows(jobs)]
-    number = sa.select(tables.instance.c.id).where(tables.instance.c.uuid == uuid_).scalar_subquery()
-    group, hung, disk = tables.instance_security_group, tables_volumes.volume_attachment, tables_volumes.volume
+    server = cloud.ids["server"]
     protected = {column: column == PROTECTIONS.get(state) for column in PROTECTIONS.values()}
     cloud.api.write(
         sa.update(tables.instance)
-        .where(tables.instance.c.uuid == uuid_)
+        .where(tables.instance.c.uuid == server)
         .values(updated_at=int(time.time()), **columns_of(rule, state)),
-        sa.delete(ec2_instance).where(ec2_instance.c.instance_uuid == uuid_),
-        sa.insert(ec2_instance).values(instance_uuid=uuid_, **protected),
-        sa.delete(links).where(links.c.job_id.in_(numbers)),
-        sa.delete(tables_jobs.job).where(tables_jobs.job.c.id.in_(numbers)),
-        sa.delete(group).where(group.c.instance_id == number),
-        sa.update(tables.vif).where(tables.vif.c.instance_uuid == uuid_).values(status=None),
-        sa.delete(hung).where(hung.c.instance_uuid == uuid_),
-        sa.insert(hung).values(
-            id=cloud.ids["volume_attachment"],
-            volume_id=cloud.ids["volume"],
-            instance_uuid=uuid_,
-            device="vdb",
-            created_at=1,
-            attached_at=1,
-        ),
-        sa.update(disk).where(disk.c.id == cloud.ids["spare"]).values(status="available", host=None),
-        sa.update(disk).where(disk.c.id == cloud.ids["volume"]).values(status="in-use"),
-        sa.delete(tables.tables_migrations.migration).where(
-            tables.tables_migrations.migration.c.instance_uuid == uuid_
-        ),
-        sa.delete(tables.image).where(tables.image.c.name == "new"),
-        sa.update(tables.floating_ip).values(vif_id=None),
+        *restoring(server, *(cloud.ids[name] for name in ("spare", "volume", "volume_attachment"))),
+        sa.insert(ec2_instance).values(instance_uuid=server, **protected),
     )
 
 

@@ -20,10 +20,12 @@ from .tables import ledger_identity
 
 _READ_ONLY_TRANSACTION = "25006"  # PostgreSQL's SQLSTATE
 
+_BEHIND = sa.select(ledger_identity.c.behind, ledger_identity.c.behind_since)  # asked at each writing, and made once
+
 
 def refusal(connection: sa.Connection) -> BehindError | None:
     """Return why nothing may be changed, and the remedy; None for a ledger that is up to date."""
-    row = connection.execute(sa.select(ledger_identity.c.behind, ledger_identity.c.behind_since)).first()
+    row = connection.execute(_BEHIND).first()
     if row is None or row.behind is None:
         return None
     since = f"the ledger is behind its hosts since {moment(row.behind_since or 0)}"

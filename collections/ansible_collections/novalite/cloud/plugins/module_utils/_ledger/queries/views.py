@@ -9,6 +9,7 @@ and addresses), floating IPs, groups, rules, hints, volumes.
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 import sqlalchemy as sa
@@ -134,6 +135,19 @@ SERVERS_NAMED = (
     .where(instance.c.deleted == 0)
 )
 OF_GROUPS = {"rules"}  # which have no conditions on instances
+CONDITIONS: dict[str, sa.ColumnElement[bool]] = {
+    "uuids": instance.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
+    "names": instance.c.name.in_(sa.bindparam("names", expanding=True)),
+    "hosts": instance.c.host.in_(sa.bindparam("hosts", expanding=True)),
+    "of_project": instance.c.project_id == sa.bindparam("of_project"),
+    "present": instance.c.deleted == 0,
+}
+
+
+@functools.cache
+def _load(name: str, conditions: tuple[str, ...]) -> sa.Select[t.Any]:
+    """The query of LOAD with these of CONDITIONS: to build one anew takes as long as to run it."""
+    return LOAD[name].where(*(CONDITIONS[condition] for condition in conditions))
 
 
 def instances_by(
@@ -150,21 +164,19 @@ def instances_by(
     `deleted` adds those that were deleted; a name may then come up more than once. Groups that instances share are
     one object in the result: read them, do not change them.
     """
-    conditions: list[sa.ColumnElement[bool]] = []
-    for column, values in ((instance.c.uuid, uuids), (instance.c.name, names), (instance.c.host, hosts)):
+    sought: dict[str, str | list[str]] = {}
+    for condition, values in (("uuids", uuids), ("names", names), ("hosts", hosts)):
         if values is not None:
-            column_values = sorted(set(values))
-            if not column_values:
+            sought[condition] = sorted(set(values))
+            if not sought[condition]:
                 return []
-            conditions.append(column.in_(column_values))
     if project_id is not None:
-        conditions.append(instance.c.project_id == project_id)
-    if not deleted:
-        conditions.append(instance.c.deleted == 0)
+        sought["of_project"] = project_id
+    conditions = (*sought,) if deleted else (*sought, "present")
 
     def read(name: str, values: JsonMapping) -> t.Iterable[t.Any]:
-        query = LOAD[name] if name in OF_GROUPS else LOAD[name].where(*conditions)
-        return connection.execute(query, dict(values)).mappings()
+        query = LOAD[name] if name in OF_GROUPS else _load(name, conditions)
+        return connection.execute(query, {**values, **({} if name in OF_GROUPS else sought)}).mappings()
 
     return whole_servers.records(read, _Beyond(connection))
 
