@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing import watch_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import host_marks
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
 from tests.unit._ledger.healing.watching import HOSTS, Watched
@@ -295,3 +296,25 @@ def test_the_watch_of_one_host_reads_no_other(watched: Watched) -> None:
         )
         healing.of_host(connection, "hv1")
     assert rows and all(rows)  # each statement names the host
+
+
+@pytest.mark.both_databases
+def test_orders_of_people_carry_the_epoch_that_the_ledger_has(watched: Watched, ledger_url: str) -> None:
+    """Where healing is armed: so a controller whose trip was held up, or whose ledger is old, is refused."""
+    marks = host_marks.open_marks("/nonexistent", ledger_url)
+    assert marks is not None
+    assert marks.age_of_orders("hv1") is None  # nobody watched yet
+    watched.guest("web")
+    watched.look()
+    assert marks.age_of_orders("hv1") == {"epoch": 0, "term": 1, "booted": False}
+    watched.dead.add("hv1")
+    watched.heal()
+    assert marks.age_of_orders("hv1") == {"epoch": 1, "term": 1, "booted": False}
+    watched.cloud.write(sa.update(watch).values(expires=0))
+    assert marks.age_of_orders("hv1") == {"epoch": 1, "term": 1, "booted": True}
+    watched.wish("hv1", armed=False)
+    assert marks.age_of_orders("hv1") is None
+    assert marks.age_of_orders("hv2") is not None
+    watched.cloud.write(sa.update(watch).values(armed=False))
+    assert marks.age_of_orders("hv2") is None
+    marks.close()
