@@ -6,7 +6,8 @@
 
 Is this the machine that the ledger means, and the ledger that the machine knows? module_utils/_host/mark.py is the
 host's side. And is an order about guests, which carries a token, as new as what the host was told? The token has the
-epoch of the host's last fencing and the term of the watcher, of a task without one those that the ledger has just before the trip, where healing is armed; it is compared by the first step of the trip itself
+epoch of the host's last fencing and the term of the watcher; of a task without one, they are those that the ledger has
+just before the trip, where healing is armed. It is compared by the first step of the trip itself
 (module_utils/_steps/epoch_token.py), so that no time lies in between.
 """
 
