@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Deaths of hypervisors of a lab, one after the other, while `watch.yml` watches them: for each the time until its
-guests run elsewhere. An observer beside it counts all the while how often each guest runs, and who writes to which disk.
+guests run elsewhere. An observer beside it counts all the while how often each guest runs, and who writes to which
+disk.
 
 `python -m tests.support.deaths HOME INVENTORY [NUMBER ...]` plays all of them, or those with a NUMBER, over the lab and
 the ledger in HOME, and ends with a table.

@@ -162,7 +162,8 @@ class HostMarks:
                 return None
             rows = execute(
                 f"SELECT host_watch.epoch, watch.term, watch.expires <= {now} FROM host_watch, watch "
-                "WHERE watch.id = 1 AND watch.controller IS NOT NULL AND watch.armed AND host_watch.armed AND host_watch.host = ?",
+                "WHERE watch.id = 1 AND watch.controller IS NOT NULL AND watch.armed "
+                "AND host_watch.armed AND host_watch.host = ?",
                 host,
             )
         return {"epoch": rows[0][0], "term": rows[0][1], "booted": bool(rows[0][2])} if rows else None
