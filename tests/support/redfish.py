@@ -4,8 +4,8 @@
 """Redfish service of the tests' own, by TLS: the management controller of some machines, with faults.
 
 `python -m tests.support.redfish DIRECTORY PORT LAB NAME ...` serves the hypervisors NAME of the lab whose state
-directory is LAB. Off ends a hypervisor with everything in it, as `hypervisors off` does. The file DIRECTORY/NAME, if
-there is one, has the fault of that machine; DIRECTORY/log gets a line for each order.
+directory is LAB. Off ends everything in a hypervisor, as `hypervisors unplug` does, and On plugs it in again. The file
+DIRECTORY/NAME, if there is one, has the fault of that machine; DIRECTORY/log gets a line for each order.
 
 It knows what fence_redfish asks for, and no more.
 """
@@ -36,10 +36,10 @@ HYPERVISORS = pathlib.Path(__file__).parents[1] / "molecule/shared/hypervisors"
 
 
 class Machine:
-    """Machine with a power supply; `cut` ends all that runs on it."""
+    """Machine with a power supply; `cut` ends all that runs on it, `boot` has it run again."""
 
-    def __init__(self, cut: t.Callable[[], object] = lambda: None) -> None:
-        self.cut, self.runs, self.says_off = cut, True, False
+    def __init__(self, cut: t.Callable[[], object] = lambda: None, boot: t.Callable[[], object] = lambda: None) -> None:
+        self.cut, self.boot, self.runs, self.says_off = cut, boot, True, False
 
     @property
     def state(self) -> str:
@@ -53,6 +53,10 @@ class Machine:
             self.says_off = True
         elif fault != STAYS:
             self._off()
+
+    def on(self) -> None:
+        self.boot()
+        self.runs, self.says_off = True, False
 
     def _off(self) -> None:
         self.cut()
@@ -122,6 +126,9 @@ class Service:
         self.orders.append((name, kind))
         with (self._directory / "log").open("a") as log:
             log.write(f"{name} {kind}\n")
+        if kind == "On":
+            self.machines[name].on()
+            return 204
         if kind != "ForceOff":
             return 400
         self.machines[name].off(self.fault_of(name))
@@ -188,8 +195,11 @@ def certificate(directory: pathlib.Path) -> pathlib.Path:
 
 def main(directory: pathlib.Path, port: int, lab: str, names: t.Sequence[str]) -> None:
     def machine(name: str) -> Machine:
-        argv = [str(HYPERVISORS), "off", "--state", lab, name]
-        return Machine(lambda: subprocess.run(argv, check=True, stdin=subprocess.DEVNULL))
+        def order(command: str) -> t.Callable[[], object]:
+            argv = [str(HYPERVISORS), command, "--state", lab, name]
+            return lambda: subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+
+        return Machine(order("unplug"), order("plug"))
 
     def fault_of(name: str) -> str:
         with contextlib.suppress(FileNotFoundError):

@@ -148,6 +148,26 @@ def test_orders_are_what_builds_starts_moves_or_removes(step: dict[str, t.Any], 
     assert _handshake.guard_of([step], {}, TEMPLAR) is None
 
 
+def test_an_order_without_a_token_carries_what_the_ledger_has_and_an_old_controllers_is_refused(
+    run_dir: pathlib.Path,
+) -> None:
+    launch = [checked("disk", disks=[{"uuid": GUEST["uuid"]}]), checked("domain", domains=[GUEST])]
+
+    def arrives(epoch: int, booted: bool = False) -> dict[str, t.Any]:
+        age = {"epoch": epoch, "term": 7, "booted": booted}
+        guard = _handshake.guard_of(launch, {}, TEMPLAR, lambda: age)
+        assert guard is not None and guard["args"] == {**age, "state": "checked"}
+        assert _handshake.guard_of(launch, {"novalite_token": {"epoch": 9, "term": 9}}, TEMPLAR, lambda: age) != guard
+        return call_module(epoch_token.run, HostCall(_trip._checked(guard, "/srv/nv")["args"]), 60)
+
+    assert arrives(2)["refused"] == "unset"  # it has just booted, and the watcher will tell it
+    assert "failed" not in arrives(2, booted=True)  # nobody watches
+    hear((3, 7))  # it was fenced, and returned
+    assert [arrives(2, booted)["refused"] for booted in (False, True)] == ["older", "older"]
+    assert "failed" not in arrives(3)
+    assert _handshake.guard_of(launch, {}, TEMPLAR, lambda: None) is None  # healing is not armed
+
+
 @pytest.mark.parametrize("token", ["3", {"epoch": 3}, {"epoch": 3, "term": 7, "host": "hv1"}, [3, 7]])
 def test_a_token_that_makes_no_sense_ends_the_task(token: t.Any) -> None:
     with pytest.raises(AnsibleActionFail, match="is not a token: it has an epoch and a term"):

@@ -137,6 +137,16 @@ def test_a_dead_host_is_healed_without_a_step_on_it(watched: Cloud) -> None:
     assert watched.row().state == "up"
 
 
+def test_a_controller_with_a_name_of_its_own_may_fence(watched: Cloud) -> None:
+    """Its lease is in that name, which each step of the round has to give."""
+    name = ("-e", "novalite_watch_controller=ctl9")
+    watched.watch(*name)
+    watched.dead("hv2")
+    watched.watch(*name)
+    row = watched.row()
+    assert (row.state, row.fence["off"]) == ("fencing", False)  # its agent was asked, and is not installed
+
+
 def test_guests_of_a_host_that_booted_are_started_there(watched: Cloud) -> None:
     watched.watch()
     watched.runs_on(hv2="boot-2")

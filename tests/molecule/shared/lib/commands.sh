@@ -9,7 +9,8 @@ usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--i
                     [--login ${PREFIX}1,${PREFIX}2] [--port NAME=PORT]
                     [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME] [--numa NAME] [--libvirt FILE]
        $TOOL down   --state DIR
-       $TOOL off    --state DIR NAME        (also: cut, mend, freeze, thaw)
+       $TOOL off    --state DIR NAME        (also: unplug, plug, cut, mend, freeze, thaw)
+       $TOOL cut    --state DIR NAME in|out
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
        $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
        $TOOL status --state DIR
@@ -28,8 +29,9 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         on the second.
         --libvirt has all that it makes run sshd alone; their Python imports FILE in place of libvirt's binding.
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
-off     ends one hypervisor and everything in it at once, as a power cut does; \`up\` makes it anew.
-cut     takes its management link away, \`mend\` gives it back. freeze stops all its processes, \`thaw\` lets them go on; its
+off     ends one hypervisor and everything in it at once, with its disks; \`up\` makes it anew.
+unplug  kills all that runs on it, and takes its management link away, as a power cut does; \`plug\` boots it, with its disks.
+cut     takes its management link away, or what comes in or goes out alone; \`mend\` gives it back. freeze stops all its processes, \`thaw\` lets them go on; its
         kernel, which is this machine's, still answers a ping.
 exec    runs a command as root on one hypervisor.
 wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
@@ -158,14 +160,46 @@ command_off() {
   host_stop "${REST[0]}"
 }
 
-command_cut() {
+command_unplug() {
   known_name
-  ip link set "${LINK}m$(host_index "${REST[0]}")" down
+  host_unplug "${REST[0]}"
+}
+
+command_plug() {
+  known_name
+  host_plug "${REST[0]}"
+  host_wait "${REST[0]}"
+}
+
+# cut_link LINK in|out: what goes to the host leaves by this end of its link, and what comes from it enters there.
+cut_link() {
+  local hook
+  case $2 in
+    in) hook=egress ;;
+    out) hook=ingress ;;
+    *) die "cut: want in or out, not \"$2\"" ;;
+  esac
+  nft -f - <<RULES
+add table netdev $1
+add chain netdev $1 cut { type filter hook $hook device "$1" priority 0; policy drop; }
+RULES
+}
+
+command_cut() {
+  local link direction=${REST[1]:-}
+  REST=("${REST[@]:0:1}")
+  known_name
+  link=${LINK}m$(host_index "${REST[0]}")
+  if [[ -n $direction ]]; then
+    cut_link "$link" "$direction"
+  else
+    ip link set "$link" down
+  fi
 }
 
 command_mend() {
   known_name
-  ip link set "${LINK}m$(host_index "${REST[0]}")" up
+  host_link_mended "${REST[0]}"
 }
 
 command_freeze() {
@@ -193,7 +227,7 @@ main() {
   local command=${1:-help}
   (($# == 0)) || shift
   case $command in
-    up | down | off | cut | mend | freeze | thaw | exec | wire | status)
+    up | down | off | unplug | plug | cut | mend | freeze | thaw | exec | wire | status)
       parse_options "$@"
       ((EUID == 0)) || die "only root can do this"
       lab_names

@@ -150,3 +150,45 @@ namespace_end() {
     sleep 0.1
   done
 }
+
+# host_link_mended NAME: its management link is whole.
+host_link_mended() {
+  local link
+  link=${LINK}m$(host_index "$1")
+  nft delete table netdev "$link" 2>/dev/null || true
+  ip link set "$link" up
+}
+
+# host_pids NAME: all that runs on it, but for the two that keep its namespaces: pid 1, and what waits for that.
+host_pids() {
+  local pid
+  for pid in $(ip netns pids "$(host_namespace "$1")"); do
+    ! awk '$1 == "NSpid:" && NF > 2 && $3 != 1 { is_its_own = 1 } END { exit !is_its_own }' "/proc/$pid/status" 2>/dev/null ||
+      echo "$pid"
+  done
+}
+
+# host_unplug NAME: nothing runs on it, and nobody hears of it; its disks stay.
+host_unplug() {
+  local pids end=$((SECONDS + 30))
+  [[ -e /run/netns/$(host_namespace "$1") ]] || return 0
+  ip link set "${LINK}m$(host_index "$1")" down
+  while pids=$(host_pids "$1") && [[ -n $pids ]]; do
+    ((SECONDS <= end)) || die "processes of $1 do not end: ${pids//$'\n'/ }"
+    # shellcheck disable=SC2086  # one word per pid
+    kill -KILL $pids 2>/dev/null || true
+    sleep 0.02
+    # pid 1 keeps a child that sleeps: of one that is left, nothing is to be feared
+    [[ $(wc -w <<<"$pids") -gt 1 ]] || break
+  done
+}
+
+# host_plug NAME: it boots, with what was on its disks.
+host_plug() {
+  local pid
+  pid=$(namespace_init "$(host_namespace "$1")")
+  [[ -n $pid ]] || die "$1 has nothing to boot: \`up\` makes it anew"
+  kill -CONT "$pid" # of one that was frozen
+  host_link_mended "$1"
+  kill -USR1 "$pid"
+}

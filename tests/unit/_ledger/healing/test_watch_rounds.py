@@ -14,10 +14,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
     departure,
+    host_watch,
     migration,
     watch,
     watch_event,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing import watch_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import host_marks
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
 from tests.unit._ledger.healing.watching import HOSTS, Watched
@@ -252,3 +256,65 @@ def test_check_mode_writes_nothing(watched: Watched) -> None:
     before = watched.cloud.dump()
     watched.cloud.run("watch", check_mode=True, state="begin", hosts=list(HOSTS))
     assert watched.cloud.dump() == before
+
+
+def test_how_long_hosts_are_silent_takes_as_many_statements_for_one_as_for_all(watched: Watched) -> None:
+    watched.guest("web")
+    watched.look()
+    statements: list[str] = []
+
+    def count(*words: t.Any) -> None:
+        statements.append(words[2])
+
+    engine = watched.cloud.engine
+    sa.event.listen(engine, "before_cursor_execute", count)
+    counts = []
+    with transaction(engine) as connection:
+        for hosts in (HOSTS[:1], HOSTS):
+            statements.clear()
+            watch_rows.silent_ticks(connection, dict.fromkeys(hosts, True), 100.0, "this boot")
+            counts.append(len(statements))
+        assert counts[0] == counts[1]
+        silent = dict.fromkeys(HOSTS, False) | {"hv4": True}
+        assert watch_rows.silent_ticks(connection, silent, 130.0, "this boot") == {
+            **dict.fromkeys(HOSTS[:3], 30.0),
+            "hv4": 0.0,
+        }
+        assert set(watch_rows.silent_ticks(connection, silent, 9.0, "another boot").values()) == {0.0}
+
+
+def test_the_watch_of_one_host_reads_no_other(watched: Watched) -> None:
+    watched.look()
+    rows: list[int] = []
+    with transaction(watched.cloud.engine) as connection:
+        connection.execute(sa.delete(host_watch).where(host_watch.c.host == "hv2"))
+        shown = healing.of_host(connection, "hv1")
+        assert shown is not None and (shown["host"], shown["state"], shown["armed"]) == ("hv1", "up", True)
+        assert healing.of_host(connection, "hv2") is None and healing.of_host(connection, "hv9") is None
+        sa.event.listen(
+            watched.cloud.engine, "before_cursor_execute", lambda *words: rows.append(str(words[3]).count("hv1"))
+        )
+        healing.of_host(connection, "hv1")
+    assert rows and all(rows)  # each statement names the host
+
+
+@pytest.mark.both_databases
+def test_orders_of_people_carry_the_epoch_that_the_ledger_has(watched: Watched, ledger_url: str) -> None:
+    """Where healing is armed: so a controller whose trip was held up, or whose ledger is old, is refused."""
+    marks = host_marks.open_marks("/nonexistent", ledger_url)
+    assert marks is not None
+    assert marks.age_of_orders("hv1") is None  # nobody watched yet
+    watched.guest("web")
+    watched.look()
+    assert marks.age_of_orders("hv1") == {"epoch": 0, "term": 1, "booted": False}
+    watched.dead.add("hv1")
+    watched.heal()
+    assert marks.age_of_orders("hv1") == {"epoch": 1, "term": 1, "booted": False}
+    watched.cloud.write(sa.update(watch).values(expires=0))
+    assert marks.age_of_orders("hv1") == {"epoch": 1, "term": 1, "booted": True}
+    watched.wish("hv1", armed=False)
+    assert marks.age_of_orders("hv1") is None
+    assert marks.age_of_orders("hv2") is not None
+    watched.cloud.write(sa.update(watch).values(armed=False))
+    assert marks.age_of_orders("hv2") is None
+    marks.close()

@@ -6,7 +6,8 @@
 
 Is this the machine that the ledger means, and the ledger that the machine knows? module_utils/_host/mark.py is the
 host's side. And is an order about guests, which carries a token, as new as what the host was told? The token has the
-epoch of the host's last fencing and the term of the watcher; it is compared by the first step of the trip itself
+epoch of the host's last fencing and the term of the watcher; of a task without one, they are those that the ledger has
+just before the trip, where healing is armed. It is compared by the first step of the trip itself
 (module_utils/_steps/epoch_token.py), so that no time lies in between.
 """
 
@@ -156,15 +157,23 @@ def is_order(step: JsonMapping) -> bool:
     return states is None or step["args"]["state"] in states
 
 
-def guard_of(steps: c.Iterable[JsonMapping], task_vars: JsonMapping, templar: _home.Templar) -> JsonObject | None:
-    """Return the step that compares the token of a trip with these `steps`; None where it carries none, or needs none.
-    Raises AnsibleActionFail for a token that makes no sense."""
-    token = templar.template(task_vars[TOKEN]) if TOKEN in task_vars and any(map(is_order, steps)) else None
-    if not token:
+def guard_of(
+    steps: c.Iterable[JsonMapping],
+    task_vars: JsonMapping,
+    templar: _home.Templar,
+    age_now: c.Callable[[], JsonMapping | None] = lambda: None,
+) -> JsonObject | None:
+    """Return the step that compares the age of a trip with these `steps`: that of its token, or else what `age_now`
+    returns; None where it has neither, or needs none. Raises AnsibleActionFail for a token that makes no sense."""
+    if not any(map(is_order, steps)):
         return None
-    if not isinstance(token, dict) or set(token) != {"epoch", "term"}:
+    token = templar.template(task_vars[TOKEN]) if TOKEN in task_vars else None
+    if token and (not isinstance(token, dict) or set(token) != {"epoch", "term"}):
         raise AnsibleActionFail(f"{TOKEN} {token!r} is not a token: it has an epoch and a term")
-    return {"name": "Compare the epoch of the order", "module": TOKEN_STEP, "args": {**token, "state": "checked"}}
+    age = token or age_now()
+    if not age:
+        return None
+    return {"name": "Compare the epoch of the order", "module": TOKEN_STEP, "args": {**age, "state": "checked"}}
 
 
 def without_guard(results: list[JsonObject]) -> list[JsonObject]:

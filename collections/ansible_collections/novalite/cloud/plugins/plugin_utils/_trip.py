@@ -95,15 +95,16 @@ class TripAction(ActionBase):
         task_vars = task_vars or {}
         state_dir = self.state_dir(task_vars)
         checked = [_checked(step, state_dir) for step in steps]
-        guard = guard_of(checked, task_vars, self._templar)
-        if guard is not None:
-            checked.insert(0, _checked(guard, state_dir))
-        self._seconds = deadlines.of_trip(checked)
         place = _home.ledger(self._task.args, task_vars, self._templar)
         self._home = place["home"]
         _patience.keep_alive(self._connection)
         marks = self._marks(place, task_vars)
         try:
+            age_now = (lambda: None) if marks is None else (lambda: marks.age_of_orders(self.host_name(task_vars)))
+            guard = guard_of(checked, task_vars, self._templar, age_now)
+            if guard is not None:
+                checked.insert(0, _checked(guard, state_dir))
+            self._seconds = deadlines.of_trip(checked)
             with _patience.limited(self._connection, self._seconds):
                 handshake = None if marks is None else self._handshake(marks, checked, task_vars)
                 if handshake is None:

@@ -27,6 +27,8 @@ ARGUMENT_SPEC = {
     # `kept` raises what the host keeps. `checked` fails, and changes nothing, for a token that is older than that, or
     # where nothing is kept.
     "state": {"type": "str", "choices": ["kept", "checked"], "default": "kept"},
+    # Whether `checked` lets an order pass where nothing is kept: nobody watches who would tell the host.
+    "booted": {"type": "bool", "default": False},
 }
 
 
@@ -39,7 +41,7 @@ def run(call: HostCall) -> Result:
     if min(token.epoch, token.term) < 0:
         raise NovaliteError(f"epoch {token.epoch}, term {token.term}: neither is less than 0")
     if call.params["state"] == "checked":
-        return _checked(token)
+        return _checked(token, bool(call.params.get("booted")))
     if call.check_mode:
         before = small_records.read(NAME)
         after = _newest(before, token)
@@ -48,10 +50,10 @@ def run(call: HostCall) -> Result:
     return {"changed": after != before, "kept": dict(after)}
 
 
-def _checked(token: Token) -> Result:
+def _checked(token: Token, booted: bool) -> Result:
     record = small_records.read(NAME)
     kept = _of_record(record)
-    if accepted(kept, token):
+    if accepted(kept, token) or (booted and kept is None):
         return {"changed": False, "kept": record}
     if kept is None:
         why = "this host was not told of any epoch since it booted: wait until the watcher has looked at it"

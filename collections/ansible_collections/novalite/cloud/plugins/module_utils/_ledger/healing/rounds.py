@@ -114,12 +114,10 @@ def decide_and_act(engine: sa.Engine, watcher: Watcher, seen: Seen, options: Jso
 
 
 def _looks(engine: sa.Engine, watcher: Watcher, seen: Seen) -> dict[str, Look]:
-    looks = {}
+    answered = {host: look is not None for host, look in seen.looks.items()}
     with transaction(engine) as connection:
-        for host, look in seen.looks.items():
-            silent = watch_rows.silent_ticks(connection, host, look is not None, watcher.ticks, watcher.ticks_of)
-            looks[host] = _look(host, seen.at, look, silent)
-    return looks
+        silent = watch_rows.silent_ticks(connection, answered, watcher.ticks, watcher.ticks_of)
+    return {host: _look(host, seen.at, look, silent[host]) for host, look in seen.looks.items()}
 
 
 def _look(host: str, at: float, look: JsonMapping | None, silent: float) -> Look:

@@ -168,15 +168,17 @@ def record_fence(connection: sa.Connection, host: str, epoch: int, off: bool, st
     connection.execute(sa.update(host_watch).where(host_watch.c.host == host).values(fence=answer))
 
 
-def silent_ticks(connection: sa.Connection, host: str, answered: bool, ticks: float, ticks_of: str) -> float:
-    """Return for how long nothing was heard of a host by the monotonic clock `ticks_of` of this controller's boot, and
-    keep it. Another controller begins at 0: it cannot know."""
+def silent_ticks(
+    connection: sa.Connection, answered: t.Mapping[str, bool], ticks: float, ticks_of: str
+) -> dict[str, float]:
+    """Return for how long nothing was heard of each host, by the monotonic clock `ticks_of` of this controller's boot,
+    and keep it; `answered` says which answered now. Another controller begins at 0: it cannot know."""
     c = host_watch.c
-    kept = connection.execute(sa.select(c.ticks, c.ticks_of).where(c.host == host)).first()
-    if kept is not None and not answered and kept.ticks_of == ticks_of:
-        return max(0.0, ticks - kept.ticks)
-    connection.execute(sa.update(host_watch).where(c.host == host).values(ticks=ticks, ticks_of=ticks_of))
-    return 0.0
+    kept = sa.select(c.host, c.ticks).where(c.host.in_(sorted(answered)), c.ticks_of == ticks_of)
+    silent = {row.host: max(0.0, ticks - row.ticks) for row in connection.execute(kept).all() if not answered[row.host]}
+    anew = sorted(set(answered) - set(silent))
+    connection.execute(sa.update(host_watch).where(c.host.in_(anew)).values(ticks=ticks, ticks_of=ticks_of))
+    return {**dict.fromkeys(anew, 0.0), **silent}
 
 
 def set_means(connection: sa.Connection, means: t.Mapping[str, t.Sequence[str]]) -> None:

@@ -45,20 +45,26 @@ def unhealed(connection: sa.Connection) -> int:
 def watch_status(connection: sa.Connection) -> JsonObject:
     """Return what status() does, without servers."""
     row: JsonMapping = dict(connection.execute(sa.select(watch)).mappings().first() or {})
-    c = host_watch.c
-    columns = [*(c[name] for name in _SHOWN), compute_host.c.name.label("host"), compute_host.c.enabled]
-    joined = compute_host.join(host_watch, compute_host.c.name == c.host, isouter=True)
-    hosts = [dict(host) for host in connection.execute(sa.select(*columns).select_from(joined)).mappings()]
-    for host in hosts:
-        host["armed"] = host["armed"] is not False
-        host["means"] = host["means"] or []
-    now = clock.now(connection)
+    hosts, now = _shown(connection), clock.now(connection)
     return {
         "armed": row.get("armed") is not False,
         "controller": row.get("controller"),
         "watching": bool(row.get("controller")) and row["expires"] > now,
         "hosts": sorted(hosts, key=lambda host: natural(host["host"])),
     }
+
+
+def _shown(connection: sa.Connection, name: str | None = None) -> list[JsonObject]:
+    """Return how hosts (None: all) are watched; a host that never was has the state None."""
+    c = host_watch.c
+    columns = [*(c[field] for field in _SHOWN), compute_host.c.name.label("host"), compute_host.c.enabled]
+    query = sa.select(*columns).select_from(compute_host.join(host_watch, compute_host.c.name == c.host, isouter=True))
+    if name is not None:
+        query = query.where(compute_host.c.name == name)
+    return [
+        {**host, "armed": host["armed"] is not False, "means": host["means"] or []}
+        for host in connection.execute(query).mappings()
+    ]
 
 
 def arm(call: Call, armed: bool, host: str | None, by: str) -> bool:
@@ -120,8 +126,7 @@ def armed_everywhere(connection: sa.Connection) -> bool:
 
 def of_host(connection: sa.Connection, host: str) -> JsonObject | None:
     """Return how a host is watched, and the newest lines of its journal; None for one that never was."""
-    row = watch_rows.rows(connection, [host]).get(host)
-    if row is None:
+    shown = next(iter(_shown(connection, host)), None)
+    if shown is None or shown["state"] is None:
         return None
-    shown = next(each for each in watch_status(connection)["hosts"] if each["host"] == host)
     return {**shown, "journal": watch_rows.journal(connection, host, 10)}

@@ -24,6 +24,7 @@ import typing as t
 
 from ..._errors import NovaliteError
 from ..._host.mark import Identity, same
+from ..._json import JsonObject
 from ..db import sqlite_files
 from ..db.known import File, LostError, Place, verifier
 from ..db.known import known as known_at
@@ -151,6 +152,22 @@ class HostMarks:
         with self._transaction(False) as execute:
             return self._same_machine(execute, host, identity)
 
+    def age_of_orders(self, host: str) -> JsonObject | None:
+        """Return the age of orders about guests of a host that is healed: its `epoch`, the watcher's `term`, and
+        `booted`, whether the host may have heard of neither since its boot, for nobody watches now. None for one that
+        is not watched, or where healing is disarmed."""
+        now = "extract(epoch FROM clock_timestamp())" if self._driver.postgresql else str(time.time())
+        with self._transaction(False) as execute:
+            if not self._is_ours(execute):
+                return None
+            rows = execute(
+                f"SELECT host_watch.epoch, watch.term, watch.expires <= {now} FROM host_watch, watch "
+                "WHERE watch.id = 1 AND watch.controller IS NOT NULL AND watch.armed "
+                "AND host_watch.armed AND host_watch.host = ?",
+                host,
+            )
+        return {"epoch": rows[0][0], "term": rows[0][1], "booted": bool(rows[0][2])} if rows else None
+
     def fall_behind(self, reason: str) -> None:
         """Record why nothing may be changed until all hosts have been asked; the first reason stays."""
         with self._transaction(True) as execute:
@@ -158,11 +175,15 @@ class HostMarks:
                 "UPDATE ledger_identity SET behind = ?, behind_since = ? WHERE behind IS NULL", reason, int(time.time())
             )
 
-    def _known(self, execute: Execute, host: str, lock: bool) -> Known | None:
+    def _is_ours(self, execute: Execute) -> bool:
+        """Tell whether the ledger has the tables of this revision."""
         tables = "pg_tables WHERE tablename" if self._driver.postgresql else "sqlite_master WHERE name"
         if not execute(f"SELECT 1 FROM {tables} = 'alembic_version'"):
-            return None
-        if execute("SELECT version_num FROM alembic_version") != [(HEAD,)]:
+            return False
+        return execute("SELECT version_num FROM alembic_version") == [(HEAD,)]
+
+    def _known(self, execute: Execute, host: str, lock: bool) -> Known | None:
+        if not self._is_ours(execute):
             return None
         ((ledger, behind),) = execute("SELECT uuid, behind FROM ledger_identity") or [(None, None)]
         if ledger is None:

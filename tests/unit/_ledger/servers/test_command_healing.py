@@ -1,0 +1,68 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The commands `novalite ha` and `novalite host`: which playbook they run with what, and what they show."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from click.testing import CliRunner
+
+from api.cli import healing
+
+Run = tuple[str, dict[str, t.Any], bool]
+HOST = {"host": "hv1", "state": "up", "armed": True, "means": ["agent"], "epoch": 2, "note": ""}
+SERVER = {"name": "web", "host": "hv1", "ha_reason": "no host has room"}
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    """Runs of playbooks, each by its name, its variables and whether it only checks; none of them is carried out."""
+    made: list[Run] = []
+    monkeypatch.setattr(
+        healing.playbooks, "run", lambda name, variables, options: made.append((name, dict(variables), options.check))
+    )
+    monkeypatch.setattr(healing.getpass, "getuser", lambda: "alice")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("group", "words", "expected"),
+    [
+        (healing.group, ["arm"], ("ha", {"ha_state": "armed", "host": None}, False)),
+        (healing.group, ["disarm"], ("ha", {"ha_state": "disarmed", "host": None}, False)),
+        (healing.group, ["disarm", "hv1"], ("ha", {"ha_state": "disarmed", "host": "hv1"}, False)),
+        (healing.host_group, ["confirm-dead", "hv3"], ("ha", {"ha_state": "confirmed", "host": "hv3"}, False)),
+        (healing.host_group, ["fence-test", "hv3"], ("fence_test", {"host": "hv3"}, False)),
+        (healing.host_group, ["fence-test", "hv3", "--dry-run"], ("fence_test", {"host": "hv3"}, True)),
+    ],
+)
+def test_a_command_runs_its_playbook_with_the_name_of_who_decides(
+    runs: list[Run], group: t.Any, words: list[str], expected: Run
+) -> None:
+    done = CliRunner().invoke(group, words)
+    assert done.exit_code == 0, done.output
+    name, variables, check = expected
+    signed = {"confirmed_by": "alice"} if name == "ha" else {}
+    assert runs == [(name, {**variables, **signed}, check)]
+
+
+@pytest.mark.parametrize("words", [["confirm-dead"], ["fence-test"]])
+def test_a_host_has_to_be_named_whose_death_is_proven(runs: list[Run], words: list[str]) -> None:
+    assert CliRunner().invoke(healing.host_group, words).exit_code == 2
+    assert not runs
+
+
+@pytest.mark.parametrize(("armed", "watching"), [(True, True), (False, True), (True, False)])
+def test_the_status_says_who_does_not_run_and_that_nothing_is_healed(
+    monkeypatch: pytest.MonkeyPatch, armed: bool, watching: bool
+) -> None:
+    shown = {"armed": armed, "watching": watching, "hosts": [{**HOST, "armed": armed}], "servers": [SERVER]}
+    monkeypatch.setattr(healing.looking, "healing", lambda: shown)
+    done = CliRunner().invoke(healing.group, ["status"])
+    assert done.exit_code == 0, done.output
+    assert "hv1" in done.output and "no host has room" in done.output
+    assert ("Healing is DISARMED" in done.output) is not armed
+    assert ("Nobody watches" in done.output) is not watching
