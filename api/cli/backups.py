@@ -38,8 +38,12 @@ _PLAYBOOKS: t.Mapping[str, tuple[str, actions.Action]] = {
     "verify": (
         "backup_verify",
         actions.Action(
-            "Compare all blocks of backups with what was saved.",
-            (click.option("-b", "--backup", help="Name or id of the backup. [default: the newest]"),),
+            "Compare all blocks of backups with what was saved; boot them.",
+            (
+                click.option("-b", "--backup", help="Name or id of the backup. [default: the newest]"),
+                click.option("--boot", is_flag=True, help="Boot it in a sandbox. [default: the newest full one]"),
+                click.option("--boot-timeout", type=int, metavar="SECONDS", help="That its guest gets to be up."),
+            ),
         ),
     ),
     "restore": (
@@ -85,6 +89,8 @@ def show(backup: str, project: str | None, all_projects: bool, output: str) -> N
         *(("disk", f"{disk['name']}: {disk['size']} bytes, {disk['kind']}") for disk in record["disks"]),
         ("age", looking.age(record["created_at"])),
         ("verified", looking.age(record["verified_at"])),
+        ("proven", looking.age(record["proven_at"])),
+        *((f"boot {name}", (record["boot"] or {}).get(name)) for name in ("by", "seconds", "error")),
     ]
     tables.fields([row for row in rows if row[1] not in (None, "")])
 
