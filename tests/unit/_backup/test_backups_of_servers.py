@@ -251,6 +251,9 @@ def test_a_damaged_one_is_told(server: Server) -> None:
 
 def test_what_is_deleted_leaves_the_others_whole(server: Server) -> None:
     taken(server)
+    for backup, action in ((FIRST, "delete"), (THIRD, "none")):
+        planned = server.do("absent", backup, check_mode=True)
+        assert (planned["action"], planned["changed"]) == (action, action == "delete")
     deleted = server.do("absent", FIRST)
     assert deleted["changed"]
     (record,) = deleted["records"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Backups that are booted: in a guest of their own, which reaches nothing, until it asks for a login or the time is up."""
+"""Backups that are booted: in a guest of their own that reaches nothing, until it asks for a login or time is up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import base64
 import pathlib
 import shutil
 import struct
-import typing as t
 import zlib
 from xml.etree import ElementTree
 
@@ -121,13 +120,15 @@ SAVED = """
 <memoryBacking><hugepages/></memoryBacking><numatune><memory mode='strict' nodeset='1'/></numatune>
 <os><type arch='x86_64' machine='q35'>hvm</type><loader type='pflash'>/ovmf.fd</loader><nvram>/old/nvram.fd</nvram>
 <kernel>/old/kernel</kernel><cmdline>quiet</cmdline></os><features><acpi/></features>
-<cpu mode='host-model'><topology sockets='8' cores='1' threads='1'/><numa><cell id='0' cpus='0-7' memory='1'/></numa></cpu>
+<cpu mode='host-model'>
+<topology sockets='8' cores='1' threads='1'/><numa><cell id='0' cpus='0-7' memory='1'/></numa></cpu>
 <devices><emulator>/usr/bin/qemu</emulator>
 <disk type='file' device='disk'><source file='/old/disk'/><target dev='vda' bus='virtio'/><serial>abc</serial></disk>
 <disk type='file' device='disk'><source file='/old/config'/><target dev='vdb' bus='virtio'/><readonly/></disk>
 <interface type='bridge'><mac address='fa:16:3e:00:00:01'/><source bridge='br100'/></interface>
 <hostdev mode='subsystem' type='pci'/><filesystem type='mount'><source dir='/srv'/></filesystem>
-<channel type='unix'><source mode='bind' path='/old'/><target type='virtio' name='org.qemu.guest_agent.0' state='connected'/>
+<channel type='unix'><source mode='bind' path='/old'/>
+<target type='virtio' name='org.qemu.guest_agent.0' state='connected'/>
 </channel><graphics type='vnc' passwd='secret'/><tpm model='tpm-crb'><backend type='emulator' version='2.0'/></tpm>
 </devices><seclabel type='dynamic'><label>x</label></seclabel></domain>
 """

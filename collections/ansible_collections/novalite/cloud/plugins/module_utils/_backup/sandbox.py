@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import time
-import typing as t
 import zlib
 
 from .._domain import lifecycle_console
@@ -122,8 +121,8 @@ def _check_memory(definition: str) -> None:
     room = amounts["MemAvailable"] - amounts["MemTotal"] // _KEPT_FREE
     if needed > room:
         raise NovaliteError(
-            f"a sandbox of {needed // 1024} MiB does not fit into the {max(0, room) // 1024} MiB of memory that its host "
-            f"can spare (a {_KEPT_FREE}th stays free): boot it when fewer guests run there"
+            f"a sandbox of {needed // 1024} MiB does not fit into the {max(0, room) // 1024} MiB of memory that its "
+            f"host can spare (a {_KEPT_FREE}th stays free): boot it when fewer guests run there"
         )
 
 

@@ -50,8 +50,8 @@ PRUNE_TIMEOUT = 6 * 3600.0  # seconds
 @dataclasses.dataclass(frozen=True)
 class Spec:
     """The backup `backup_id`, taken of the server `source` (None: of the same), of or for the server `uuid`, with the
-    `volumes` that this one has, as step volume_disk takes them. Those that are `replaced` go once it is taken; one that is
-    verified is booted as well where `boot_timeout` says how many seconds its guest gets to be up."""
+    `volumes` that this one has, as step volume_disk takes them. Those that are `replaced` go once it is taken; one that
+    is verified is booted as well where `boot_timeout` says how many seconds its guest gets to be up."""
 
     uuid: str
     backup_id: str
@@ -258,22 +258,31 @@ def _boot(spec: Spec, done: Done, place: Place, catalog: Catalog, connect: _Conn
 
 
 def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
-    store = place.store(spec.server)
+    changed = delete(place.store(spec.server), spec.server, spec.backup_id, check_mode)
+    if changed is not None:
+        done.action, done.records = "delete", changed
+
+
+def delete(store: Restic, owner: str, backup_id: str, check_mode: bool) -> list[JsonObject] | None:
+    """Remove a backup of a server or a volume, and what a run left of it that was killed. Returns the records of those
+    that changed with it; None where nothing of it is there."""
     if store.is_missing:
-        return
-    store.prepare()
-    catalog = Catalog(store, spec.server)
-    if spec.backup_id not in catalog.names():
-        left = [] if check_mode else catalog.objects_of(spec.backup_id)
-        store.forget(left)  # of a run that was killed
-        return
-    done.action = "delete"
+        return None
+    if not check_mode:
+        store.prepare()
+    catalog = Catalog(store, owner)
+    changed: list[str] = []
+    if not catalog.objects_of(backup_id):
+        return None
     if check_mode:
-        return
-    changed = compact.delete(store, spec.server, spec.backup_id)
+        return []
+    if backup_id in catalog.names():
+        changed = compact.delete(store, owner, backup_id)
+    else:
+        store.forget(catalog.objects_of(backup_id))
     store.prune(PRUNE_TIMEOUT)
     catalog.refresh()
-    done.records = [record_of(catalog.load(name)) for name in changed]
+    return [record_of(catalog.load(name)) for name in changed]
 
 
 # --- brought back -----------------------------------------------------------------------------------------------------

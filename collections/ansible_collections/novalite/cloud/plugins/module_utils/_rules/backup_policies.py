@@ -107,8 +107,8 @@ def proof_due(policy: Policy, backups: t.Sequence[Backup], now: int) -> bool:
 
 
 def boot_due(policy: Policy, backups: t.Sequence[Backup], now: int) -> bool:
-    """Tell whether the newest good backup that stands for itself is to be booted, for too long ago any was; after a boot
-    that failed, a day is long."""
+    """Tell whether the newest good backup that stands for itself is to be booted, for too long ago any was; after a
+    boot that failed, a day is long."""
     if policy.boot_every is None or not any(each.is_available and each.is_full for each in backups):
         return False
     booted = [each for each in backups if each.booted_at is not None]

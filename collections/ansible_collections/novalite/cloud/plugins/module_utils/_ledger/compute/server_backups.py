@@ -179,8 +179,8 @@ def ended_restore(
 def ended_verify(
     connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """`host_result` has `complaints`, why the backup cannot be restored, if it was looked at; and `boot`, what became of
-    it, if it was booted, after all of it was compared."""
+    """`host_result` has `complaints`, why the backup cannot be restored, if it was looked at; and `boot`, what became
+    of it, if it was booted, after all of it was compared."""
     booted = host_result.get("boot")
     complaints = "; ".join(host_result.get("complaints") or ())
     if error is not None:

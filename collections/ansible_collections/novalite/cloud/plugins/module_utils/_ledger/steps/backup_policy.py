@@ -14,8 +14,8 @@ from ..operations import backup_policies
 from ..operations.call import by_playbook
 
 ARGUMENT_SPEC = {
-    # Policies by their `name`, `every`, `verify_every` and `boot_every` such as `daily` or `12h`, how many backups are kept, and what
-    # they are for.
+    # Policies by their `name`, `every`, `verify_every` and `boot_every` such as `daily` or `12h`, how many backups are
+    # kept, and what they are for.
     "policies": {
         "type": "list",
         "elements": "dict",

@@ -55,9 +55,10 @@ def shown(connection: sa.Connection) -> list[JsonObject]:
 
 
 def ensure(connection: sa.Connection, params: JsonMapping) -> bool:
-    """Have the policy that `params` say: `name`, `every`, `verify_every` and `boot_every` (such as `daily` or `12h`; the
-    last two also `never`, `boot_every` is `weekly` unless it is there), `keep_daily` and its like, and what it is for, `server`, `flavor` or `project` by name (none: all servers). Returns whether that
-    changed anything. Raises NotFoundError, NovaliteError, ConflictError where another one is for the same."""
+    """Have the policy that `params` say: `name`, `every`, `verify_every` and `boot_every` (such as `daily` or `12h`;
+    the last two also `never`; without a word they are never and weekly), `keep_daily` and its like, and what it is for,
+    `server`, `flavor` or `project` by name (none: all servers). Returns whether that changed anything. Raises
+    NotFoundError, NovaliteError, ConflictError where another one is for the same."""
     checked_names("policy", [{"name": params["name"]}])
     scope, target = _target(connection, params)
     values: JsonObject = {
