@@ -127,7 +127,7 @@ def test_of_a_volume_what_changed_is_taken_wherever_it_was_written(host: Hypervi
     key.write_text("cd" * 32)
     assert "does not open with this key" in without_ledger(volume.id, *words, "--backup", SECOND, ok=1)[0]
     assert "has no backups of" in without_ledger(THIRD, *words, ok=1)[0]
-    planned = [volume.do("absent", backup, check_mode=True)["action"] for backup in (FIRST, THIRD)]
+    planned = [volume.do("absent", backup, check_mode=True)["action"] for backup in (FIRST, FIRST.replace("1", "9"))]
     assert planned == ["delete", "none"]
     gone = volume.do("absent", FIRST)
     assert (gone["error"], [record["id"] for record in gone["records"]]) == (None, [SECOND])

@@ -22,7 +22,6 @@ from .._domain import lifecycle_console
 from .._errors import NovaliteError
 from .._host.files import instance_dir, is_uuid, write_atomically
 from .._host.locks import locked
-from .._rules import boots
 from .._snapshots.server_snapshots import check_room
 from . import domain_xml, manifest, picture, replay, sandbox_xml, tpm
 from .catalog import Catalog
@@ -33,6 +32,7 @@ from .sandbox_xml import Sandbox
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
 
+LARGEST_PICTURE = 1 << 20  # characters of base64 that are kept, as _rules/boots.py has it
 AGENT, LOGIN = "agent", "login"  # by which it is known that a guest is up
 _LOCK_TIMEOUT = 60.0  # seconds that another sandbox of this host may last
 _LOOK = 0.5  # seconds between two looks at a guest
@@ -210,4 +210,4 @@ def _picture_of(connection: libvirt.virConnect, domain: libvirt.virDomain) -> st
     except (libvirt.libvirtError, NovaliteError):  # a guest is up without one
         return None
     coded = base64.b64encode(image).decode()
-    return coded if len(coded) <= boots.LARGEST_PICTURE else None
+    return coded if len(coded) <= LARGEST_PICTURE else None

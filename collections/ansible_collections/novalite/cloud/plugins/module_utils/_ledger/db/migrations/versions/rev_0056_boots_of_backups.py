@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -12,7 +14,7 @@ revision = "0056"
 down_revision = "0054"
 branch_labels = None
 depends_on = None
-COLUMNS = {
+COLUMNS: dict[str, sa.types.TypeEngine[t.Any]] = {
     "proven_at": sa.BigInteger(),
     "booted_at": sa.BigInteger(),
     "boot": sa.JSON(none_as_null=True),
