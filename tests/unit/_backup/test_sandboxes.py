@@ -85,6 +85,7 @@ def test_what_a_killed_run_left_goes(server: Server) -> None:
         ("login: ", True),
         ("\x1b[0;32mweb login:\x1b[0m ", True),
         ("\r\nPlease press Enter to activate this console. ", True),
+        ("Please press Enter to activate this console. [135] Not backgrounding\r\n", True),  # of a daemon
         ("web login: \r\nreboot: Restarting system\r\n", False),
         ("Last login: yesterday\r\n", False),
         ("weblogin: ", False),

@@ -39,7 +39,7 @@ _LOOK = 0.5  # seconds between two looks at a guest
 _LONGEST_CONSOLE = 16 << 20  # bytes that a guest may say
 _KEPT_FREE = 10  # of how many parts of the host's memory one stays free
 # What waits for somebody on a console: getty's prompt (agetty, FreeBSD's, busybox's), or busybox's shell
-_PROMPT = re.compile(r"(?:^|[\s:])login: *$|Please press Enter to activate this console\.? *$")
+_PROMPT = re.compile(r"(?:^|[\s:])login: *$|Please press Enter to activate this console")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x09\x0b-\x1f\x7f]")  # no part of a line
 
 
