@@ -33,7 +33,8 @@ _COLUMNS = (
     Column("of", lambda record: record["target"]),
     Column("every", lambda record: _time(record["every"])),
     Column("keeps", _keep),
-    Column("proves", lambda record: _time(record["verify_every"])),
+    Column("compares", lambda record: _time(record["verify_every"])),
+    Column("boots", lambda record: _time(record["boot_every"])),
 )
 
 
@@ -76,7 +77,10 @@ def _keeping(command: options.Command) -> options.Command:
 @click.option(
     "--every", metavar="TIME", help="Between two backups: hourly, daily, weekly, monthly, 12h.  [default: daily]"
 )
-@click.option("--verify-every", metavar="TIME", help="Between two proofs of the newest backup.  [default: never]")
+@click.option("--verify-every", metavar="TIME", help="Between two comparisons of the newest one.  [default: never]")
+@click.option(
+    "--boot-every", metavar="TIME", help="Between two boots of the newest full one, or never.  [default: weekly]"
+)
 @click.option("--server", help="For this server.")
 @click.option("--flavor", help="For servers of this flavor.")
 @click.option("-p", "--project", help="For servers of this project; with --server, the server's.")

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pathlib
 import typing as t
 
 import click
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import retention
 
 from . import actions, backup_policies, looking, nouns, options, playbooks, tables
@@ -18,6 +20,13 @@ from . import actions, backup_policies, looking, nouns, options, playbooks, tabl
 SYSTEM_PYTHON = "/usr/bin/python3"  # which has Debian's libnbd
 
 _NAME = click.option("-b", "--backup", required=True, help="Name or id of the backup.")
+_AGES = (
+    tables.Column("server", lambda record: record["server"]),
+    tables.Column("newest", lambda record: looking.age(record["newest"]) if record["newest"] else "NONE"),
+    tables.Column("whole", lambda record: looking.age(record["whole"])),
+    tables.Column("booted", lambda record: looking.age(record["proven"])),
+    tables.Column("policy", lambda record: record["policy"] or ""),
+)
 _PLAYBOOKS: t.Mapping[str, tuple[str, actions.Action]] = {
     "create": (
         "backup",
@@ -38,8 +47,12 @@ _PLAYBOOKS: t.Mapping[str, tuple[str, actions.Action]] = {
     "verify": (
         "backup_verify",
         actions.Action(
-            "Compare all blocks of backups with what was saved.",
-            (click.option("-b", "--backup", help="Name or id of the backup. [default: the newest]"),),
+            "Compare all blocks of backups with what was saved; boot them.",
+            (
+                click.option("-b", "--backup", help="Name or id of the backup. [default: the newest]"),
+                click.option("--boot", is_flag=True, help="Boot it in a sandbox. [default: the newest full one]"),
+                click.option("--boot-timeout", type=int, metavar="SECONDS", help="That its guest gets to be up."),
+            ),
         ),
     ),
     "restore": (
@@ -63,18 +76,47 @@ group.add_command(backup_policies.group)
 group.add_command(backup_policies.run_due)
 
 
+def _named(backup: str, project: str | None, all_projects: bool) -> looking.Record:
+    records = looking.records("backups", project, all_projects)
+    named = [record for record in records if backup in (record["name"], record["id"])]
+    if len(named) != 1:
+        count = "several backups have" if named else "no backup has"
+        raise click.ClickException(f"{count} the name or id {backup!r}: take an id of `novalite backup list -o wide`")
+    return named[0]
+
+
+@group.command("ages")
+@options.of_project
+@options.form
+def ages(project: str | None, all_projects: bool, form: tables.Form) -> None:
+    """List servers with the ages of their newest backup, the newest that was found whole, and the newest booted."""
+    tables.show(looking.backup_ages(None if all_projects else project or DEFAULT_PROJECT), _AGES, form)
+
+
+@group.command()
+@click.argument("backup")
+@click.option("--into", default=".", metavar="DIRECTORY", help="Directory for console.txt and picture.png.")
+@options.of_project
+def proof(backup: str, into: str, project: str | None, all_projects: bool) -> None:
+    """Write what a backup's guest said on its console when it was booted last, and a picture of its screen."""
+    kept = looking.proof_of(_named(backup, project, all_projects)["id"])
+    if kept is None:
+        raise click.ClickException(f"backup {backup!r} was never booted: use `novalite backup verify SERVER --boot`")
+    console, picture = kept
+    files = {"console.txt": console.encode()} | ({"picture.png": base64.b64decode(picture)} if picture else {})
+    for name, data in files.items():
+        path = pathlib.Path(into, name)
+        path.write_bytes(data)
+        click.echo(path)
+
+
 @group.command()
 @click.argument("backup")
 @options.of_project
 @options.structure
 def show(backup: str, project: str | None, all_projects: bool, output: str) -> None:
     """Show all about a backup, by its name or id."""
-    records = looking.records("backups", project, all_projects)
-    named = [record for record in records if backup in (record["name"], record["id"])]
-    if len(named) != 1:
-        count = "several backups have" if named else "no backup has"
-        raise click.ClickException(f"{count} the name or id {backup!r}: take an id of `novalite backup list -o wide`")
-    record = named[0]
+    record = _named(backup, project, all_projects)
     if output in ("json", "yaml"):
         tables.structure(record, output)
         return
@@ -85,6 +127,8 @@ def show(backup: str, project: str | None, all_projects: bool, output: str) -> N
         *(("disk", f"{disk['name']}: {disk['size']} bytes, {disk['kind']}") for disk in record["disks"]),
         ("age", looking.age(record["created_at"])),
         ("verified", looking.age(record["verified_at"])),
+        ("proven", looking.age(record["proven_at"])),
+        *((f"boot {name}", (record["boot"] or {}).get(name)) for name in ("by", "seconds", "error")),
     ]
     tables.fields([row for row in rows if row[1] not in (None, "")])
 

@@ -280,6 +280,30 @@ def records(noun: str, project: str | None, all_projects: bool) -> list[Record]:
         return [_with_name(record, names) for record in matching]
 
 
+def proof_of(backup: str) -> tuple[str, str | None] | None:
+    """What is kept of the last boot of the backup with this id: its console, and its screen, PNG in base64."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_backup_rows
+
+    with _ledger() as connection:
+        return server_backup_rows.proof_of(connection, backup)
+
+
+def backup_ages(project: str | None) -> list[Record]:
+    """When the newest backup of each server (of a project; None: of all) was taken, found whole, and booted."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
+
+    with _ledger() as connection:
+        owner = None if project is None else lookups.project_by_name(connection, project)["id"]
+        return [
+            {
+                **{"server": each.name, "uuid": each.uuid, "policy": each.policy and each.policy.name},
+                **{name: getattr(each, name) or None for name in ("newest", "whole", "proven")},
+            }
+            for each in backup_policies.ages(connection, owner)
+        ]
+
+
 def backup_policies() -> list[Record]:
     """Return the policies of backups by name, as they are shown."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import backup_policies as policies

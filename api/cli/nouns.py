@@ -56,10 +56,12 @@ def _servers_of(volume: Record) -> str:
 
 
 def _verified(backup: Record) -> str:
-    """Tell whether the backup was put together and compared, and how that went."""
+    """Tell whether the backup was put together and compared, or booted as well, and how that went."""
     if backup["verified_at"] is None:
         return "no"
-    return "DAMAGED" if backup["complaint"] else "yes"
+    if backup["complaint"] or backup["booted_at"] is None:
+        return "DAMAGED" if backup["complaint"] else "whole"
+    return "NO BOOT" if backup["proven_at"] is None else "booted"
 
 
 NOUNS: t.Mapping[str, Noun] = {

@@ -32,7 +32,8 @@ SHORTEST = 60.0  # seconds that each may take
 NOTICES = 60  # seconds between two looks at what needs attention
 BUILDS = 1800.0  # seconds: a round of the watch that starts guests brings their images, too
 LAST_WORDS = 4000  # bytes
-PLAYBOOKS = {"samples": "samples.yml", "watch": "watch.yml"}
+BACKUPS = 24 * 3600.0  # seconds: all that is due, of large disks
+PLAYBOOKS = {"samples": "samples.yml", "watch": "watch.yml", "backups": "backup_due.yml"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +55,9 @@ class Chore:
 def of_options(options: Options) -> list[Chore]:
     """List the chores that the environment asks for."""
     chores = []
-    patience = {"samples": 0, "watch": BUILDS}
-    for name, seconds in (("samples", options.sample_seconds), ("watch", options.watch_seconds)):
+    patience = {"samples": 0, "watch": BUILDS, "backups": BACKUPS}
+    every = {"samples": options.sample_seconds, "watch": options.watch_seconds, "backups": options.backup_seconds}
+    for name, seconds in every.items():
         if seconds:
             inventory = ("-i", options.inventory) if options.inventory else ()
             playbook = os.path.join(options.playbooks, PLAYBOOKS[name])

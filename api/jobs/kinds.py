@@ -17,7 +17,12 @@ import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import noun_options, retention, server_options
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import (
+    boots,
+    noun_options,
+    retention,
+    server_options,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import closed
 
 from ..web.errors import BadRequestError
@@ -32,6 +37,7 @@ HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&
 HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
 SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
 _BACKUP_SECONDS = 24 * 3600
+_BOOT: Schema = {"type": "integer", "minimum": boots.LEAST, "maximum": boots.MOST}
 _KEPT: Schema = {"type": "integer", "minimum": 1, "maximum": retention.MOST}
 
 
@@ -208,11 +214,11 @@ _KINDS = (
     ),
     _action(
         "verifyBackup",
-        "compare all blocks of backups of instances with what was saved",
+        "compare all blocks of backups of instances with what was saved, and boot them",
         "compute:server-backups:write",
         book="backup_verify.yml",
         timeout=_BACKUP_SECONDS,
-        variables={"backup": NAME},
+        variables={"backup": NAME, "boot": BOOLEAN, "boot_timeout": _BOOT},
     ),
     _action(
         "deleteBackup",

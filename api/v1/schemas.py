@@ -313,6 +313,7 @@ BACKUP_POLICY = answered(
         "every": _SECONDS,
         "keep": {"type": "object", "description": "how many backups of each period are kept"},
         "verify_every": nullable(_SECONDS),
+        "boot_every": nullable(_SECONDS),
     },
     "The times between backups and proofs of instances; of the policies for an instance, the narrowest holds.",
 )
@@ -320,6 +321,7 @@ NEW_BACKUP_POLICY = taken(
     {
         "every": {**TEXT, "maxLength": 16, "description": "hourly, daily, weekly, monthly, or 12h"},
         "verify_every": {**TEXT, "maxLength": 16},
+        "boot_every": {**TEXT, "maxLength": 16, "description": "likewise, or never; weekly, if left out"},
         **{word: {**TEXT, "minLength": 1, "maxLength": 255} for word in ("server", "flavor", "project")},
         **_KEPT,
     }
@@ -344,6 +346,14 @@ BACKUP = answered(
         "size": {**nullable(COUNT), "description": "bytes of data that it has in the store"},
         "verified_at": nullable(TIME),
         "complaint": {**nullable(TEXT), "description": "why it cannot be restored, as it was verified last"},
+        "proven_at": {**nullable(TIME), "description": "when it was booted, and its guest was up"},
+        "booted_at": {**nullable(TIME), "description": "when it was booted last"},
+        "boot": nullable(
+            answered(
+                {"by": nullable(TEXT), "seconds": nullable({"type": "number"}), "error": nullable(TEXT)},
+                "By what its guest was known to be up, or why it was not",
+            )
+        ),
         **dict.fromkeys(("host", "message", "user_id", "image_id"), nullable(TEXT)),
         "created_at": TIME,
         "updated_at": TIME,

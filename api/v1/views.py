@@ -69,7 +69,8 @@ def backup(record: ServerBackup, mask: HostNameMask) -> Body:
     """A backup of a server, likewise."""
     body = {name: getattr(record, name) for name in schemas.BACKUP["properties"] if name not in ("host", "message")}
     said = {"host": mask.over(record.host), "message": mask.over(record.fault and record.fault["message"])}
-    times = {name: moment(body[name]) for name in ("created_at", "updated_at", "verified_at") if body[name] is not None}
+    names = [name for name in body if name.endswith("_at") and body[name] is not None]
+    times = {name: moment(body[name]) for name in names}
     return {**body, **said, **times}
 
 

@@ -160,18 +160,28 @@ def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
         return gauge(f"novalite_backup_{name}", text, labels=["uuid", "server"])
 
     newest = of_server("newest_timestamp_seconds", "When the newest backup of a server was taken; 0: there is none.")
-    proven = of_server("proven_timestamp_seconds", "The same of the newest one that was found whole.")
+    whole = of_server("whole_timestamp_seconds", "The same of the newest one that was found whole.")
+    proven = of_server("proven_timestamp_seconds", "The same of the newest one that was booted.")
     every = of_server("every_seconds", "How often its policy wants a backup of a server.")
-    verify_every = of_server("verify_every_seconds", "How often its policy wants the newest one proven.")
+    verify_every = of_server("verify_every_seconds", "How often its policy wants the newest one compared.")
+    boot_every = of_server("boot_every_seconds", "How often its policy wants the newest full one booted.")
+    without = 0
     for server in backup_policies.ages(connection):
+        without += not server.newest
+        if not server.newest and server.policy is None:
+            continue
         labels = [server.uuid, server.name]
         newest.add_metric(labels, server.newest)
+        whole.add_metric(labels, server.whole)
         proven.add_metric(labels, server.proven)
         if server.policy is not None:
             every.add_metric(labels, server.policy.every)
             if server.policy.verify_every is not None:
                 verify_every.add_metric(labels, server.policy.verify_every)
-    yield from (newest, proven, every, verify_every)
+            if server.policy.boot_every is not None:
+                boot_every.add_metric(labels, server.policy.boot_every)
+    yield from (newest, whole, proven, every, verify_every, boot_every)
+    yield gauge("novalite_backup_servers_without", "Servers that have no backup.", value=without)
 
 
 def _host_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

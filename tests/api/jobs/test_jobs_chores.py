@@ -50,6 +50,9 @@ def test_there_are_none_unless_asked_for(chores: types.ModuleType) -> None:
     assert pathlib.Path(samples.command[-1]).is_file() and samples.environment["NOVALITE_HOME"]
     (watch,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_WATCH_SECONDS": "10"}))
     assert (watch.name, watch.seconds, pathlib.Path(watch.command[-1]).name) == ("watch", 10, "watch.yml")
+    (backups,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_BACKUP_SECONDS": "600"}))
+    assert (backups.name, backups.seconds, pathlib.Path(backups.command[-1]).name) == ("backups", 600, "backup_due.yml")
+    assert pathlib.Path(backups.command[-1]).is_file() and backups.patience >= 3600  # large disks take hours
     assert pathlib.Path(watch.command[-1]).is_file() and watch.patience >= 600  # it may build guests anew
 
 

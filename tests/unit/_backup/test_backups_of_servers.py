@@ -47,23 +47,32 @@ class Server:
 
     def do(self, state: str, backup: str, check_mode: bool = False, **more: t.Any) -> JsonObject:
         """Return the step's entry about a backup of this server."""
+        process = self.begin(state, backup, check_mode, **more)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, err
+        result = json.loads(out)
+        (entry,) = result.get("backups") or [{}]
+        return {**result, **entry}
+
+    def begin(self, state: str, backup: str, check_mode: bool = False, **more: t.Any) -> subprocess.Popen[str]:
+        """Start the step for a backup of this server."""
         options: JsonObject = {name: more.pop(name) for name in ("key", "store") if name in more}
         entry = {"uuid": self.guest.uuid, "backup_id": backup, **more}
         params: JsonObject = {"backups": [entry], "state": state, "state_dir": self.state_dir, "key": KEY}
         params |= {"store": f"{self.state_dir}.store", **options}
-        done = subprocess.run(
+        process = subprocess.Popen(
             self.host.inside(PYTHON, str(pathlib.Path(__file__).with_name("step.py"))),
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collections"), "TMPDIR": str(self.host.path)},
-            input=json.dumps({"params": params, "check_mode": check_mode}),
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=PATIENCE,
-            check=False,
         )
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
-        (entry,) = result.get("backups") or [{}]
-        return {**result, **entry}
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"params": params, "check_mode": check_mode}))
+        process.stdin.close()
+        process.stdin = None
+        return process
 
     def write(self, byte: int) -> None:
         self.guest.io("vda", f"write -P {byte} 1M 64k", "flush")
@@ -242,6 +251,9 @@ def test_a_damaged_one_is_told(server: Server) -> None:
 
 def test_what_is_deleted_leaves_the_others_whole(server: Server) -> None:
     taken(server)
+    for backup, action in ((FIRST, "delete"), (THIRD, "none")):
+        planned = server.do("absent", backup, check_mode=True)
+        assert (planned["action"], planned["changed"]) == (action, action == "delete")
     deleted = server.do("absent", FIRST)
     assert deleted["changed"]
     (record,) = deleted["records"]

@@ -40,7 +40,9 @@ class Disk:
         self.path.parent.mkdir(exist_ok=True)
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(self.path), "4M"], check=True)
 
-    def do(self, state: str, backup: str, guest: Guest | None = None, **more: t.Any) -> JsonObject:
+    def do(
+        self, state: str, backup: str, guest: Guest | None = None, check_mode: bool = False, **more: t.Any
+    ) -> JsonObject:
         """Return the step's entry about a backup of this volume."""
         volume = {**self.spec, "size_gb": 1, "instance_uuid": None if guest is None else guest.uuid}
         entry = {"backup_id": backup, "chain": self.id, "volume": volume, **more}
@@ -49,7 +51,7 @@ class Disk:
         done = subprocess.run(
             self.host.inside(PYTHON, str(pathlib.Path(__file__).with_name("step.py")), "volume_backup"),
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collections"), "TMPDIR": str(self.host.path)},
-            input=json.dumps({"params": params, "check_mode": False}),
+            input=json.dumps({"params": params, "check_mode": check_mode}),
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -125,6 +127,8 @@ def test_of_a_volume_what_changed_is_taken_wherever_it_was_written(host: Hypervi
     key.write_text("cd" * 32)
     assert "does not open with this key" in without_ledger(volume.id, *words, "--backup", SECOND, ok=1)[0]
     assert "has no backups of" in without_ledger(THIRD, *words, ok=1)[0]
+    planned = [volume.do("absent", backup, check_mode=True)["action"] for backup in (FIRST, FIRST.replace("1", "9"))]
+    assert planned == ["delete", "none"]
     gone = volume.do("absent", FIRST)
     assert (gone["error"], [record["id"] for record in gone["records"]]) == (None, [SECOND])
     assert volume.do("absent", FIRST)["action"] == "none"

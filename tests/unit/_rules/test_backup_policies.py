@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +68,22 @@ def test_a_proof_is_due() -> None:
     assert not rules.proof_due(weekly, [taken(0, 5), taken(DAY)], 2 * DAY)
     assert rules.proof_due(weekly, [taken(0, 5), taken(DAY)], 5 + 7 * DAY)
     assert not rules.proof_due(weekly, [taken(0), taken(DAY, DAY + 5)], 99 * DAY)  # the newest is proven
+
+
+def test_a_boot_is_due() -> None:
+    weekly = dataclasses.replace(policy(), boot_every=7 * DAY)
+    full = dataclasses.replace(taken(0), is_full=True)
+
+    def booted(at: int, proven_at: int | None) -> Backup:
+        return dataclasses.replace(full, booted_at=at, proven_at=proven_at)
+
+    assert rules.boot_due(weekly, [full], 0)
+    assert not rules.boot_due(policy(), [full], 0)
+    assert not rules.boot_due(weekly, [taken(0)], 99 * DAY)  # it needs others
+    assert not rules.boot_due(weekly, [booted(5, 5), full], 4 + 7 * DAY)
+    assert rules.boot_due(weekly, [booted(5, 5), full], 5 + 7 * DAY)
+    assert not rules.boot_due(weekly, [booted(5, None)], 4 + DAY)
+    assert rules.boot_due(weekly, [booted(5, None)], 5 + DAY)
 
 
 @given(st.integers(rules.LEAST, DAY), st.lists(st.integers(0, 10 * DAY), max_size=20), st.integers(10 * DAY, 20 * DAY))

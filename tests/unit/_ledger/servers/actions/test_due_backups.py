@@ -10,11 +10,20 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_backup as table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
-from tests.unit._ledger.servers.actions.test_server_backups import backups, no_domains, record, row, said, server, take
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies, server_backup_rows
+from tests.unit._ledger.servers.actions.test_server_backups import (
+    backups,
+    begin,
+    no_domains,
+    record,
+    row,
+    said,
+    server,
+    take,
+)
 
 __all__ = ["no_domains"]
 
@@ -42,7 +51,7 @@ def test_policies_are_kept(cloud: t.Any) -> None:
     ]
     assert listed[0] == {
         **{"name": "nightly", "scope": "all", "target": None, "every": 86400},
-        **{"keep": {"daily": 7}, "verify_every": 7 * 86400},
+        **{"keep": {"daily": 7}, "verify_every": 7 * 86400, "boot_every": 7 * 86400},
     }
     with pytest.raises(ConflictError, match="another policy is for the same servers"):
         have(cloud, "also", every="hourly")
@@ -126,11 +135,51 @@ def test_ages_of_backups(cloud: t.Any) -> None:
     cloud.write(sa.update(table).where(table.c.name == "first").values(created_at=5, verified_at=9))
     cloud.write(sa.update(table).where(table.c.name == "second").values(created_at=7, verified_at=9, complaint="a bit"))
     with cloud.engine.connect() as connection:
-        (aged,) = backup_policies.ages(connection)
-    assert aged == (uuid, "web", 7, 5, None)
+        assert backup_policies.ages(connection) == [(uuid, "web", 7, 5, 0, None), (other, "db", 0, 0, 0, None)]
+    cloud.write(sa.update(table).where(table.c.name == "first").values(booted_at=9, proven_at=9))
+    with cloud.engine.connect() as connection:
+        assert [aged.proven for aged in backup_policies.ages(connection)] == [5, 0]
     have(cloud, "nightly", every="daily")
     with cloud.engine.connect() as connection:
         ages = {
             aged.uuid: (aged.newest, aged.policy and aged.policy.every) for aged in backup_policies.ages(connection)
         }
     assert ages == {uuid: (7, 86400), other: (0, 86400)}
+
+
+def test_the_newest_full_one_is_booted_once_a_week(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    first = take(cloud, "first")
+    second = take(cloud, "second", kind="incremental", parent_id=first, reason=None)
+    have(cloud, "own", server="web", every="monthly")
+    assert due(cloud) == ([], [uuid], [])
+    assert backups(cloud)["first"].status == "verifying" and backups(cloud)["second"].status == "available"
+    boot = {"by": "login", "seconds": 4.5, "error": None, "console": "web login: ", "picture": "UE5H"}
+    begun = cloud.task("server_action", action="verifyBackup", uuids=[uuid], state_dir="/x")
+    assert begun["hosts"]["hv1"]["server_backups"][0]["boot_timeout"] == 300
+    record(cloud, "verifyBackup", begun, boot=boot)
+    kept = backups(cloud)["first"]
+    assert kept.boot == {"by": "login", "seconds": 4.5, "error": None}
+    assert kept.verified_at == kept.proven_at == kept.booted_at
+    with cloud.engine.connect() as connection:
+        assert server_backup_rows.proof_of(connection, first) == ("web login: ", "UE5H")
+        assert server_backup_rows.proof_of(connection, second) is None
+    assert due(cloud) == ([], [], [])
+    have(cloud, "own", server="web", every="monthly", boot_every="never")
+    cloud.write(sa.update(table).values(booted_at=None))
+    assert due(cloud) == ([], [], [])
+
+
+def test_a_guest_that_was_not_up_is_told(cloud: t.Any) -> None:
+    server(cloud)
+    take(cloud, "first")
+    failed = {"by": None, "seconds": 300.0, "error": "it was not up", "console": "panic\0", "picture": None}
+    begun = begin(cloud, "verifyBackup", boot=True)
+    record(cloud, "verifyBackup", begun, "the guest was not up", boot=failed)
+    kept = backups(cloud)["first"]
+    assert (kept.verified_at, kept.complaint, kept.proven_at) == (kept.booted_at, None, None) and kept.verified_at
+    assert kept.boot and kept.boot["error"] == "it was not up"
+    record(cloud, "verifyBackup", begin(cloud, "verifyBackup", boot=True), "no room")
+    assert (kept.boot, kept.fault and kept.fault["message"]) == (backups(cloud)["first"].boot, "the guest was not up")
+    with pytest.raises(NovaliteError, match="give 10 to 3600 seconds"):
+        begin(cloud, "verifyBackup", boot=True, boot_timeout=9)

@@ -70,7 +70,8 @@ PLAYBOOKS: dict[str, Playbook] = {
             "policies": Variable("list of policies", "list"),
             "policy_state": Variable("absent: delete it", choices=STATES),
             "every": Variable("time between two backups: hourly, daily, weekly, monthly, or 12h"),
-            "verify_every": Variable("time between two proofs of the newest backup, likewise"),
+            "verify_every": Variable("time between two comparisons of the newest backup, likewise, or never"),
+            "boot_every": Variable("time between two boots of the newest full backup, likewise; weekly, if left out"),
             "server": Variable("name of the server that it is for"),
             "flavor": Variable("name of the flavor that it is for"),
             **PROJECT,
@@ -78,10 +79,16 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         (("policy", "policies"),),
         hosts=False,
-        instead={"policies": ("policy", "every", "verify_every", "server", "flavor", *KEEP)},
+        instead={"policies": ("policy", "every", "verify_every", "boot_every", "server", "flavor", *KEEP)},
     ),
     "backup_restore": of_servers(SHUTDOWN, WAIT, {"backup": Variable("name or id of the backup")}),
-    "backup_verify": of_servers({"backup": Variable("name or id of the backup; the newest, if left out")}),
+    "backup_verify": of_servers(
+        {
+            "backup": Variable("name or id of the backup; the newest, if left out"),
+            "boot": Variable("boot it in a sandbox; without a name, the newest full one", "bool"),
+            "boot_timeout": Variable("seconds that its guest gets to be up", "int"),
+        }
+    ),
     "console_attach": Playbook(SERVERS, WHOM, hosts=False, changes=False, instead=EITHER),
     "topology": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT},

@@ -14,6 +14,7 @@ from .manifest import FULL, INCREMENTAL, Manifest, SavedDisk
 
 QCOW2 = "qcow2"
 PREFIX = "novalite-"  # of the names of our checkpoints
+AGENT = "org.qemu.guest_agent.0"  # the channel of QEMU's agent
 VOLUME_PREFIX = "novavol-"  # of those of a volume's own backups: neither chain ends the other one
 
 
@@ -70,7 +71,7 @@ def owner_of(definition: str) -> tuple[int, int] | None:
 
 def has_agent(definition: str) -> bool:
     """Tell whether the guest's agent answers, by the XML of an active domain."""
-    channels = ElementTree.fromstring(definition).iterfind("devices/channel/target[@name='org.qemu.guest_agent.0']")
+    channels = ElementTree.fromstring(definition).iterfind(f"devices/channel/target[@name='{AGENT}']")
     return any(channel.get("state") == "connected" for channel in channels)
 
 

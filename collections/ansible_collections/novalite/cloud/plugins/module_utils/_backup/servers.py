@@ -27,7 +27,7 @@ from .._host.module import Result, each_for_itself
 from .._host.own_directory import make_own
 from .._json import JsonMapping, JsonObject
 from .._snapshots import server_snapshots
-from . import compact, domain_xml, manifest, replay, tpm
+from . import compact, domain_xml, manifest, replay, sandbox, tpm
 from .catalog import Catalog
 from .live import Scratch
 from .manifest import Manifest, SavedDisk
@@ -50,7 +50,8 @@ PRUNE_TIMEOUT = 6 * 3600.0  # seconds
 @dataclasses.dataclass(frozen=True)
 class Spec:
     """The backup `backup_id`, taken of the server `source` (None: of the same), of or for the server `uuid`, with the
-    `volumes` that this one has, as step volume_disk takes them. Those that are `replaced` go once it is taken."""
+    `volumes` that this one has, as step volume_disk takes them. Those that are `replaced` go once it is taken; one that
+    is verified is booted as well where `boot_timeout` says how many seconds its guest gets to be up."""
 
     uuid: str
     backup_id: str
@@ -58,6 +59,7 @@ class Spec:
     volumes: t.Sequence[JsonMapping] = ()
     full: bool = False
     replaced: t.Sequence[str] = ()
+    boot_timeout: float | None = None
 
     @property
     def server(self) -> str:
@@ -73,8 +75,8 @@ class Spec:
 @dataclasses.dataclass
 class Done:
     """Result of one backup: what was done (in check mode: would be), the fields of the record that are known anew, the
-    `records` of other backups that changed with it, those that are `removed` with it, and `error`, why it was not done.
-    """
+    `records` of other backups that changed with it, those that are `removed` with it, what became of it when it was
+    booted (`boot`, as sandbox.Booted), and `error`, why it was not done."""
 
     uuid: str
     backup_id: str
@@ -83,6 +85,7 @@ class Done:
     records: list[JsonObject] = dataclasses.field(default_factory=list)
     removed: list[str] = dataclasses.field(default_factory=list)
     complaints: list[str] = dataclasses.field(default_factory=list)
+    boot: JsonObject | None = None
     error: str | None = None
 
 
@@ -234,28 +237,52 @@ def _verify(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode:
         catalog = Catalog(place.known(spec.server), spec.server)
     except NovaliteError as error:  # which says nothing of the backup
         raise NovaliteError(f"backup {spec.backup_id}, all disks cannot be verified: {error}") from None
+    if spec.boot_timeout is not None:
+        _boot(spec, done, place, catalog, connect)
+        return
     done.complaints = replay.verify(catalog, spec.backup_id, place.scratch())
     if done.complaints:
         raise NovaliteError("; ".join(done.complaints))
 
 
+def _boot(spec: Spec, done: Done, place: Place, catalog: Catalog, connect: _Connect) -> None:
+    booting = sandbox.Booting(connect(), spec.uuid, scratch_of(place), place.state_dir, spec.boot_timeout or 0)
+    try:
+        booted = sandbox.boot(booting, catalog, spec.backup_id)
+    except sandbox.DamagedError as error:
+        done.complaints = [str(error)]
+        raise
+    done.boot = dataclasses.asdict(booted)
+    if booted.error is not None:
+        raise NovaliteError(f"backup {spec.backup_id} is whole, and {booted.error}")
+
+
 def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
-    store = place.store(spec.server)
+    changed = delete(place.store(spec.server), spec.server, spec.backup_id, check_mode)
+    if changed is not None:
+        done.action, done.records = "delete", changed
+
+
+def delete(store: Restic, owner: str, backup_id: str, check_mode: bool) -> list[JsonObject] | None:
+    """Remove a backup of a server or a volume, and what a run left of it that was killed. Returns the records of those
+    that changed with it; None where nothing of it is there."""
     if store.is_missing:
-        return
-    store.prepare()
-    catalog = Catalog(store, spec.server)
-    if spec.backup_id not in catalog.names():
-        left = [] if check_mode else catalog.objects_of(spec.backup_id)
-        store.forget(left)  # of a run that was killed
-        return
-    done.action = "delete"
+        return None
+    if not check_mode:
+        store.prepare()
+    catalog = Catalog(store, owner)
+    changed: list[str] = []
+    if not catalog.objects_of(backup_id):
+        return None
     if check_mode:
-        return
-    changed = compact.delete(store, spec.server, spec.backup_id)
+        return []
+    if backup_id in catalog.names():
+        changed = compact.delete(store, owner, backup_id)
+    else:
+        store.forget(catalog.objects_of(backup_id))
     store.prune(PRUNE_TIMEOUT)
     catalog.refresh()
-    done.records = [record_of(catalog.load(name)) for name in changed]
+    return [record_of(catalog.load(name)) for name in changed]
 
 
 # --- brought back -----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import os
 import secrets
+import shutil
 import stat
 import zlib
 from xml.etree import ElementTree
@@ -64,6 +65,11 @@ def write(uuid: str, version: str, state: str) -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=directory)
             raise
+
+
+def remove(uuid: str) -> None:
+    """Remove the state of the TPM of this domain, which no guest has any more."""
+    shutil.rmtree(os.path.dirname(_path(uuid, "any")), ignore_errors=True)
 
 
 def _path(uuid: str, folder: str) -> str:

@@ -24,7 +24,7 @@ from .._snapshots import server_snapshots
 from . import compact, domain_xml, manifest, replay
 from .catalog import Catalog
 from .domain_xml import Disk
-from .servers import ABSENT, PRUNE_TIMEOUT, RESTORED, TAKEN, Place, record_of, scratch_of
+from .servers import ABSENT, RESTORED, TAKEN, Place, delete, record_of, scratch_of
 from .take import Request, take
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -73,14 +73,15 @@ def ensure(
     for spec in specs:
         result = Done(spec.backup_id, {TAKEN: "take", RESTORED: "restore", ABSENT: "delete"}[state])
         try:
-            if check_mode:
+            if state == ABSENT:
+                changed = delete(place.store(spec.chain), spec.chain, spec.backup_id, check_mode)
+                result.action, result.records = ("none", []) if changed is None else ("delete", changed)
+            elif check_mode:
                 pass
             elif state == TAKEN:
                 _take(spec, result, place, connect, warn)
-            elif state == RESTORED:
+            else:
                 _restore(spec, place)
-            elif not _delete(spec, result, place):
-                result.action = "none"
         except (NovaliteError, OSError, libvirt.libvirtError) as error:
             result.error = f"backup {spec.backup_id} of volume {spec.chain}: {error}"
         done.append(result)
@@ -134,22 +135,3 @@ def _restore(spec: Spec, place: Place) -> None:
         data.replace(volume, path, domain_xml.QCOW2, place.state_dir)
     finally:
         remove_file(path)
-
-
-def _delete(spec: Spec, done: Done, place: Place) -> bool:
-    """Remove a backup; returns whether anything of it was there."""
-    store = place.store(spec.chain)
-    if store.is_missing:
-        return False
-    store.prepare()
-    catalog = Catalog(store, spec.chain)
-    if spec.backup_id in catalog.names():
-        changed = compact.delete(store, spec.chain, spec.backup_id)
-        catalog.refresh()
-        done.records = [record_of(catalog.load(name)) for name in changed]
-    elif left := catalog.objects_of(spec.backup_id):  # of a run that was killed
-        store.forget(left)
-    else:
-        return False
-    store.prune(PRUNE_TIMEOUT)
-    return True

@@ -16,14 +16,17 @@ SCOPES = ("server", "flavor", "project", "all")  # the first that a server has a
 PERIODS: t.Mapping[str, int] = {"hourly": 3600, "daily": 86400, "weekly": 7 * 86400, "monthly": 30 * 86400}
 UNITS: t.Mapping[str, int] = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 LEAST, MOST = 600, 366 * 86400  # seconds
+NEVER = "never"
 RETRY = 3600  # seconds after which a backup that failed is tried again, if not before
+BOOT_AGAIN = 86400  # seconds after which a boot that failed is tried again
 _DURATION = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
     """A policy: the servers of `target` (a UUID or id; "" of all) are backed up `every` so many seconds, their newest
-    backup is compared with what was saved every `verify_every` seconds (None: never)."""
+    backup is compared with what was saved every `verify_every` seconds, and their newest full one booted every
+    `boot_every` (None: never)."""
 
     name: str
     scope: str
@@ -33,18 +36,33 @@ class Policy:
     verify_every: int | None
     created_at: int
     updated_at: int
+    boot_every: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Backup:
     """A backup of a server, as far as it decides: seconds since the epoch, whether it can be restored, or may be
-    once it is taken, and whether it was compared with what was saved, and found whole."""
+    once it is taken, and whether it was compared with what was saved, and found whole; whether it stands for itself,
+    when it was booted last, and when its guest was up then."""
 
     created_at: int
     verified_at: int | None
     is_available: bool
     is_under_way: bool
-    is_proven: bool = False
+    is_whole: bool = False
+    is_full: bool = False
+    booted_at: int | None = None
+    proven_at: int | None = None
+
+    @property
+    def is_proven(self) -> bool:
+        """Tell whether it was found whole, and its guest was up with it."""
+        return self.is_whole and self.proven_at is not None
+
+
+def seconds_or_never(option: str, text: str) -> int | None:
+    """Read a time, or `never`, which is None. Raises NovaliteError."""
+    return None if text == NEVER else seconds_of(option, text)
 
 
 def seconds_of(option: str, text: str) -> int:
@@ -86,3 +104,16 @@ def proof_due(policy: Policy, backups: t.Sequence[Backup], now: int) -> bool:
     newest = max(good, key=lambda each: each.created_at)
     looked = [each.verified_at for each in backups if each.verified_at is not None]
     return newest.verified_at is None and (not looked or now - max(looked) >= policy.verify_every)
+
+
+def boot_due(policy: Policy, backups: t.Sequence[Backup], now: int) -> bool:
+    """Tell whether the newest good backup that stands for itself is to be booted, for too long ago any was; after a
+    boot that failed, a day is long."""
+    if policy.boot_every is None or not any(each.is_available and each.is_full for each in backups):
+        return False
+    booted = [each for each in backups if each.booted_at is not None]
+    if not booted:
+        return True
+    last = max(booted, key=lambda each: each.booted_at or 0)
+    wait = policy.boot_every if last.proven_at == last.booted_at else min(policy.boot_every, BOOT_AGAIN)
+    return now - (last.booted_at or 0) >= wait

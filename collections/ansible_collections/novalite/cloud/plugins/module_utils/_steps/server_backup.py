@@ -37,12 +37,14 @@ ARGUMENT_SPEC = {
             "full": {"type": "bool", "default": False},
             # Ids of those that are removed once this one is taken.
             "replaced": {"type": "list", "elements": "str", "default": []},
+            # Boot one that is verified in a sandbox, which has so many seconds to be up.
+            "boot_timeout": {"type": "float"},
         },
     },
     # `taken` takes a backup. `fetched` brings one beside the disks, while the guest may run; `restored` gives a
     # server, whose guest is off, the disks that were fetched; then either `settled` removes those that it had, or
-    # `undone` gives them back. `verified` puts disks together and compares all blocks. `absent` removes a backup from
-    # the store.
+    # `undone` gives them back. `verified` puts disks together and compares all blocks, and boots them if asked to.
+    # `absent` removes a backup from the store.
     "state": {"type": "str", "choices": list(servers.STATES), "default": servers.TAKEN},
     # Directory on this host, or restic's `sftp:user@host:path`. The controller gives novalite_backup_store.
     "store": {"type": "str"},
@@ -58,7 +60,8 @@ def run(call: HostCall) -> Result:
     * `backups`: one entry for each of `backups`, in the same order; `uuid`, `backup_id`, `action` (`take`, `restore`,
       `verify`, `delete` or `none`), `record` (of one that was taken: `kind`, `parent_id`, `reason`, `consistency`,
       `disks`, `size` and `moved` in bytes), `records` (of others that changed with it), `removed` (ids of those that it
-      replaced), `complaints` (why one that was verified cannot be restored), `error` (why it was not done, or null)
+      replaced), `complaints` (why one that was verified cannot be restored), `boot` (of one that was booted: `by`,
+      `seconds`, `error`, `console`, `picture`), `error` (why it was not done, or null)
     """
     params = call.params
     done = servers.ensure(

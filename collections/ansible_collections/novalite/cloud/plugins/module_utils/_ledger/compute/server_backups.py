@@ -21,7 +21,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
 from ..._plan.host_plan import Plan
-from ..._rules import retention
+from ..._rules import boots, retention
 from ..._rules.records import checked_names
 from ..db import clock
 from ..db.tables import instance
@@ -30,7 +30,7 @@ from ..identity.quotas import check_quota
 from ..queries import actions, counts
 from ..queries.volume_views import Volume, volumes_by
 from ..volumes import volume_plans
-from ..volumes.server_backup_rows import AVAILABLE, ServerBackup, backup_of, backups_by
+from ..volumes.server_backup_rows import AVAILABLE, FULL, ServerBackup, backup_of, backups_by
 
 CREATE, RESTORE, VERIFY, DELETE = "createBackup", "restoreBackup", "verifyBackup", "deleteBackup"
 ACTIONS = (CREATE, RESTORE, VERIFY, DELETE)
@@ -47,7 +47,10 @@ def details_of(action: str, request: JsonMapping) -> JsonObject:
         return {"backup": name, "full": bool(request.get("full_backup")), "keep": retention.keep_of(request)}
     if not name and action != VERIFY:
         raise NovaliteError("say which backup by its name or id: give backup")
-    return {"backup": name and str(name)}
+    details: JsonObject = {"backup": name and str(name)}
+    if action == VERIFY and request.get("boot"):
+        details["boot_timeout"] = boots.seconds_of(request.get("boot_timeout"))
+    return details
 
 
 def settled(
@@ -105,11 +108,13 @@ def begun_restore(connection: sa.Connection, row: InstanceRow, details: JsonObje
 
 
 def begun_verify(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
-    """Begin to verify the backup that is named, or the newest one."""
+    """Begin to verify the backup that is named, or the newest one; to boot, the newest full one."""
     if details.get("backup"):
         backup = backup_of(connection, row.uuid, details["backup"])
     else:
         there = [each for each in backups_by(connection, servers=[row.uuid]) if each.status == AVAILABLE]
+        if "boot_timeout" in details:
+            there = [each for each in there if each.kind == FULL] or there
         if not there:
             raise NotFoundError(f"Instance {row.uuid} has no backup that could be verified: take one first")
         backup = there[-1]
@@ -174,15 +179,20 @@ def ended_restore(
 def ended_verify(
     connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """`host_result` has `complaints`, why the backup cannot be restored, if it was looked at."""
+    """`host_result` has `complaints`, why the backup cannot be restored, if it was looked at; and `boot`, what became
+    of it, if it was booted, after all of it was compared."""
+    booted = host_result.get("boot")
     complaints = "; ".join(host_result.get("complaints") or ())
     if error is not None:
         _write_failed(connection, details, AVAILABLE, error)
     else:
         _write(connection, details["backup_id"], {"status": AVAILABLE})
-    if error is None or complaints:
-        verified: JsonObject = {"verified_at": clock.seconds(connection), "complaint": complaints or None}
-        _write(connection, details["backup_id"], verified)
+    now = clock.seconds(connection)
+    if error is None or complaints or booted:
+        _write(connection, details["backup_id"], {"verified_at": now, "complaint": complaints or None})
+    if "boot_timeout" in details:  # also where its host had no room for that
+        kept = boots.columns_of(booted, now) if booted else {}
+        _write(connection, details["backup_id"], {**kept, "booted_at": now})
     return {}
 
 
@@ -272,6 +282,9 @@ def _volumes(connection: sa.Connection, instance_uuid: str) -> list[Volume]:
     return [volume for volume in volumes if volume.is_attached and not volume.readonly]
 
 
+_PLANNED = ("source", "full", "replaced", "boot_timeout")
+
+
 # --- what hosts are given -------------------------------------------------------------------------------------------
 
 
@@ -286,7 +299,7 @@ def add_plans(connection: sa.Connection, action: str, hosts: t.Mapping[str, Plan
                 "uuid": uuid,
                 "backup_id": details[uuid]["backup_id"],
                 "volumes": [volume_plans.data_of(volume) for volume in _volumes(connection, uuid)],
-                **{name: details[uuid][name] for name in ("source", "full", "replaced") if details[uuid].get(name)},
+                **{name: details[uuid][name] for name in _PLANNED if details[uuid].get(name)},
             }
             for uuid in plan["uuids"]
         ]

@@ -77,6 +77,11 @@ server_backup = table(  # all disks of a server at one moment, in a store; it ou
     sa.Column("image_id", sa.String(36)),
     sa.Column("verified_at", sa.BigInteger),
     sa.Column("complaint", sa.Text),  # why it cannot be restored, as it was verified last
+    sa.Column("proven_at", sa.BigInteger),  # when a guest with its disks was up, the last time that it was booted
+    sa.Column("booted_at", sa.BigInteger),  # when it was booted last, whatever came of it
+    sa.Column("boot", sa.JSON(none_as_null=True)),  # {"by": ..., "seconds": ..., "error": ...}
+    sa.Column("console", sa.Text),  # what its guest said then
+    sa.Column("picture", sa.Text),  # its screen, PNG in base64
     sa.Column("fault", sa.JSON(none_as_null=True)),
     sa.Column("user_id", sa.String(32)),
     sa.Column("created_at", sa.BigInteger, nullable=False),
@@ -91,7 +96,8 @@ backup_policy = table(  # how often servers are backed up and proven, and which 
     sa.Column("target", sa.String(64), nullable=False),  # the server's UUID, the flavor's or project's id; "" of all
     sa.Column("every", sa.BigInteger, nullable=False),  # seconds between two backups
     sa.Column("keep", sa.JSON, nullable=False),  # {"hourly": 24, ...}, as _rules/retention.py has it
-    sa.Column("verify_every", sa.BigInteger),  # seconds between two proofs of the newest backup; null: none
+    sa.Column("verify_every", sa.BigInteger),  # seconds between two comparisons of the newest backup; null: none
+    sa.Column("boot_every", sa.BigInteger),  # seconds between two boots of the newest full one; null: none
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("scope", "target"),

@@ -38,22 +38,23 @@ def begin_due(call: Call) -> JsonObject:
     """Begin the backups and the proofs that are due. Returns the servers (UUIDs) that are `taken` and `proven`, and
     those that are `left`, with the reason; they are due the next time again."""
     call.check(POLICIES)
-    to_take, to_prove = backup_policies.due(call.connection)
+    to_take, to_boot, to_compare = backup_policies.due(call.connection)
     begun: JsonObject = {"taken": [], "proven": [], "left": []}
-    for state, action, those in (
-        ("taken", server_backups.CREATE, to_take),
-        ("proven", server_backups.VERIFY, to_prove),
+    for state, action, more, those in (
+        ("taken", server_backups.CREATE, {}, to_take),
+        ("proven", server_backups.VERIFY, {"boot": True}, to_boot),
+        ("proven", server_backups.VERIFY, {}, to_compare),
     ):
         for each in those:
             try:
                 with call.connection.begin_nested():
-                    servers.begin(call, action, [each.uuid], _details(action, each))
+                    servers.begin(call, action, [each.uuid], _details(action, each, more))
                 begun[state].append(each.uuid)
             except NovaliteError as error:
                 begun["left"].append({"uuid": each.uuid, "reason": str(error)})
     return begun
 
 
-def _details(action: str, each: Due) -> JsonObject:
+def _details(action: str, each: Due, more: JsonMapping) -> JsonObject:
     keep = {f"keep_{period}": number for period, number in each.policy.keep.items()}
-    return server_backups.details_of(action, keep if action == server_backups.CREATE else {})
+    return server_backups.details_of(action, keep if action == server_backups.CREATE else more)

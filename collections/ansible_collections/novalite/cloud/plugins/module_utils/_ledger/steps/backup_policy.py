@@ -14,8 +14,8 @@ from ..operations import backup_policies
 from ..operations.call import by_playbook
 
 ARGUMENT_SPEC = {
-    # Policies by their `name`, `every` and `verify_every` such as `daily` or `12h`, how many backups are kept, and what
-    # they are for.
+    # Policies by their `name`, `every`, `verify_every` and `boot_every` such as `daily` or `12h`, how many backups are
+    # kept, and what they are for.
     "policies": {
         "type": "list",
         "elements": "dict",
@@ -23,6 +23,7 @@ ARGUMENT_SPEC = {
             "name": {"type": "str", "required": True},
             "every": {"type": "str"},
             "verify_every": {"type": "str"},
+            "boot_every": {"type": "str"},
             "server": {"type": "str"},
             "flavor": {"type": "str"},
             "project": {"type": "str"},

@@ -112,6 +112,9 @@ ARGUMENT_SPEC = {
             "backup": {"type": "str"},
             # Take all that the disks hold, whatever was taken before.
             "full_backup": {"type": "bool", "default": False},
+            # `verifyBackup` boots the newest full one, or the one that is named, and gives its guest so many seconds.
+            "boot": {"type": "bool", "default": False},
+            "boot_timeout": {"type": "int"},
             # So many of the newest, and of the last of each of so many hours, days, weeks and months, are kept.
             **{option: {"type": "int"} for option in retention.OPTIONS},
             # Zone that `unshelve` launches the server in. By default the one that it was asked for in.

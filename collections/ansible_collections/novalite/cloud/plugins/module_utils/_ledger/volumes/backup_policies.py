@@ -21,7 +21,7 @@ from ..db.tables_images import backup_policy as table
 from ..db.tables_images import server_backup
 from ..queries import lookups
 from ..queries.counts import is_any
-from .server_backup_rows import AVAILABLE
+from .server_backup_rows import AVAILABLE, FULL
 
 _AT_REST = ("active", "stopped", "paused", "suspended")  # states in which a server is backed up
 
@@ -47,7 +47,7 @@ def shown(connection: sa.Connection) -> list[JsonObject]:
     names |= {row.uuid: row.name for row in rows}
     return [
         {
-            **{key: getattr(policy, key) for key in ("name", "scope", "every", "keep", "verify_every")},
+            **{key: getattr(policy, key) for key in ("name", "scope", "every", "keep", "verify_every", "boot_every")},
             "target": names.get(policy.target, policy.target) or None,
         }
         for policy in known
@@ -55,16 +55,19 @@ def shown(connection: sa.Connection) -> list[JsonObject]:
 
 
 def ensure(connection: sa.Connection, params: JsonMapping) -> bool:
-    """Have the policy that `params` say: `name`, `every` and `verify_every` (such as `daily` or `12h`), `keep_daily`
-    and its like, and what it is for, `server`, `flavor` or `project` by name (none: all servers). Returns whether that
-    changed anything. Raises NotFoundError, NovaliteError, ConflictError where another one is for the same."""
+    """Have the policy that `params` say: `name`, `every`, `verify_every` and `boot_every` (such as `daily` or `12h`;
+    the last two also `never`; without a word they are never and weekly), `keep_daily` and its like, and what it is for,
+    `server`, `flavor` or `project` by name (none: all servers). Returns whether that changed anything. Raises
+    NotFoundError, NovaliteError, ConflictError where another one is for the same."""
     checked_names("policy", [{"name": params["name"]}])
     scope, target = _target(connection, params)
-    verify = params.get("verify_every")
     values: JsonObject = {
         **{"scope": scope, "target": target, "every": rules.seconds_of("every", str(params.get("every") or "daily"))},
         "keep": retention.keep_of(params),
-        "verify_every": rules.seconds_of("verify_every", str(verify)) if verify else None,
+        **{
+            option: rules.seconds_or_never(option, str(params.get(option) or usual))
+            for option, usual in (("verify_every", rules.NEVER), ("boot_every", "weekly"))
+        },
     }
     mine = table.c.name == params["name"]
     if is_any(connection, table.c.scope == scope, table.c.target == target, sa.not_(mine)):
@@ -100,13 +103,14 @@ def remove(connection: sa.Connection, name: str) -> bool:
     return bool(connection.execute(sa.delete(table).where(table.c.name == name)).rowcount)
 
 
-def due(connection: sa.Connection) -> tuple[list[Due], list[Due]]:
-    """Return the servers of which a backup is due, and those of which a proof is and no backup."""
+def due(connection: sa.Connection) -> tuple[list[Due], list[Due], list[Due]]:
+    """Return the servers of which a backup is due, and of the others those whose newest one is to be booted, and those
+    whose newest one is to be compared."""
     known, now = policies(connection), clock.seconds(connection)
     if not known:
-        return [], []
+        return [], [], []
     backups = _backups(connection)
-    to_take, to_prove = [], []
+    to_take, to_boot, to_compare = [], [], []
     for row in connection.execute(
         sa.select(instance.c.uuid, instance.c.project_id, instance.c.flavor, instance.c.host)
         .where(instance.c.deleted == 0, instance.c.vm_state.in_(_AT_REST), instance.c.task_state.is_(None))
@@ -120,24 +124,27 @@ def due(connection: sa.Connection) -> tuple[list[Due], list[Due]]:
         own = backups.get(row.uuid, [])
         if rules.backup_due(policy, own, now):
             to_take.append(Due(row.uuid, policy))
+        elif rules.boot_due(policy, own, now):
+            to_boot.append(Due(row.uuid, policy))
         elif rules.proof_due(policy, own, now):
-            to_prove.append(Due(row.uuid, policy))
-    return to_take, to_prove
+            to_compare.append(Due(row.uuid, policy))
+    return to_take, to_boot, to_compare
 
 
 class Ages(t.NamedTuple):
-    """Times when the newest backup of a server was taken, and the newest proven one (0: there is none), and the
-    policy that it follows."""
+    """Times when the newest backup of a server was taken, the newest one that was found whole, and the newest one that
+    was booted as well (0: there is none), and the policy that it follows."""
 
     uuid: str
     name: str
     newest: int
+    whole: int
     proven: int
     policy: Policy | None
 
 
-def ages(connection: sa.Connection) -> list[Ages]:
-    """List the servers that have backups or a policy."""
+def ages(connection: sa.Connection, project_id: str | None = None) -> list[Ages]:
+    """List the servers (of a project; None: of all), also those without backups."""
     known, backups = policies(connection), _backups(connection)
     listed = []
     query = (
@@ -145,27 +152,25 @@ def ages(connection: sa.Connection) -> list[Ages]:
         .where(instance.c.deleted == 0, instance.c.adopted.is_(None))
         .order_by(instance.c.id)
     )
-    if not known:  # else any server may follow one
-        query = query.where(instance.c.uuid.in_(sa.select(server_backup.c.instance_uuid)))
+    if project_id is not None:
+        query = query.where(instance.c.project_id == project_id)
     for row in connection.execute(query):
         own = [each for each in backups.get(row.uuid, ()) if each.is_available]
         server = {"server": row.uuid, "project": row.project_id, "flavor": str(row.flavor.get("id"))}
-        policy = rules.policy_of(known, server)
-        if own or policy is not None:
-            newest = max((each.created_at for each in own), default=0)
-            proven = max((each.created_at for each in own if each.is_proven), default=0)
-            listed.append(Ages(row.uuid, row.name, newest, proven, policy))
+        times = ((lambda each: True), (lambda each: each.is_whole), (lambda each: each.is_proven))
+        newest, whole, proven = (max((each.created_at for each in own if is_so(each)), default=0) for is_so in times)
+        listed.append(Ages(row.uuid, row.name, newest, whole, proven, rules.policy_of(known, server)))
     return listed
 
 
 def _backups(connection: sa.Connection) -> dict[str, list[Backup]]:
     columns = server_backup.c
     of_server: dict[str, list[Backup]] = {}
-    for row in connection.execute(
-        sa.select(columns.instance_uuid, columns.created_at, columns.verified_at, columns.status, columns.complaint)
-    ):
+    names = ("instance_uuid", "created_at", "verified_at", "status", "complaint", "kind", "booted_at", "proven_at")
+    for row in connection.execute(sa.select(*(columns[name] for name in names))):
         under_way = row.status not in (AVAILABLE, "error")
-        proven = row.verified_at is not None and row.complaint is None
-        backup = Backup(row.created_at, row.verified_at, row.status == AVAILABLE, under_way, proven)
+        whole = row.verified_at is not None and row.complaint is None
+        boots = row.kind == FULL, row.booted_at, row.proven_at
+        backup = Backup(row.created_at, row.verified_at, row.status == AVAILABLE, under_way, whole, *boots)
         of_server.setdefault(row.instance_uuid, []).append(backup)
     return of_server

@@ -16,12 +16,23 @@ from ..db.tables_images import server_backup as table
 from ..queries.lookups import of_project
 from ..queries.volume_views import Fault
 
+_LARGE = ("console", "picture")  # columns that are read for one backup at a time
+_COLUMNS = [column for column in table.c if column.name not in _LARGE]
 LOAD = {
-    "server_backups": sa.select(table)
+    "server_backups": sa.select(*_COLUMNS)
     .where(of_project(table.c.project_id))
     .order_by(table.c.server, table.c.created_at, table.c.id)
 }
-AVAILABLE = "available"
+AVAILABLE, FULL = "available", "full"
+
+
+class Boot(t.TypedDict):
+    """What became of a backup when it was booted: by what its guest was known to be up, after how many seconds, or why
+    it was not."""
+
+    by: str | None
+    seconds: float | None
+    error: str | None
 
 
 class Disk(t.TypedDict):
@@ -56,6 +67,9 @@ class ServerBackup:
     image_id: str | None
     verified_at: int | None
     complaint: str | None  # why it cannot be restored, as it was verified last
+    proven_at: int | None  # when it was booted, and its guest was up
+    booted_at: int | None  # when it was booted last
+    boot: Boot | None
     fault: Fault | None
     user_id: str | None
     created_at: int
@@ -63,8 +77,8 @@ class ServerBackup:
 
     @property
     def is_proven(self) -> bool:
-        """Tell whether all of it was put together and compared."""
-        return self.verified_at is not None and self.complaint is None
+        """Tell whether all of it was put together and compared, and its guest was up with it."""
+        return self.proven_at is not None and self.complaint is None
 
 
 def backups_by(
@@ -75,7 +89,7 @@ def backups_by(
     name: str | None = None,
 ) -> list[ServerBackup]:
     """The backups of these servers (UUIDs), of this project, and with this name or id (None: any), oldest first."""
-    query = sa.select(table)
+    query = sa.select(*_COLUMNS)
     if servers is not None:
         query = query.where(table.c.instance_uuid.in_(sorted(set(servers))))
     if project_id is not None:
@@ -95,3 +109,16 @@ def backup_of(connection: sa.Connection, uuid: str, name: str, project_id: str |
     if not named:
         raise NotFoundError(f"Instance {uuid} has no backup '{name[:255]}': see the list of backups")
     return named[0]
+
+
+class Proof(t.NamedTuple):
+    """What the guest of a backup said on its console when it was booted last, and its screen, PNG in base64."""
+
+    console: str
+    picture: str | None
+
+
+def proof_of(connection: sa.Connection, backup_id: str) -> Proof | None:
+    """What is kept of the last boot of a backup; None of one that was never booted."""
+    row = connection.execute(sa.select(table.c.console, table.c.picture).where(table.c.id == backup_id)).first()
+    return None if row is None or row.console is None else Proof(row.console, row.picture)
