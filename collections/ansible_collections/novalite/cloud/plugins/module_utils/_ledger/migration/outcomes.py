@@ -192,8 +192,8 @@ def error_of(server_or_move: Instance | Move, message: str) -> Error:
 
 def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Resolve interrupted moves. With the state `interrupted`, return which hosts to ask about which domains; with
-    `resolve`, record what they said. `from_host` is for one host's alone, whose runs are dead. Where one says nothing, or both run it, a domain is left as it is, and named in
-    `errors`."""
+    `resolve`, record what they said. `from_host` is for one host's alone, whose runs are dead. Where a host says
+    nothing, or both run it, a domain is left as it is, and named in `errors`."""
     running_moves = {
         uuid: move for uuid, move in migrations.open_moves(connection).items() if move.status == migrations.RUNNING
     }

@@ -21,6 +21,7 @@ ARGUMENT_SPEC = {
     # Forget one that was not finished.
     "anew": {"type": "bool", "default": False},
 }
+_OF_HOST = ("under way", "worked", "done")
 SPEC_RULES = {
     "required_if": [
         ("state", "begin", ["task"]),
@@ -30,8 +31,8 @@ SPEC_RULES = {
 
 
 def rolling(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Return `changed`; with `begin`, `waiting`: the hosts whose turn is to come, `worked`: those of them whose task ended
-    before, and all in one line, `in_words`; with `end`, `done`: the hosts that had their turn, if all had."""
+    """Return `changed`; with `begin`, `waiting`: the hosts whose turn is to come, `worked`: those of them whose task
+    ended before, and all in one line, `in_words`; with `end`, `done`: the hosts that had their turn, if all had."""
     state = params["state"]
     if state == "begin":
         begun = hosts_in_turn.begin(connection, params["task"], params["hosts"], bool(params["anew"]))
