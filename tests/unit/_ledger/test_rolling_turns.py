@@ -49,6 +49,14 @@ def test_a_run_that_was_cut_off_is_taken_up_where_it_was(cloud: Cloud) -> None:
     assert begin(cloud)["waiting"] == HOSTS
 
 
+def test_a_task_that_ended_well_is_not_run_again(cloud: Cloud) -> None:
+    assert begin(cloud)["worked"] == []
+    note(cloud, "under way", "hv10")
+    note(cloud, "worked", "hv10")
+    again = begin(cloud)
+    assert (again["waiting"], again["worked"]) == (["hv10", "hv1", "hv2"], ["hv10"])
+
+
 def test_there_is_one_at_a_time(cloud: Cloud) -> None:
     begin(cloud, hosts=["hv1", "hv2"])
     note(cloud, "done", "hv2")

@@ -193,6 +193,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             "task": Variable("playbook that works on each host, which it is limited to"),
             "only_hosts": Variable("the only compute hosts to maintain", "list", commas=True),
             "rolling_anew": Variable("forget a maintenance that was not finished", "bool"),
+            **TAKEOVER,
         }
     ),
     "host_evacuate": Playbook({**HOST, "reason": Variable("why the host is closed")}, (("host",),)),

@@ -51,7 +51,7 @@ rolling_host = table(  # from the beginning of a rolling maintenance to its end
     "rolling_host",
     sa.Column("host", sa.String(255), primary_key=True),
     sa.Column("task", sa.String(255), nullable=False),
-    sa.Column("state", sa.String(16), nullable=False),  # waiting | under way | done
+    sa.Column("state", sa.String(16), nullable=False),  # waiting | under way | worked | done
 )
 
 # Times of the watch are seconds of the ledger's clock, with fractions.

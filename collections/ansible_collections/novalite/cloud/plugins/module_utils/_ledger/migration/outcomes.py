@@ -16,6 +16,7 @@ from ..._model.rows import InstanceRow, MoveRow
 from ..._plan import targets
 from ..._rules.records import with_diff
 from ..compute import migrations, power_states, server_actions
+from ..compute.named_servers import take_over
 from ..db.tables import instance
 from ..queries.instance_rows import check_known, instance_row, instance_rows, swap
 from ..queries.views import instances_by
@@ -23,6 +24,7 @@ from . import host_plans
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")
 _GONE = "missing"
+_LIVE = "live-migration"
 
 
 def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -190,11 +192,15 @@ def error_of(server_or_move: Instance | Move, message: str) -> Error:
 
 def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Resolve interrupted moves. With the state `interrupted`, return which hosts to ask about which domains; with
-    `resolve`, record what they said. Where one says nothing, or both run it, a domain is left as it is, and named in
-    `errors`."""
+    `resolve`, record what they said. `from_host` is for one host's alone, whose runs are dead. Where a host says
+    nothing, or both run it, a domain is left as it is, and named in `errors`."""
     running_moves = {
         uuid: move for uuid, move in migrations.open_moves(connection).items() if move.status == migrations.RUNNING
     }
+    if (host := params.get("from_host")) is not None:
+        live = {uuid: move for uuid, move in running_moves.items() if move.type == _LIVE}
+        running_moves = {uuid: move for uuid, move in live.items() if host in (move.source_host, move.dest_host)}
+        take_over(connection, instances_by(connection, uuids=running_moves), None, True)
     instances = [server for server in instances_by(connection, uuids=running_moves) if server["task_state"] is None]
     result: JsonObject = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
     if params["state"] == "interrupted":

@@ -19,15 +19,16 @@ from ..._model.plain_text import natural
 from ..db.tables import compute_host
 from ..db.tables_migrations import rolling_host
 
-WAITING, UNDER_WAY, DONE = "waiting", "under way", "done"
+WAITING, UNDER_WAY, WORKED, DONE = "waiting", "under way", "worked", "done"
 
 
 @dataclasses.dataclass(frozen=True)
 class Rolling:
-    """Hosts whose turn is still to come, that which is under way first; those that are done; and those that are left
-    out, with the reason."""
+    """Hosts whose turn is still to come, that which is under way first; those of them that only have to be looked at
+    and refilled, since their task `worked`; those that are done; and those that are left out, with the reason."""
 
     waiting: tuple[str, ...]
+    worked: tuple[str, ...]
     done: tuple[str, ...]
     left_out: t.Mapping[str, str]
 
@@ -63,10 +64,11 @@ def begin(connection: sa.Connection, task: str, hosts: t.Iterable[str], anew: bo
     states = _states(connection)
     waiting = sorted(
         (name for name in rows if states.get(name, DONE) != DONE),
-        key=lambda name: (states[name] != UNDER_WAY, natural(name)),
+        key=lambda name: (states[name] not in (UNDER_WAY, WORKED), natural(name)),
     )
     done = sorted((name for name in rows if states.get(name) == DONE), key=natural)
-    return Rolling(tuple(waiting), tuple(done), left_out)
+    worked = tuple(name for name in waiting if states[name] == WORKED)
+    return Rolling(tuple(waiting), worked, tuple(done), left_out)
 
 
 def note(connection: sa.Connection, host: str, state: str) -> None:

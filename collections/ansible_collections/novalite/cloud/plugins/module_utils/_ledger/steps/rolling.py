@@ -11,8 +11,9 @@ from ..._json import JsonMapping, JsonObject
 from ..placement import rolling as hosts_in_turn
 
 ARGUMENT_SPEC = {
-    # `begin` begins `task`, or takes it up again; `under way` and `done` note it of `host`; `end` ends it.
-    "state": {"type": "str", "choices": ["begin", "under way", "done", "end"], "required": True},
+    # `begin` begins `task`, or takes it up again; `under way`, `worked` (its task
+    # ended well) and `done` note it of `host`; `end` ends it.
+    "state": {"type": "str", "choices": ["begin", "under way", "worked", "done", "end"], "required": True},
     # What the maintenance is: the name of a playbook.
     "task": {"type": "str"},
     "hosts": {"type": "list", "elements": "str", "default": []},
@@ -20,18 +21,27 @@ ARGUMENT_SPEC = {
     # Forget one that was not finished.
     "anew": {"type": "bool", "default": False},
 }
+_OF_HOST = ("under way", "worked", "done")
 SPEC_RULES = {
-    "required_if": [("state", "begin", ["task"]), ("state", "under way", ["host"]), ("state", "done", ["host"])]
+    "required_if": [
+        ("state", "begin", ["task"]),
+        *(("state", state, ["host"]) for state in ("under way", "worked", "done")),
+    ]
 }
 
 
 def rolling(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Return `changed`; with `begin`, `waiting`: the hosts whose turn is to come, and all in one line, `in_words`; with
-    `end`, `done`: the hosts that had their turn, if all had."""
+    """Return `changed`; with `begin`, `waiting`: the hosts whose turn is to come, `worked`: those of them whose task
+    ended before, and all in one line, `in_words`; with `end`, `done`: the hosts that had their turn, if all had."""
     state = params["state"]
     if state == "begin":
         begun = hosts_in_turn.begin(connection, params["task"], params["hosts"], bool(params["anew"]))
-        return {"changed": True, "waiting": list(begun.waiting), "in_words": _in_words(begun)}
+        return {
+            "changed": True,
+            "waiting": list(begun.waiting),
+            "worked": list(begun.worked),
+            "in_words": _in_words(begun),
+        }
     if state == "end":
         done = hosts_in_turn.end(connection)
         return {"changed": bool(done), "done": done}

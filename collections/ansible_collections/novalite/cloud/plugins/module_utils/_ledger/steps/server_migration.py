@@ -52,7 +52,8 @@ ARGUMENT_SPEC = {
     "servers": {"type": "list", "elements": "raw"},
     # Instances of any project, whose move was begun before, by the REST API.
     "uuids": {"type": "list", "elements": "str"},
-    # Move all instances of this compute host, of whatever projects.
+    # Move all instances of this compute host, of whatever projects. With `interrupted`, list only moves from or to it,
+    # also those of runs that do not look dead: a person says that they are.
     "from_host": {"type": "str"},
     # Bring back to this compute host the instances that left it for its maintenance.
     "returning_to": {"type": "str"},
