@@ -9,7 +9,7 @@ import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies, retention
 
-from . import looking, options, playbooks, tables
+from . import looking_backups, options, playbooks, tables
 from .looking import Record
 from .tables import Column, Form
 
@@ -47,7 +47,7 @@ def group() -> None:
 @options.form
 def list_policies(form: Form) -> None:
     """List the policies of backups."""
-    tables.show(looking.backup_policies(), _COLUMNS, form)
+    tables.show(looking_backups.backup_policies(), _COLUMNS, form)
 
 
 @group.command("show")
@@ -55,7 +55,7 @@ def list_policies(form: Form) -> None:
 @options.structure
 def show_policy(policy: str, output: str) -> None:
     """Show a policy of backups."""
-    for record in looking.backup_policies():
+    for record in looking_backups.backup_policies():
         if record["name"] == policy:
             if output in ("json", "yaml"):
                 tables.structure(record, output)

@@ -15,7 +15,7 @@ import click
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import retention
 
-from . import actions, backup_policies, looking, nouns, options, playbooks, tables
+from . import actions, backup_policies, looking, looking_backups, nouns, options, playbooks, tables
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # which has Debian's libnbd
 
@@ -90,7 +90,7 @@ def _named(backup: str, project: str | None, all_projects: bool) -> looking.Reco
 @options.form
 def ages(project: str | None, all_projects: bool, form: tables.Form) -> None:
     """List servers with the ages of their newest backup, the newest that was found whole, and the newest booted."""
-    tables.show(looking.backup_ages(None if all_projects else project or DEFAULT_PROJECT), _AGES, form)
+    tables.show(looking_backups.backup_ages(None if all_projects else project or DEFAULT_PROJECT), _AGES, form)
 
 
 @group.command()
@@ -99,7 +99,7 @@ def ages(project: str | None, all_projects: bool, form: tables.Form) -> None:
 @options.of_project
 def proof(backup: str, into: str, project: str | None, all_projects: bool) -> None:
     """Write what a backup's guest said on its console when it was booted last, and a picture of its screen."""
-    kept = looking.proof_of(_named(backup, project, all_projects)["id"])
+    kept = looking_backups.proof_of(_named(backup, project, all_projects)["id"])
     if kept is None:
         raise click.ClickException(f"backup {backup!r} was never booted: use `novalite backup verify SERVER --boot`")
     console, picture = kept

@@ -54,7 +54,7 @@ class NoLedgerError(click.ClickException):
 
 
 @contextlib.contextmanager
-def _ledger() -> t.Iterator[Connection]:
+def open_ledger() -> t.Iterator[Connection]:
     """A view of the ledger. Raises click.ClickException for one that cannot be read, NoLedgerError where there is none
     yet."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, known
@@ -94,7 +94,7 @@ def servers(project: str | None, all_projects: bool, host: str | None) -> list[R
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
 
-    with _ledger() as connection:
+    with open_ledger() as connection:
         project_id, names = _project_id(connection, project, all_projects), lookups.project_names(connection)
         query = server_listing.Query(project_id=project_id, equals={} if host is None else {"host": host})
         listed = server_listing.load(connection, server_listing.find(connection, query))
@@ -208,7 +208,7 @@ def names_of(uuids: t.Sequence[str]) -> dict[str, str]:
     """Return the names of those of these servers that there are, or were, by their UUIDs."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
 
-    with _ledger() as connection:
+    with open_ledger() as connection:
         return {record["uuid"]: record["name"] for record in views.instances_by(connection, uuids=uuids, deleted=True)}
 
 
@@ -233,7 +233,7 @@ def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tu
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
 
-    with _ledger() as connection:
+    with open_ledger() as connection:
         by_uuid = _is_uuid(name)
         project_id = _project_id(connection, project, all_projects or (by_uuid and not project))
         words: JsonObject = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
@@ -255,7 +255,7 @@ def hosts() -> list[Record]:
     if listed is None:
         from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
-        with _ledger() as connection:
+        with open_ledger() as connection:
             listed = status.hosts(connection)
     return sorted(({**host} for host in listed), key=lambda host: natural(host["name"]))
 
@@ -274,50 +274,17 @@ def records(noun: str, project: str | None, all_projects: bool) -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import listings
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
-    with _ledger() as connection:
+    with open_ledger() as connection:
         names = lookups.project_names(connection)
         matching = find(listings.reader(connection), _project_id(connection, project, all_projects))
         return [_with_name(record, names) for record in matching]
-
-
-def proof_of(backup: str) -> tuple[str, str | None] | None:
-    """What is kept of the last boot of the backup with this id: its console, and its screen, PNG in base64."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_backup_rows
-
-    with _ledger() as connection:
-        return server_backup_rows.proof_of(connection, backup)
-
-
-def backup_ages(project: str | None) -> list[Record]:
-    """When the newest backup of each server (of a project; None: of all) was taken, found whole, and booted."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
-
-    with _ledger() as connection:
-        owner = None if project is None else lookups.project_by_name(connection, project)["id"]
-        return [
-            {
-                **{"server": each.name, "uuid": each.uuid, "policy": each.policy and each.policy.name},
-                **{name: getattr(each, name) or None for name in ("newest", "whole", "proven")},
-            }
-            for each in backup_policies.ages(connection, owner)
-        ]
-
-
-def backup_policies() -> list[Record]:
-    """Return the policies of backups by name, as they are shown."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import backup_policies as policies
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
-
-    with _ledger() as connection:
-        return policies.listed(by_playbook(connection))
 
 
 def losses() -> list[Record]:
     """Return the loss of each host with servers if it died, as the module reserve_info has it in `hosts`."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
 
-    with _ledger() as connection:
+    with open_ledger() as connection:
         return reserve.losses(connection)
 
 
@@ -325,7 +292,7 @@ def healing() -> Record:
     """Return how hosts are watched, as operations.healing.status() has it."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing as operation
 
-    with _ledger() as connection:
+    with open_ledger() as connection:
         return operation.status(connection)
 
 
@@ -359,7 +326,7 @@ def health(sources: t.Sequence[str]) -> Health:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
     try:
-        with _ledger() as connection:
+        with open_ledger() as connection:
             return dataclasses.replace(
                 controller,
                 now=clock.seconds(connection),

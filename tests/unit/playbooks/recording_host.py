@@ -23,7 +23,7 @@ import typing as t
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import stand_in_ssh  # noqa: E402  # it lies beside this file where that is run
+import stand_in_ssh  # type: ignore[import-not-found]  # noqa: E402  # it lies beside this file where that is run
 
 World = dict[str, list[str]]
 REBOOT = "systemctl reboot"

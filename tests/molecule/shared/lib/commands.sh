@@ -189,6 +189,7 @@ command_cut() {
   local link direction=${REST[1]:-}
   REST=("${REST[@]:0:1}")
   known_name
+  # shellcheck disable=SC2153  # LINK: lib/lab.sh
   link=${LINK}m$(host_index "${REST[0]}")
   if [[ -n $direction ]]; then
     cut_link "$link" "$direction"

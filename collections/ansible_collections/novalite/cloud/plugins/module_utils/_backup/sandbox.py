@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x09\x0b-\
 
 @dataclasses.dataclass
 class Booted:
-    """What became of a sandbox: by what its guest is known to be up, and after how many seconds, or the `error`; the
+    """Outcome of a sandbox: by what its guest is known to be up, and after how many seconds, or the `error`; the
     end of what it said on its console, and its screen as PNG in base64, when it was up, or given up."""
 
     by: str | None = None
@@ -166,7 +166,7 @@ def _booted(booting: Booting, saved: Manifest, sandbox: Sandbox) -> Booted:
 
 
 def _up_by(domain: libvirt.virDomain, sandbox: Sandbox) -> str | None:
-    """By what the guest is known to be up, if it is."""
+    """Return by what the guest is known to be up, if it is."""
     if domain.isActive() and domain_xml.has_agent(domain.XMLDesc(0)):
         return AGENT
     return LOGIN if asks_for_login(lifecycle_console.tail(sandbox.path(sandbox_xml.CONSOLE), 3)) else None

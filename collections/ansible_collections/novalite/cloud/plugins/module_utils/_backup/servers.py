@@ -27,7 +27,7 @@ from .._host.module import Result, each_for_itself
 from .._host.own_directory import make_own
 from .._json import JsonMapping, JsonObject
 from .._snapshots import server_snapshots
-from . import compact, domain_xml, manifest, replay, sandbox, tpm
+from . import compact, domain_xml, manifest, removal, replay, sandbox, tpm
 from .catalog import Catalog
 from .live import Scratch
 from .manifest import Manifest, SavedDisk
@@ -44,7 +44,6 @@ STORED = (TAKEN, FETCHED, VERIFIED, ABSENT)  # states for which the store is ask
 _KEPT = ".before-restore"  # after the name of a disk that was there before
 _TPM = "tpm."  # before its version, of a file beside the disks
 _KEPT_FREE = 20  # of how many parts of the file system a guest's writes during a backup leave one free
-PRUNE_TIMEOUT = 6 * 3600.0  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +217,7 @@ def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
     done.record.update(record_of(catalog.load(spec.backup_id)))
     done.records = [record_of(catalog.load(name)) for name in sorted(changed - {spec.backup_id, *spec.replaced})]
     if spec.replaced:
-        store.prune(PRUNE_TIMEOUT)
+        store.prune(removal.PRUNE_TIMEOUT)
 
 
 def _read_firmware(path: str) -> str | None:
@@ -258,31 +257,9 @@ def _boot(spec: Spec, done: Done, place: Place, catalog: Catalog, connect: _Conn
 
 
 def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
-    changed = delete(place.store(spec.server), spec.server, spec.backup_id, check_mode)
+    changed = removal.delete(place.store(spec.server), spec.server, spec.backup_id, check_mode)
     if changed is not None:
-        done.action, done.records = "delete", changed
-
-
-def delete(store: Restic, owner: str, backup_id: str, check_mode: bool) -> list[JsonObject] | None:
-    """Remove a backup of a server or a volume, and what a run left of it that was killed. Returns the records of those
-    that changed with it; None where nothing of it is there."""
-    if store.is_missing:
-        return None
-    if not check_mode:
-        store.prepare()
-    catalog = Catalog(store, owner)
-    changed: list[str] = []
-    if not catalog.objects_of(backup_id):
-        return None
-    if check_mode:
-        return []
-    if backup_id in catalog.names():
-        changed = compact.delete(store, owner, backup_id)
-    else:
-        store.forget(catalog.objects_of(backup_id))
-    store.prune(PRUNE_TIMEOUT)
-    catalog.refresh()
-    return [record_of(catalog.load(name)) for name in changed]
+        done.action, done.records = "delete", [record_of(saved) for saved in changed]
 
 
 # --- brought back -----------------------------------------------------------------------------------------------------

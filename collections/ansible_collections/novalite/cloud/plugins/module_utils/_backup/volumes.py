@@ -24,7 +24,8 @@ from .._snapshots import server_snapshots
 from . import compact, domain_xml, manifest, replay
 from .catalog import Catalog
 from .domain_xml import Disk
-from .servers import ABSENT, RESTORED, TAKEN, Place, delete, record_of, scratch_of
+from .removal import delete
+from .servers import ABSENT, RESTORED, TAKEN, Place, record_of, scratch_of
 from .take import Request, take
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -75,7 +76,8 @@ def ensure(
         try:
             if state == ABSENT:
                 changed = delete(place.store(spec.chain), spec.chain, spec.backup_id, check_mode)
-                result.action, result.records = ("none", []) if changed is None else ("delete", changed)
+                result.action = "none" if changed is None else "delete"
+                result.records = [record_of(saved) for saved in changed or ()]
             elif check_mode:
                 pass
             elif state == TAKEN:

@@ -27,7 +27,7 @@ AVAILABLE, FULL = "available", "full"
 
 
 class Boot(t.TypedDict):
-    """What became of a backup when it was booted: by what its guest was known to be up, after how many seconds, or why
+    """Outcome of a backup that was booted: by what its guest was known to be up, after how many seconds, or why
     it was not."""
 
     by: str | None
@@ -112,13 +112,13 @@ def backup_of(connection: sa.Connection, uuid: str, name: str, project_id: str |
 
 
 class Proof(t.NamedTuple):
-    """What the guest of a backup said on its console when it was booted last, and its screen, PNG in base64."""
+    """Return what the guest of a backup said on its console when it was booted last, and its screen, PNG in base64."""
 
     console: str
     picture: str | None
 
 
 def proof_of(connection: sa.Connection, backup_id: str) -> Proof | None:
-    """What is kept of the last boot of a backup; None of one that was never booted."""
+    """Return what is kept of the last boot of a backup; None of one that was never booted."""
     row = connection.execute(sa.select(table.c.console, table.c.picture).where(table.c.id == backup_id)).first()
     return None if row is None or row.console is None else Proof(row.console, row.picture)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What became of backups that were booted, and how often they are."""
+"""Outcomes of backups that were booted, and how often they are."""
 
 from __future__ import annotations
 
