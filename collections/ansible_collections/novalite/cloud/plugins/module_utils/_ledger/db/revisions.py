@@ -26,7 +26,7 @@ REVISIONS = (
     "0052",
     "0053",
     "0054",
-    "0056",
+    "0055",
 )
 HEAD = REVISIONS[-1]
 # Revisions from before the first release that can still be read. A ledger of one is written anew, by way of its text

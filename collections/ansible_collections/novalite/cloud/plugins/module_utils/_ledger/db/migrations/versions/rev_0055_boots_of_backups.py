@@ -10,7 +10,7 @@ import typing as t
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0056"
+revision = "0055"
 down_revision = "0054"
 branch_labels = None
 depends_on = None
