@@ -179,7 +179,14 @@ def test_the_alert_rules_stand_on_metrics_that_there_are(cloud: Cloud, read: t.C
     cloud.change_host("hv1", looked_at=1, differences=0)
     watched(cloud)
     cloud.instance(cloud.project("demo"), "web", "hv1")
-    of_all = {"name": "nightly", "scope": "all", "target": "", "every": 86400, "keep": {}, "verify_every": 7 * 86400}
+    of_all = {
+        "name": "nightly",
+        "scope": "all",
+        "target": "",
+        "every": 86400,
+        "keep": {},
+        **dict.fromkeys(("verify_every", "boot_every"), 7 * 86400),
+    }
     cloud.insert(tables_images.backup_policy, **of_all, created_at=1, updated_at=1)
     known = {name.partition("{")[0] for name in read()} | {"novalite_instances"}  # there are none here
     named = set(re.findall(r"\bnovalite_[a-z_]+", (MONITORING / "alerts.yml").read_text()))

@@ -29,7 +29,7 @@ def test_backups_are_listed_and_shown(cloud: Cloud, novalite: t.Callable[..., st
     (listed,) = json.loads(novalite("backup", "list", "-o", "json"))
     assert (listed["id"], listed["project"]) == (backup, "demo")
     head, row = novalite("backup", "list").splitlines()
-    assert head.split()[:5] == ["SERVER", "NAME", "STATUS", "KIND", "VERIFIED"] and "yes" in row.split()
+    assert head.split()[:5] == ["SERVER", "NAME", "STATUS", "KIND", "VERIFIED"] and "whole" in row.split()
     for name in ("friday", backup):
         assert json.loads(novalite("backup", "show", name, "-o", "json")) == listed
     assert "friday" in novalite("backup", "show", "friday")
