@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))  # a scenario's directory is no package
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))  # a scenario's directory is not a package
 
 from tests.unit._image_import import appliances
 

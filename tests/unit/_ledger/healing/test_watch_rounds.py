@@ -300,7 +300,7 @@ def test_the_watch_of_one_host_reads_no_other(watched: Watched) -> None:
 
 @pytest.mark.both_databases
 def test_orders_of_people_carry_the_epoch_that_the_ledger_has(watched: Watched, ledger_url: str) -> None:
-    """Where healing is armed: so a controller whose trip was held up, or whose ledger is old, is refused."""
+    """Refusal, where healing is armed, of a controller whose trip was held up, or whose ledger is old."""
     marks = host_marks.open_marks("/nonexistent", ledger_url)
     assert marks is not None
     assert marks.age_of_orders("hv1") is None  # nobody watched yet

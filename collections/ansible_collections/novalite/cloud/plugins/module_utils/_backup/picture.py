@@ -18,7 +18,7 @@ _RGB8 = 8, 2, 0, 0, 0  # bits of a sample, RGB, and the only methods that PNG ha
 
 
 def png_of(ppm: bytes) -> bytes:
-    """Return a picture of 8 bits a sample as PNG (ISO/IEC 15948). Raises NovaliteError for what is no such picture."""
+    """Return a picture of 8 bits a sample as PNG (ISO/IEC 15948). Raises NovaliteError for anything else."""
     header = _HEADER.match(ppm)
     width, height = (int(header[1]), int(header[2])) if header else (0, 0)
     if header is None or not width * height or len(ppm) - header.end() != width * height * 3:

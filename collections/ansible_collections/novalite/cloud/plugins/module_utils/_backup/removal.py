@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from . import compact
 from .catalog import Catalog
 from .manifest import Manifest
@@ -21,15 +23,16 @@ def delete(store: Restic, owner: str, backup_id: str, check_mode: bool) -> list[
     if not check_mode:
         store.prepare()
     catalog = Catalog(store, owner)
-    changed: list[str] = []
-    if not catalog.objects_of(backup_id):
+    there = catalog.objects_of(backup_id)
+    if not there:
         return None
     if check_mode:
         return []
+    changed: t.Collection[str] = ()
     if backup_id in catalog.names():
         changed = compact.delete(store, owner, backup_id)
     else:
-        store.forget(catalog.objects_of(backup_id))
+        store.forget(there)
     store.prune(PRUNE_TIMEOUT)
     catalog.refresh()
     return [catalog.load(name) for name in changed]

@@ -237,15 +237,15 @@ def _verify(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode:
     except NovaliteError as error:  # which says nothing of the backup
         raise NovaliteError(f"backup {spec.backup_id}, all disks cannot be verified: {error}") from None
     if spec.boot_timeout is not None:
-        _boot(spec, done, place, catalog, connect)
+        _boot(spec, spec.boot_timeout, done, place, catalog, connect)
         return
     done.complaints = replay.verify(catalog, spec.backup_id, place.scratch())
     if done.complaints:
         raise NovaliteError("; ".join(done.complaints))
 
 
-def _boot(spec: Spec, done: Done, place: Place, catalog: Catalog, connect: _Connect) -> None:
-    booting = sandbox.Booting(connect(), spec.uuid, scratch_of(place), place.state_dir, spec.boot_timeout or 0)
+def _boot(spec: Spec, timeout: float, done: Done, place: Place, catalog: Catalog, connect: _Connect) -> None:
+    booting = sandbox.Booting(connect(), spec.uuid, scratch_of(place), place.state_dir, timeout)
     try:
         booted = sandbox.boot(booting, catalog, spec.backup_id)
     except sandbox.DamagedError as error:
