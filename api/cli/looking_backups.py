@@ -28,7 +28,7 @@ def backup_ages(project: str | None) -> list[Record]:
                 **{"server": each.name, "uuid": each.uuid, "policy": each.policy and each.policy.name},
                 **{name: getattr(each, name) or None for name in ("newest", "whole", "proven")},
             }
-            for each in backup_policies.ages(connection, owner)
+            for each in backup_policies.ages(connection, owner, everyone=True)
         ]
 
 

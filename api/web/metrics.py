@@ -165,11 +165,9 @@ def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     every = of_server("every_seconds", "How often its policy wants a backup of a server.")
     verify_every = of_server("verify_every_seconds", "How often its policy wants the newest one compared.")
     boot_every = of_server("boot_every_seconds", "How often its policy wants the newest full one booted.")
-    without = 0
+    without = sum(number for _state, number in counts.instances_by_state(connection))
     for server in backup_policies.ages(connection):
-        without += not server.newest
-        if not server.newest and server.policy is None:
-            continue
+        without -= bool(server.newest)
         labels = [server.uuid, server.name]
         newest.add_metric(labels, server.newest)
         whole.add_metric(labels, server.whole)
@@ -181,7 +179,9 @@ def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
             if server.policy.boot_every is not None:
                 boot_every.add_metric(labels, server.policy.boot_every)
     yield from (newest, whole, proven, every, verify_every, boot_every)
-    yield gauge("novalite_backup_servers_without", "Servers that have no backup.", value=without)
+    yield gauge(
+        "novalite_backup_servers_without", "Servers that have no backup, adopted ones among them.", value=without
+    )
 
 
 def _host_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

@@ -17,7 +17,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._backup import live, servers, store, whole
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import live, sandbox, servers, store, whole
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, removed
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.syscalls import with_private_mounts
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_facts as facts
@@ -105,6 +105,7 @@ WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
         "SOCKETS": ("sockets", enter_socket),
         "": ("state/scratch", lambda state: live.Scratch(f"{state}/scratch", 0, 0).prepare()),
     },
+    "_backup.sandbox": {"": ("state/backup-scratch", lambda state: sandbox.made(f"{state}/backup-scratch"))},
     "_backup.servers": {
         "": ("state/backup-cache", lambda state: servers.Place(os.path.dirname(state), "", state).store(UUID)),
         " ": ("state/backup-scratch", lambda state: servers.Place("", "", state).scratch()),

@@ -165,7 +165,7 @@ def test_quick_looks_at_a_server_hosts_and_networks_find_the_same(
     asked = [["show", "web"], ["show", db], ["show", "db", "-p", "other"], ["events", "web"], ["hosts"]]
     asked += [["networks"], ["networks", "-A"], ["networks", "-p", "other"]]
     with monkeypatch.context() as patched:
-        patched.setattr(looking, "_ledger", None)  # the slow way
+        patched.setattr(looking, "open_ledger", None)  # the slow way
         quick = [novalite(*words, "-o", "json") for words in asked]
     assert [len(json.loads(text)) for text in quick[-4:]] == [3, 1, 2, 2]
     with monkeypatch.context() as patched:
@@ -210,7 +210,7 @@ def test_quick_lists_reasons_and_findings_are_those_of_the_ledgers_own_queries(
         return list(json.loads(novalite(*words, code=words[0] == "doctor")))
 
     with monkeypatch.context() as patched:
-        patched.setattr(looking, "_ledger", None)  # the slow way
+        patched.setattr(looking, "open_ledger", None)  # the slow way
         quick = [said(words) for words in LOOKS]
     assert all(quick[: len(NOUNS)]) and len(quick[-1]) > 1
     with monkeypatch.context() as patched:

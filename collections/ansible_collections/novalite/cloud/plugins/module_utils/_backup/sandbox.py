@@ -22,6 +22,7 @@ from .._domain import lifecycle_console
 from .._errors import NovaliteError
 from .._host.files import instance_dir, is_uuid, write_atomically
 from .._host.locks import locked
+from .._host.own_directory import make_own
 from .._snapshots.server_snapshots import check_room
 from . import domain_xml, manifest, picture, replay, sandbox_xml, tpm
 from .catalog import Catalog
@@ -84,8 +85,7 @@ def boot(booting: Booting, catalog: Catalog, backup: str) -> Booted:
         _check_memory(saved.definition)
         layers = (manifest.disk_chain(needed, disk.name) for disk in saved.disks)
         check_room(sum(disk.written.data for layer in layers for _at, disk in layer), directory, f"backup {backup}")
-        sandbox = Sandbox.new(directory)
-        os.mkdir(sandbox.directory, 0o711)
+        sandbox = made(directory)
         try:
             try:
                 replay.restore(catalog, backup, {disk.name: sandbox.path(disk.name) for disk in saved.disks})
@@ -95,6 +95,13 @@ def boot(booting: Booting, catalog: Catalog, backup: str) -> Booted:
             return _booted(booting, saved, sandbox)
         finally:
             _remove(sandbox)
+
+
+def made(directory: str) -> Sandbox:
+    """Make a new sandbox's directory, in this one. Raises NotOwnError, OSError."""
+    sandbox = Sandbox.new(directory)
+    make_own(sandbox.directory, 0o711, links=True)
+    return sandbox
 
 
 def remove_left_over(connection: libvirt.virConnect, directory: str) -> None:

@@ -143,8 +143,8 @@ class Ages(t.NamedTuple):
     policy: Policy | None
 
 
-def ages(connection: sa.Connection, project_id: str | None = None) -> list[Ages]:
-    """List the servers (of a project; None: of all), also those without backups."""
+def ages(connection: sa.Connection, project_id: str | None = None, everyone: bool = False) -> list[Ages]:
+    """List the servers (of a project; None: of all) that have backups or a policy, or `everyone`."""
     known, backups = policies(connection), _backups(connection)
     listed = []
     query = (
@@ -154,12 +154,17 @@ def ages(connection: sa.Connection, project_id: str | None = None) -> list[Ages]
     )
     if project_id is not None:
         query = query.where(instance.c.project_id == project_id)
+    if not (known or everyone):  # else any server may follow one
+        query = query.where(instance.c.uuid.in_(sa.select(server_backup.c.instance_uuid)))
     for row in connection.execute(query):
         own = [each for each in backups.get(row.uuid, ()) if each.is_available]
         server = {"server": row.uuid, "project": row.project_id, "flavor": str(row.flavor.get("id"))}
+        policy = rules.policy_of(known, server)
+        if not (own or policy or everyone):
+            continue
         times = ((lambda each: True), (lambda each: each.is_whole), (lambda each: each.is_proven))
         newest, whole, proven = (max((each.created_at for each in own if is_so(each)), default=0) for is_so in times)
-        listed.append(Ages(row.uuid, row.name, newest, whole, proven, rules.policy_of(known, server)))
+        listed.append(Ages(row.uuid, row.name, newest, whole, proven, policy))
     return listed
 
 
