@@ -135,10 +135,12 @@ def test_ages_of_backups(cloud: t.Any) -> None:
     cloud.write(sa.update(table).where(table.c.name == "first").values(created_at=5, verified_at=9))
     cloud.write(sa.update(table).where(table.c.name == "second").values(created_at=7, verified_at=9, complaint="a bit"))
     with cloud.engine.connect() as connection:
-        assert backup_policies.ages(connection) == [(uuid, "web", 7, 5, 0, None), (other, "db", 0, 0, 0, None)]
+        (aged,) = backup_policies.ages(connection)
+        both = backup_policies.ages(connection, everyone=True)
+    assert aged == (uuid, "web", 7, 5, 0, None) and both == [aged, (other, "db", 0, 0, 0, None)]
     cloud.write(sa.update(table).where(table.c.name == "first").values(booted_at=9, proven_at=9))
     with cloud.engine.connect() as connection:
-        assert [aged.proven for aged in backup_policies.ages(connection)] == [5, 0]
+        assert [aged.proven for aged in backup_policies.ages(connection, everyone=True)] == [5, 0]
     have(cloud, "nightly", every="daily")
     with cloud.engine.connect() as connection:
         ages = {
