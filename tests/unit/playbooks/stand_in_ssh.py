@@ -131,6 +131,8 @@ def followed(host: str, request: dict[str, t.Any]) -> t.Iterator[t.Callable[[int
 def main() -> int:
     host, command = sys.argv[-2], sys.argv[-1]
     if host in (HERE / "dead").read_text().split():
+        patience = [word.partition("=")[2] for word in sys.argv if word.startswith("ConnectTimeout=")]
+        append("unanswered", [host, int(patience[-1])])
         sys.stderr.write(f"ssh: connect to host {host} port 22: No route to host\n")
         return 255
     if "novalite" not in command or "novalite-trips" in command:

@@ -75,6 +75,10 @@ class Cloud(Hosts):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def unanswered(self) -> list[list[t.Any]]:
+        """List the hosts that did not answer, each with the seconds that ssh had for it."""
+        return [json.loads(line) for line in self.stand_in.with_name("unanswered").read_text().splitlines()]
+
     def ask(self, query: t.Any) -> list[t.Any]:
         engine = open_ledger(str(self.home))
         with reading(engine) as connection:
@@ -111,6 +115,8 @@ def test_a_dead_host_is_healed_without_a_step_on_it(watched: Cloud) -> None:
     trips = watched.trips()
     assert [host for host, steps in trips if steps == ["peer_look"]] == ["hv3", "hv3", "hv4", "hv4"]  # in two looks
     assert {host for host, _steps in trips} == {"hv1", "hv3", "hv4"}
+    # the second look waits for no answer of a host that was to be switched off
+    assert watched.unanswered() == [["hv2", SETTINGS["novalite_watch_patience"]], ["hv2", 2]]
     row = watched.row()
     assert (row.state, row.fence["off"], row.fence["status"]) == ("fencing", False, "unknown")
     watched.confirm("hv2")

@@ -125,6 +125,7 @@ host_stop() {
   local index
   index=$(host_index "$1")
   namespace_end "$(host_namespace "$1")"
+  nft delete table netdev "${LINK}m$index" 2>/dev/null || true # of a direction that was cut: it waits for the name
   # the root's ends first: deleting a namespace removes links some time later
   [[ ! -e /sys/class/net/${LINK}m$index ]] || ip link del "${LINK}m$index" 2>/dev/null || true
   ip -n "$WIRE" link del "${LINK}w$index" 2>/dev/null || true
