@@ -17,12 +17,15 @@ import io
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import tempfile
 import time
 import typing as t
+import urllib.parse
 
+from .. import _keepalive
 from .._errors import NovaliteError
 from .._host.command import CommandError, run
 from .._host.files import read_text, write_atomically
@@ -238,9 +241,27 @@ class Restic:
         try:
             os.write(fd, self.key.encode())
             key = f"/proc/self/fd/{fd}"
-            yield ["restic", "--repo", self.place, "--password-file", key, "--cache-dir", self.cache], (fd,)
+            far = () if self._is_directory else ("--option", f"sftp.command={shlex.join(ssh_to(self.place))}")
+            yield ["restic", "--repo", self.place, "--password-file", key, "--cache-dir", self.cache, *far], (fd,)
         finally:
             os.close(fd)
+
+
+def ssh_to(place: str) -> list[str]:
+    """Return the command by which restic reaches a `place` on another host (sftp:user@host:path, or
+    sftp://user@host:port/path): its own, but for ssh's keep-alive, without which a backup waits for a host that fell
+    silent until the kernel gives up."""
+    far = place.removeprefix("sftp:")
+    is_url = far.startswith("//")
+    login = urllib.parse.urlsplit(far).netloc if is_url else far.partition(":")[0]
+    user, _at, host = login.rpartition("@")
+    port = ""
+    if is_url and not host.endswith("]"):  # that is an IPv6 address without a port
+        bare, _colon, number = host.rpartition(":")
+        host, port = (bare, number) if bare else (host, "")
+    words = [*(("-p", port) if port else ()), *(("-l", urllib.parse.unquote(user)) if user else ())]
+    options = [word for name, value in _keepalive.OPTIONS for word in ("-o", f"{name}={value}")]
+    return ["ssh", *options, *words, "-s", "--", host.strip("[]"), "sftp"]
 
 
 class _Pipe(io.RawIOBase):
