@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import NO_HOST
 
 from . import ids
 from .common import DEFAULT_ZONE, Body, Record, moment, tag_set, vpc_id
@@ -180,7 +181,7 @@ def _groups(record: Record) -> list[Body]:
 def _reason(record: Record, ec2_state: State) -> Body | None:
     if record["vm_state"] == "error" and record["fault"]:
         message = str(record["fault"].get("message", ""))
-        full = record["launched_at"] is None and "No valid host" in message
+        full = record["fault"].get("reason") == NO_HOST
         code = "Server.InsufficientInstanceCapacity" if full else "Server.InternalError"
         return {"code": code, "message": f"{code}: {message}"}
     if ec2_state in (SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED):

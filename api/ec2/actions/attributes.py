@@ -13,11 +13,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments, servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing, views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    migration_records,
+    server_listing,
+    views,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ...web.context import Caller, current
-from ...web.ledger import writing_ledger
+from ...web.ledger import reading_ledger, writing_ledger
 from ...work import waiting
 from ...work.calls import calling
 from ..blueprint import action, reads, refuse_dry_run, writes
@@ -101,7 +105,10 @@ def modify_instance_attribute(parameters: Parameters) -> None:
     job = None if job_id is None else waiting.ended(job_id)
     if job is not None and job.state != "succeeded":
         message = job.message or "its host did not say why"
-        full = "No valid host" in message
+        with reading_ledger() as connection:
+            uuid = find_live(connection, current().project, parameters["InstanceId"])["uuid"]
+            (move,) = migration_records.find(connection, {"instance_uuid": uuid}, limit=1)
+        full = move["dest_host"] is None
         raise Ec2Error("InsufficientInstanceCapacity" if full else "InternalError", message, 500)
 
 

@@ -293,7 +293,7 @@ def test_its_states_are_amazons(door: Door, demo: Client) -> None:
 
 def test_one_that_found_no_host_says_so(door: Door, demo: Client) -> None:
     number = run(demo)["InstanceId"]
-    fault = {"code": 500, "message": "No valid host was found.", "created": 1}
+    fault = {"code": 500, "message": "nowhere", "created": 1, "reason": "no-valid-host"}
     became(door.api, number, vm_state="error", launched_at=None, host=None, fault=fault)
     assert described(demo, number)["StateReason"]["Code"] == "Server.InsufficientInstanceCapacity"
     assert demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"][0]["CurrentState"]["Code"] == 32

@@ -158,7 +158,8 @@ def test_one_without_a_host_gives_up_all_and_nothing_stays_claimed(engine: sa.En
         assert usage(connection) == {"hv1": (0, 0, 0)}
         for name, row in rows(connection).items():
             assert (row.vm_state, row.task_state, row.host) == ("error", None, None)
-            assert (row.fault["code"], row.fault["message"]) == (500, messages[name])
+            fault = row.fault
+            assert (fault["code"], fault["message"], fault["reason"]) == (500, messages[name], "no-valid-host")
         ended = connection.execute(sa.select(instance_action.c.message, instance_action.c.finished_at)).all()
         assert {row.message for row in ended} == set(messages.values())
         assert None not in {row.finished_at for row in ended}

@@ -258,10 +258,14 @@ class Adopted(t.TypedDict):
     reserved: list[KeptAddress]
 
 
+NO_HOST = "no-valid-host"
+
+
 class Fault(t.TypedDict):
     code: int
     message: str
     created: int
+    reason: t.NotRequired[str]  # NO_HOST, of an instance that the scheduler found no host for
 
 
 class File(t.TypedDict):

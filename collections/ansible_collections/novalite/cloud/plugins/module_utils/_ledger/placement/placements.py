@@ -12,7 +12,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Instance
+from ..._model.instance import NO_HOST, Fault, Instance
 from ..._model.rows import StateRow
 from ..._rules.build_states import BUILDS, CREATE, build_of
 from ..._scheduling.explain import NAMED, Decision, explanation, lines_of
@@ -44,7 +44,9 @@ def write_outcome(connection: sa.Connection, outcome: Outcome, rows: t.Mapping[s
         build = build_of(row.vm_state, row.task_state) or CREATE
         move: JsonObject = {"of": uuid, "was": row.task_state, "task": None, "at": None, "why": None}
         if uuid in outcome.recorded:
-            fault = {"code": 500, "message": outcome.unplaced[uuid], "created": now}
+            fault: Fault = {"code": 500, "message": outcome.unplaced[uuid], "created": now}
+            if uuid in outcome.decisions:
+                fault["reason"] = NO_HOST
             moves.append({**move, "vm": build.failed, "why": fault if build is CREATE else None})
         elif uuid in outcome.hosts and (uuid not in outcome.kept or row.task_state == build.waiting):
             vm_state = "building" if build is CREATE else row.vm_state
@@ -116,7 +118,8 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> JsonObject:
         uuid = server["uuid"]
         decision, host = outcome.decisions.get(uuid), outcome.hosts.get(uuid)
         if uuid in outcome.unplaced:
-            unplaced.append({"instance": dict(server), "message": outcome.unplaced[uuid]})
+            no_host = decision is not None and decision.host is None
+            unplaced.append({"instance": dict(server), "message": outcome.unplaced[uuid], "no_host": no_host})
         elif host is not None:
             build = build_of(server["vm_state"], server.get("task_state")) or CREATE
             moved = uuid not in outcome.kept or server.get("task_state") == build.waiting
@@ -176,8 +179,6 @@ def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[JsonMapping], re
     line = f"placed {len(placed)} of {requested_count} instances" + (f": {shares}{more}" if shares else "")
     if unplaced:
         # the one that found no host says why; those that were given up for it only point to it
-        reasons = sorted(
-            (refusal["message"] for refusal in unplaced), key=lambda text: not text.startswith("No valid host")
-        )
+        reasons = [refusal["message"] for refusal in sorted(unplaced, key=lambda refusal: not refusal["no_host"])]
         line += f". {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
     return line
