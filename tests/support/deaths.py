@@ -34,7 +34,7 @@ from . import redfish
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOSTS = ("hv1", "hv2", "hv3")
 INTERVAL = 10.0  # seconds between the beginnings of two looks, as docs/ha.md has it
-LIMIT = 60.0  # seconds for a guest to be back
+LIMIT = 60.0  # seconds for a guest to be back, after the word where a person has to say it
 PATIENCE = 300.0  # seconds, after which it is not
 STAYS = 75.0  # seconds for which a guest must stay where it is
 PERSON = 45.0  # seconds, after which a person says that a host is dead
@@ -352,7 +352,8 @@ def main(home: str, inventory: str, numbers: t.Sequence[str]) -> int:
         played = stage.play(death)
         wrong += [f"{number}: {words}" for words in played.wrong]
         back = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(played.back.items())) or "stayed"
-        late = " LATE" if any(seconds > LIMIT for seconds in played.back.values()) else ""
+        limit = LIMIT + (PERSON if death.word else 0)
+        late = " LATE" if any(seconds > limit for seconds in played.back.values()) else ""
         lines.append(f"{number:2} {death.name:44} {played.host} {back:32} longest round {played.round_s:.1f}{late}")
         print(lines[-1], *played.wrong, sep="\n   ", flush=True)
     stage.observer.end()

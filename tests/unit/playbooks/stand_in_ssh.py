@@ -3,12 +3,12 @@
 
 """Ssh to hypervisors that are not there: each says of every step that it was taken, and takes none.
 
-It stands where Ansible finds ssh. Beside this file, `dead` lists hosts that do not answer, `silent` those that die in
-a trip which is to change something, `failing` has results of modules that fail, by host, `counted` what hosts have
-counted, `looks` what a look finds, and `taken` gets a line of JSON for each trip: the host and its steps. With
-`slow`, JSON, each step takes as many `seconds`, tells of itself as a host does, by the code below `collections`, and
-is noted in `started` with the time. What is no trip is run on this machine, which is right for `ping` and for
-questions what a trip is at.
+It stands where Ansible finds ssh. Beside this file, `addresses` has the names of hosts by address, `dead` lists hosts
+that do not answer, `silent` those that die in a trip which is to change something, `failing` has results of modules
+that fail, by host, `counted` what hosts have counted, `looks` what a look finds, and `taken` gets a line of JSON for
+each trip: the host and its steps. With `slow`, JSON, each step takes as many `seconds`, tells of itself as a host
+does, by the code below `collections`, and is noted in `started` with the time. What is no trip is run on this machine,
+which is right for `ping` and for questions what a trip is at.
 """
 
 from __future__ import annotations
@@ -130,6 +130,8 @@ def followed(host: str, request: dict[str, t.Any]) -> t.Iterator[t.Callable[[int
 
 def main() -> int:
     host, command = sys.argv[-2], sys.argv[-1]
+    if (names := HERE / "addresses").exists():
+        host = json.loads(names.read_text()).get(host, host)
     if host in (HERE / "dead").read_text().split():
         patience = [word.partition("=")[2] for word in sys.argv if word.startswith("ConnectTimeout=")]
         append("unanswered", [host, int(patience[-1])])

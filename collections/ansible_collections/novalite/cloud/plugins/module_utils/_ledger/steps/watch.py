@@ -7,6 +7,7 @@ it, what people decide of healing."""
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import os
 import socket
 import time
@@ -89,7 +90,8 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 def watch(params: JsonMapping, check_mode: bool) -> JsonObject:
     """Return `changed` and `in_words`, and
     * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` (with `begin`)
-    * `asked`: which hosts each peer is to look for, by peer, as the step `peer_look` takes them (with `peers`)
+    * `asked`: which hosts each peer is to look for, by peer, as the step `peer_look` takes them: those that were silent
+      before, which is asked together with the look (with `begin`), and those of which nothing was said yet (with `peers`)
     * `off`: the hosts that are to be switched off
     * `move`: what is to be started where, as the step `server_migration` returns it, and `starting`, by host the UUIDs
     * `restarted`: UUIDs of guests that a `reboot` is under way on, for the step `server_action`
@@ -134,11 +136,18 @@ def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> J
             name = other.owner if other is not None else "nobody"
             same = name == watcher.controller
             words = "another round is under way here" if same else f"{name} watches the hosts"
-            return {"watching": False, "in_words": words, "hosts": [], "tokens": {}}
+            return {"watching": False, "in_words": words, "hosts": [], "tokens": {}, "asked": {}}
         rows = watch_rows.rows(connection, hosts)
         tokens = {host: {"epoch": row.epoch, "term": held.term} for host, row in rows.items()}
         at = clock.now(connection)
-    return {"watching": True, "at": at, "round": number, "tokens": tokens, "hosts": sorted(rows)}
+    expected = {host: None if row.missed else host for host, row in rows.items()}
+    asked = {
+        peer: places
+        for peer, others in rounds.peers_of(expected, watcher.settings.peers).items()
+        # a name that a peer does not know fails its trip, and with that the look at the peer
+        if (places := [place for place in (_place(params, host) for host in others) if _is_address(place["address"])])
+    }
+    return {"watching": True, "at": at, "round": number, "tokens": tokens, "hosts": sorted(rows), "asked": asked}
 
 
 def _seen(params: JsonMapping) -> rounds.Seen:
@@ -148,13 +157,25 @@ def _seen(params: JsonMapping) -> rounds.Seen:
 
 
 def _peers(_engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
-    asked = rounds.peers_of(_seen(params).looks, watcher.settings.peers)
-    addresses, ports = params["addresses"], params["ports"]
+    seen = _seen(params)
+    said = {(word["peer"], word["host"]) for word in seen.words}
+    asked = rounds.peers_of(seen.looks, watcher.settings.peers)
+    left = {peer: [host for host in hosts if (peer, host) not in said] for peer, hosts in asked.items()}
+    return {"asked": {peer: [_place(params, host) for host in hosts] for peer, hosts in left.items() if hosts}}
 
-    def place(host: str) -> JsonObject:
-        return {"name": host, "address": addresses.get(host) or host, "port": int(ports.get(host) or SSH)}
 
-    return {"asked": {peer: [place(host) for host in hosts] for peer, hosts in asked.items()}}
+def _place(params: JsonMapping, host: str) -> JsonObject:
+    """Return where the ssh daemon of a host is reached, as the step `peer_look` takes it."""
+    address, port = params["addresses"].get(host), params["ports"].get(host)
+    return {"name": host, "address": address or host, "port": int(port or SSH)}
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _decide(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
