@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """ansible-playbook in a process that has imported it and our plug-ins, and is forked for each run (cli/waiting.py):
-`python waiting_playbook.py SOCKET`, by itself, so that Ansible is the first to import its collections.
+`python -m novalite_api.waiting_playbook SOCKET`, by itself, so that Ansible is the first to import its collections.
 
 It ends when nobody has asked for some minutes, and when anything that it has imported was changed. Nothing that a fork
 does stays for the next one.
@@ -27,6 +27,8 @@ import tempfile
 import traceback
 import typing as t
 import warnings
+
+from .kept_templates import Kept
 
 IDLE = 300.0  # seconds after which it ends
 MESSAGE = 2**17  # bytes; larger ones are not sent
@@ -67,6 +69,13 @@ def warm_up() -> None:
     for name in PLUGINS:
         importlib.import_module(f"{COLLECTION}.plugins.{name}")
     importlib.import_module(f"{COLLECTION}.plugins.module_utils._domain.guest").template()
+    kept = Kept()
+    kept.install()
+    kept.fill(_collection())
+
+
+def _collection() -> pathlib.Path:
+    return pathlib.Path(str(sys.modules[f"{COLLECTION}.plugins"].__path__[0])).parent
 
 
 def become(cli: t.Any, command: str, words: list[str], directory: str, environment: dict[str, str]) -> None:
@@ -92,7 +101,7 @@ def become(cli: t.Any, command: str, words: list[str], directory: str, environme
 def _stamps() -> Stamps:
     """Return the state of all files that were imported, their directories, and what Ansible sends to hosts."""
     files = {file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
-    collection = pathlib.Path(str(sys.modules[f"{COLLECTION}.plugins"].__path__[0])).parent
+    collection = _collection()
     files |= {str(path) for path in (collection / "meta").rglob("*")}
     for folder, _folders, names in os.walk(collection / "plugins"):
         if os.path.basename(folder) != "__pycache__":

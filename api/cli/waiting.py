@@ -145,7 +145,7 @@ def _handed_down() -> list[int]:
 def _start(path: str, environment: t.Mapping[str, str]) -> None:
     """Start the process that waits at this socket."""
     subprocess.Popen(
-        [sys.executable, "-P", waiting_playbook.__file__, path],
+        [sys.executable, "-P", "-m", waiting_playbook.__name__, path],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
