@@ -68,3 +68,23 @@ def test_what_is_not_healed_needs_attention(api: seeds.Api) -> None:
     assert [matter.state for matter in matters.of_healing(stopped)][:2] == ["disarmed", "stopped"]
     assert matters.of_healing({**stopped, "controller": None}) == []  # nobody ever asked for it
     assert "no host has room" in Visitor(api, "admin").get("/").words
+
+
+def test_what_becomes_of_a_server_is_read_and_changed(api: seeds.Api) -> None:
+    web = scenes.build(api).web
+    path, member = f"/v1/instances/{web}/ha", api.client_as("demo")
+    assert member.get(path).get_json() == {"ha": {"ha": False, "ha_priority": 0, "ha_rebuild": False}}
+    wishes = {"ha": True, "ha_rebuild": True, "ha_priority": 9}
+    assert member.patch(path, json=wishes).get_json() == {"ha": wishes}
+    assert member.patch(path, json={"ha_priority": 4}).get_json()["ha"] == {**wishes, "ha_priority": 4}
+    refused = member.patch(path, json={"ha_rebuild": False})
+    assert (refused.status_code, "needs a disk on shared storage" in refused.get_data(as_text=True)) == (400, True)
+    for body in ({}, {"ha_priority": 101}, {"ha": "yes"}, {"armed": True}):
+        assert member.patch(path, json=body).status_code == 400, body
+    api.write(sa.update(tables.instance).values(locked=True))
+    assert member.patch(path, json={"ha": False}).status_code == 409
+    assert api.client_as("admin").patch(path, json={"ha": False}).get_json()["ha"]["ha"] is False
+    assert api.client_as("reader").patch(path, json={"ha": True}).status_code == 403
+    assert (
+        api.client_as("alt").get(path).status_code == api.client_as("alt").patch(path, json=wishes).status_code == 404
+    )

@@ -36,6 +36,7 @@ options:
       - server_action
       - server_adopt
       - server_cdrom
+      - server_ha
       - server_interface
       - server_migration
       - server_plan

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..module_utils._rules import ha_wishes
 from ._playbook_words import (
     ACTION,
     ATTACHMENTS,
@@ -34,6 +35,7 @@ from ._playbook_words import (
     SHUTDOWN,
     STATES,
     TAKEOVER,
+    UUIDS,
     VOLUME,
     WAIT,
     WHOM,
@@ -338,6 +340,15 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         (("stack",),),
         hosts=False,  # asked for when there is something to do on one
+    ),
+    "server_ha": Playbook(
+        {
+            **{name: variable for name, variable in SERVERS.items() if name not in UUIDS},
+            **options_named(*ha_wishes.FIELDS),
+        },
+        (("server", "servers"),),
+        hosts=False,
+        instead={"servers": EITHER["servers"]},
     ),
     "server_snapshot": of_servers(
         {"snapshot": Variable("name of the snapshot"), "snapshot_description": Variable("what it is for")}
