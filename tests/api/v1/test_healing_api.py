@@ -88,3 +88,15 @@ def test_what_becomes_of_a_server_is_read_and_changed(api: seeds.Api) -> None:
     assert (
         api.client_as("alt").get(path).status_code == api.client_as("alt").patch(path, json=wishes).status_code == 404
     )
+
+
+def test_pages_tell_what_becomes_of_a_server_whose_host_dies(api: seeds.Api) -> None:
+    web = scenes.build(api).web
+    pages = (f"/instances/{web}", "/instances", "/hosts/hv1")
+    assert "it stays dead" in Visitor(api, "demo").get(pages[0]).words
+    assert "ha 9" not in Visitor(api, "admin").get(pages[2]).words
+    api.client_as("demo").patch(f"/v1/instances/{web}/ha", json={"ha": True, "ha_rebuild": True, "ha_priority": 9})
+    words = Visitor(api, "demo").get(pages[0]).words
+    assert "it runs again on another: priority 9, with a new disk of its image" in words
+    for user, page in (("demo", pages[1]), ("admin", pages[2])):
+        assert "ha 9, rebuilt" in Visitor(api, user).get(page).words, page
