@@ -48,6 +48,8 @@ def status(form: Form) -> None:
         click.echo("Healing is DISARMED: no host is fenced, and nothing is started elsewhere.", err=True)
     if not said["watching"]:
         click.echo("Nobody watches the hosts: run novalite.cloud.watch (docs/ha.md).", err=True)
+    if said["balance"]:
+        click.echo(f"Suggested, by novalite balance: {said['balance']['text']}.", err=True)
     show(said["hosts"], _HOSTS, form)
     if said["servers"]:
         show(said["servers"], _SERVERS, form)

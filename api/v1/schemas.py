@@ -206,6 +206,13 @@ HEALING = answered(
         "armed": TRUTH,
         "watching": TRUTH,
         "controller": nullable(TEXT),
+        "balance": {
+            "anyOf": [
+                answered({"plan": TEXT, "at": {"type": "number"}, "moves": COUNT, "text": TEXT}),
+                {"type": "null"},
+            ],
+            "description": "moves that are suggested to even out the load of the hosts",
+        },
         "hosts": array(reference("WatchedHost")),
         "servers": array(
             answered({"uuid": TEXT, "name": TEXT, "host": TEXT, "ha_priority": {"type": "integer"}, "ha_reason": TEXT})

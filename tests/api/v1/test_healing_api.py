@@ -70,6 +70,23 @@ def test_what_is_not_healed_needs_attention(api: seeds.Api) -> None:
     assert "no host has room" in Visitor(api, "admin").get("/").words
 
 
+def test_a_balance_that_is_suggested_is_a_matter_of_its_own_until_it_is_another(api: seeds.Api) -> None:
+    scenes.build(api)
+    watched(api)
+
+    def suggests(plan: str | None, text: str = "") -> list[str]:
+        suggestion = plan and {"plan": plan, "at": 1.0, "moves": 2, "text": text}
+        api.write(sa.update(watch).values(balance=suggestion))
+        shown = api.client_as("admin").get("/v1/ha").get_json()["ha"]
+        assert shown["balance"] == suggestion
+        return [matter.key for matter in matters.of_healing(shown) if matter.kind == matters.BALANCE]
+
+    assert suggests(None) == []
+    (first,), (again,), (other,) = suggests("a", "two moves"), suggests("a", "some moves"), suggests("b", "one move")
+    assert first == again != other  # who was told of one is told of the other
+    assert "one move" in Visitor(api, "admin").get("/").words
+
+
 def test_what_becomes_of_a_server_is_read_and_changed(api: seeds.Api) -> None:
     web = scenes.build(api).web
     path, member = f"/v1/instances/{web}/ha", api.client_as("demo")

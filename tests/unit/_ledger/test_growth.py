@@ -101,6 +101,7 @@ MORE: dict[str, Case] = {
 ABOUT_ALL = {
     "backup_policy": "all policies, and what is due of all servers",
     "balance_plan": "moves between all hosts",
+    "balance_turn": "the hosts that are watched",
     "call_diagram": "a picture of one launch, from its record",
     "cloud_info": "the whole cloud",
     "drift_report": "a report of a run over all hosts, with names",

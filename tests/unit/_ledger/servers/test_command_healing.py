@@ -88,10 +88,13 @@ def test_a_host_has_to_be_named_whose_death_is_proven(runs: list[Run], words: li
 def test_the_status_says_who_does_not_run_and_that_nothing_is_healed(
     monkeypatch: pytest.MonkeyPatch, armed: bool, watching: bool
 ) -> None:
-    shown = {"armed": armed, "watching": watching, "hosts": [{**HOST, "armed": armed}], "servers": [SERVER]}
+    plan = {"plan": "a", "at": 1.0, "moves": 3, "text": "3 moves would help"} if armed else None
+    hosts = [{**HOST, "armed": armed}]
+    shown = {"armed": armed, "watching": watching, "balance": plan, "hosts": hosts, "servers": [SERVER]}
     monkeypatch.setattr(healing.looking, "healing", lambda: shown)
     done = CliRunner().invoke(healing.group, ["status"])
     assert done.exit_code == 0, done.output
     assert "hv1" in done.output and "no host has room" in done.output
     assert ("Healing is DISARMED" in done.output) is not armed
     assert ("Nobody watches" in done.output) is not watching
+    assert ("Suggested, by novalite balance: 3 moves would help." in done.output) is armed

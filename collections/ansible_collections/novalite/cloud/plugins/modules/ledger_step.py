@@ -22,6 +22,7 @@ options:
     required: true
     choices:
       - backup_policy
+      - balance_turn
       - drift_report
       - firewall_plan
       - host_identity

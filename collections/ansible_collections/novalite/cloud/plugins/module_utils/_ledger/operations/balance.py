@@ -48,7 +48,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What was measured in the last hour, of hosts by their names and of guests by their UUIDs."""
+    """Peaks of the last hour, of hosts by their names and of guests by their UUIDs."""
 
     hosts: t.Mapping[str, Peak]
     guests: t.Mapping[str, Peak]
