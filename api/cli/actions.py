@@ -68,6 +68,16 @@ def add_to(main: click.Group) -> None:
         main.add_command(command(name, name.replace("-", "_"), action))
 
 
+def named(servers: tuple[str, ...], project: str | None, all_projects: bool, **words: object) -> dict[str, t.Any]:
+    """Return the playbook's variables that name these servers, each with the same `words`. By name: UUIDs stand for
+    servers on which the API began the action before. Raises click.ClickException for servers of several projects."""
+    records = [looking.server(server, project, all_projects) for server in servers]
+    projects = {record["project"]["name"] for record in records}
+    if len(projects) > 1:
+        raise click.UsageError(f"these servers are of {', '.join(sorted(projects))}: name those of one project")
+    return {"servers": [{"name": record["name"], **words} for record in records], "project": projects.pop()}
+
+
 def command(name: str, playbook: str, action: Action) -> click.Command:
     """Make the command `name`, which runs `playbook` on servers."""
 
@@ -78,13 +88,7 @@ def command(name: str, playbook: str, action: Action) -> click.Command:
         options: playbooks.Options,
         **variables: object,
     ) -> None:
-        records = [looking.server(server, project, all_projects) for server in servers]
-        projects = {record["project"]["name"] for record in records}
-        if len(projects) > 1:
-            raise click.UsageError(f"these servers are of {', '.join(sorted(projects))}: name those of one project")
-        # by name: UUIDs stand for servers on which the API began the action before
-        named = [{"name": record["name"]} for record in records]
-        playbooks.run(playbook, {"servers": named, "project": projects.pop(), **variables}, options)
+        playbooks.run(playbook, {**named(servers, project, all_projects), **variables}, options)
 
     acting = options.of_project(options.of_playbook(act))
     for option in reversed(action.options):

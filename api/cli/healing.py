@@ -11,7 +11,7 @@ import typing as t
 
 import click
 
-from . import looking, options, playbooks
+from . import actions, looking, options, playbooks
 from .tables import Column, Form, Record, show
 
 _HOSTS = (
@@ -48,6 +48,8 @@ def status(form: Form) -> None:
         click.echo("Healing is DISARMED: no host is fenced, and nothing is started elsewhere.", err=True)
     if not said["watching"]:
         click.echo("Nobody watches the hosts: run novalite.cloud.watch (docs/ha.md).", err=True)
+    if said["balance"]:
+        click.echo(f"Suggested, by novalite balance: {said['balance']['text']}.", err=True)
     show(said["hosts"], _HOSTS, form)
     if said["servers"]:
         show(said["servers"], _SERVERS, form)
@@ -71,6 +73,27 @@ def arm(host: str | None, options: playbooks.Options) -> None:
 def disarm(host: str | None, options: playbooks.Options) -> None:
     """Disarm healing, of all hosts or HOST, for example while switches are rebooted."""
     _decide("disarmed", host, options)
+
+
+@group.command("set")
+@options.servers
+@click.option("--on/--off", "ha", default=None, help="Whether they run again on another host when theirs dies.")
+@click.option("--rebuild/--no-rebuild", "ha_rebuild", default=None, help="Whether a new disk of the image will do.")
+@click.option("--priority", "ha_priority", type=click.IntRange(-100, 100), help="The highest gets a place first.")
+@options.of_project
+@options.of_playbook
+def set_wishes(
+    servers: tuple[str, ...],
+    project: str | None,
+    all_projects: bool,
+    options: playbooks.Options,
+    **wishes: bool | int | None,
+) -> None:
+    """Say what becomes of servers when their host dies. What is left out stays as it is."""
+    asked = {name: value for name, value in wishes.items() if value is not None}
+    if not asked:
+        raise click.UsageError("say what is to change: --on, --off, --rebuild, --no-rebuild or --priority")
+    playbooks.run("server_ha", actions.named(servers, project, all_projects, **asked), options)
 
 
 @click.group("host")

@@ -12,6 +12,7 @@ import typing as t
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import ha_wishes
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence, status_of
 
 from .doctor import Finding
@@ -33,6 +34,7 @@ def servers(records: t.Sequence[Record], form: Form, all_projects: bool = False)
         Column("flavor", lambda record: record["flavor"]["name"]),
         Column("project", lambda record: record["project"], wide=not all_projects),
         Column("age", lambda record: age(record["created_at"])),
+        Column("ha", ha_wishes.in_words, wide=True),
         Column("uuid", lambda record: record["uuid"], wide=True),
         Column("fault", lambda record: (record["fault"] or {}).get("message"), wide=True),
     ]
@@ -53,6 +55,7 @@ def server(record: Record, output: str) -> None:
         ("silence", silence(record["silent_for"])),
         ("fault", (record["fault"] or {}).get("message")),
         ("host", record["host"]),
+        ("ha", ha_wishes.in_words(record)),
         ("domain", record["domain_name"]),
         ("flavor", "{name}: {vcpus} vcpus, {memory_mb} MiB, {root_gb} GiB".format_map(record["flavor"])),
         ("image", record["image"].get("name")),
@@ -137,6 +140,7 @@ def server_in_short(record: Record) -> Record:
         "status": status_of(record["vm_state"], record["task_state"]),
         "silent_for": record["silent_for"],
         "fault": record["fault"],
+        **{field: record[field] for field in ha_wishes.FIELDS},
         "flavor": record["flavor"]["name"],
         "image_id": record["image_id"],
         "addresses": _addresses(record),

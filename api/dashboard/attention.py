@@ -13,7 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 
 from ..notices import matters
-from ..notices.matters import HEALING, HOST, UNCONFINED, Matter
+from ..notices.matters import BALANCE, HEALING, HOST, UNCONFINED, Matter
 
 NAMED = 8  # servers and hosts that have a line of their own
 
@@ -60,7 +60,7 @@ def _named(some: t.Sequence[Matter], more: str, path: str) -> list[Line]:
 
 
 def _page(matter: Matter) -> str:
-    if matter.kind == HEALING:
+    if matter.kind in (HEALING, BALANCE):
         return url_for("pages.list_hosts")
     if matter.kind == HOST:
         return url_for("pages.show_host", name=matter.id)

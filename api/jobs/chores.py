@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
+import json
 import logging
 import os
 import subprocess
@@ -33,7 +34,8 @@ NOTICES = 60  # seconds between two looks at what needs attention
 BUILDS = 1800.0  # seconds: a round of the watch that starts guests brings their images, too
 LAST_WORDS = 4000  # bytes
 BACKUPS = 24 * 3600.0  # seconds: all that is due, of large disks
-PLAYBOOKS = {"samples": "samples.yml", "watch": "watch.yml", "backups": "backup_due.yml"}
+MOVES = 24 * 3600.0  # seconds: moves of large servers
+PLAYBOOKS = {"samples": "samples.yml", "watch": "watch.yml", "backups": "backup_due.yml", "balance": "balance.yml"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +57,19 @@ class Chore:
 def of_options(options: Options) -> list[Chore]:
     """List the chores that the environment asks for."""
     chores = []
-    patience = {"samples": 0, "watch": BUILDS, "backups": BACKUPS}
-    every = {"samples": options.sample_seconds, "watch": options.watch_seconds, "backups": options.backup_seconds}
+    patience = {"samples": 0, "watch": BUILDS, "backups": BACKUPS, "balance": MOVES}
+    every = {
+        "samples": options.sample_seconds,
+        "watch": options.watch_seconds,
+        "backups": options.backup_seconds,
+        "balance": options.balance_seconds,
+    }
+    words = {"balance": ("-e", json.dumps({"balance_watch": True, "balance_every": options.balance_seconds}))}
     for name, seconds in every.items():
         if seconds:
             inventory = ("-i", options.inventory) if options.inventory else ()
             playbook = os.path.join(options.playbooks, PLAYBOOKS[name])
-            command = (sys.executable, "-m", "ansible", "playbook", *inventory, playbook)
+            command = (sys.executable, "-m", "ansible", "playbook", *inventory, *words.get(name, ()), playbook)
             chores.append(Chore(name, seconds, command, options.environment(), options.project, patience[name]))
     try:
         receives = bool(receivers())

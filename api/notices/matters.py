@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
-HOST, SERVER, LEDGER, HEALING = "host", "server", "ledger", "healing"
+HOST, SERVER, LEDGER, HEALING, BALANCE = "host", "server", "ledger", "healing", "balance"
 UNCONFINED = "unconfined"
 NO_REASON = "no reason is recorded"
 
@@ -69,8 +69,9 @@ def of_servers(troubled: t.Sequence[JsonMapping]) -> list[Matter]:
 
 
 def of_healing(status: JsonMapping) -> list[Matter]:
-    """Return the matters of healing, as operations.healing.status() has it: disarmed, hosts that are silent or were not
-    healed to the end, servers that do not run. Without a watch there are none."""
+    """Return the matters of healing, as operations.healing.status() has it: disarmed, a balance that is suggested (each
+    plan is another matter), hosts that are silent or were not healed to the end, servers that do not run. Without a
+    watch there are none."""
     if status["controller"] is None:
         return []
     disarmed = [host["host"] for host in status["hosts"] if not host["armed"]]
@@ -78,6 +79,8 @@ def of_healing(status: JsonMapping) -> list[Matter]:
     if not status["armed"] or disarmed:
         whom = ", ".join(disarmed) if status["armed"] else "all hosts"
         matters.append(Matter(HEALING, HEALING, "healing", "disarmed", f"of {whom}: a dead host stays dead"))
+    if (plan := status["balance"]) is not None:
+        matters.append(Matter(BALANCE, plan["plan"], "the balance of the hosts", "suggested", plan["text"]))
     if not status["watching"]:
         matters.append(Matter(HEALING, HEALING, "the watch", "stopped", "nobody looks at the hosts"))
     matters += [

@@ -10,7 +10,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies, retention
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies, ha_wishes, retention
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import WINDOWS
 
@@ -181,6 +181,12 @@ LOSS = answered(
         "stranded": array(answered({"uuid": TEXT, "name": TEXT, "reason": TEXT})),
     }
 )
+_HA: dict[str, Schema] = {
+    "ha": {**TRUTH, "description": "whether it runs again on another host when its own dies"},
+    "ha_priority": {"type": "integer", "minimum": ha_wishes.LEAST, "maximum": ha_wishes.MOST},
+    "ha_rebuild": {**TRUTH, "description": "whether a new disk of its image will do"},
+}
+HA_WISHES: Schema = {**taken(_HA), "minProperties": 1}
 WATCHED_HOST = answered(
     {
         "host": TEXT,
@@ -200,6 +206,13 @@ HEALING = answered(
         "armed": TRUTH,
         "watching": TRUTH,
         "controller": nullable(TEXT),
+        "balance": {
+            "anyOf": [
+                answered({"plan": TEXT, "at": {"type": "number"}, "moves": COUNT, "text": TEXT}),
+                {"type": "null"},
+            ],
+            "description": "moves that are suggested to even out the load of the hosts",
+        },
         "hosts": array(reference("WatchedHost")),
         "servers": array(
             answered({"uuid": TEXT, "name": TEXT, "host": TEXT, "ha_priority": {"type": "integer"}, "ha_reason": TEXT})
@@ -399,6 +412,7 @@ SCHEMAS: dict[str, Schema] = {
     "Reserve": answered({"reserve": array(reference("Loss"))}),
     "WatchedHost": WATCHED_HOST,
     "Healing": answered({"ha": HEALING}),
+    "InstanceHa": answered({"ha": answered(_HA)}),
     "Explanation": EXPLANATION,
     "PlacementRecord": PLACEMENT,
     "Placement": answered({"placement": reference("PlacementRecord")}),

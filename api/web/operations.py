@@ -126,6 +126,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:servers:unlock": "member",
     "compute:servers:rescue": "member",
     "compute:servers:cdrom": "member",
+    "compute:servers:ha": "member",  # as a new server's
     "compute:servers:unrescue": "member",
     "compute:servers:rebuild": "member",
     "compute:servers:create_image": "member",

@@ -135,6 +135,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     ),
     "compute:servers:detail": (Http("GET", "/compute/v2.1/servers/detail"), Ec2("describe_instances")),
     "compute:servers:evacuate": (action("evacuate", {}), job("evacuate")),
+    "compute:servers:ha": (Http("PATCH", "/v1/instances/{server}/ha", {"ha_priority": 1}),),
     "compute:servers:index": (Http("GET", "/compute/v2.1/servers"), Page("GET", "/instances")),
     "compute:servers:live_migrate": (
         action("os-migrateLive", {"host": None, "block_migration": "auto"}),
@@ -173,6 +174,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:servers:shelve_offload": (action("shelveOffload"), job("shelveOffload")),
     "compute:servers:show": (
         Http("GET", "/compute/v2.1/servers/{server}"),
+        Http("GET", "/v1/instances/{server}/ha"),
         Page("GET", "/instances/{server}"),
         Ec2("describe_instance_attribute", {**INSTANCE, "Attribute": "instanceType"}),
     ),

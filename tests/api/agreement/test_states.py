@@ -131,6 +131,10 @@ PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
         ),
     ),
     "change_cdrom": (Playbook("server_cdrom", {"project": "alt", "servers": ["alts"]}),),
+    "change_ha": (
+        Playbook("server_ha", {"ha_priority": 1, **NAMED}),
+        Command(("ha", "set", "-p", "alt", "alts", "--off"), "server_ha", {}),
+    ),
     "change_security_groups": (
         Playbook(
             "server_security_groups",

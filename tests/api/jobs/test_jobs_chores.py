@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import pathlib
@@ -53,6 +54,10 @@ def test_there_are_none_unless_asked_for(chores: types.ModuleType) -> None:
     (backups,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_BACKUP_SECONDS": "600"}))
     assert (backups.name, backups.seconds, pathlib.Path(backups.command[-1]).name) == ("backups", 600, "backup_due.yml")
     assert pathlib.Path(backups.command[-1]).is_file() and backups.patience >= 3600  # large disks take hours
+    (balance,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_BALANCE_SECONDS": "900"}))
+    assert (balance.name, balance.seconds, pathlib.Path(balance.command[-1]).name) == ("balance", 900, "balance.yml")
+    words = json.loads(balance.command[-2])  # it is a turn beside the watch, and moves no more than that may
+    assert words == {"balance_watch": True, "balance_every": 900} and pathlib.Path(balance.command[-1]).is_file()
     assert pathlib.Path(watch.command[-1]).is_file() and watch.patience >= 600  # it may build guests anew
 
 

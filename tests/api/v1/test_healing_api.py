@@ -68,3 +68,52 @@ def test_what_is_not_healed_needs_attention(api: seeds.Api) -> None:
     assert [matter.state for matter in matters.of_healing(stopped)][:2] == ["disarmed", "stopped"]
     assert matters.of_healing({**stopped, "controller": None}) == []  # nobody ever asked for it
     assert "no host has room" in Visitor(api, "admin").get("/").words
+
+
+def test_a_balance_that_is_suggested_is_a_matter_of_its_own_until_it_is_another(api: seeds.Api) -> None:
+    scenes.build(api)
+    watched(api)
+
+    def suggests(plan: str | None, text: str = "") -> list[str]:
+        suggestion = plan and {"plan": plan, "at": 1.0, "moves": 2, "text": text}
+        api.write(sa.update(watch).values(balance=suggestion))
+        shown = api.client_as("admin").get("/v1/ha").get_json()["ha"]
+        assert shown["balance"] == suggestion
+        return [matter.key for matter in matters.of_healing(shown) if matter.kind == matters.BALANCE]
+
+    assert suggests(None) == []
+    (first,), (again,), (other,) = suggests("a", "two moves"), suggests("a", "some moves"), suggests("b", "one move")
+    assert first == again != other  # who was told of one is told of the other
+    assert "one move" in Visitor(api, "admin").get("/").words
+
+
+def test_what_becomes_of_a_server_is_read_and_changed(api: seeds.Api) -> None:
+    web = scenes.build(api).web
+    path, member = f"/v1/instances/{web}/ha", api.client_as("demo")
+    assert member.get(path).get_json() == {"ha": {"ha": False, "ha_priority": 0, "ha_rebuild": False}}
+    wishes = {"ha": True, "ha_rebuild": True, "ha_priority": 9}
+    assert member.patch(path, json=wishes).get_json() == {"ha": wishes}
+    assert member.patch(path, json={"ha_priority": 4}).get_json()["ha"] == {**wishes, "ha_priority": 4}
+    refused = member.patch(path, json={"ha_rebuild": False})
+    assert (refused.status_code, "needs a disk on shared storage" in refused.get_data(as_text=True)) == (400, True)
+    for body in ({}, {"ha_priority": 101}, {"ha": "yes"}, {"armed": True}):
+        assert member.patch(path, json=body).status_code == 400, body
+    api.write(sa.update(tables.instance).values(locked=True))
+    assert member.patch(path, json={"ha": False}).status_code == 409
+    assert api.client_as("admin").patch(path, json={"ha": False}).get_json()["ha"]["ha"] is False
+    assert api.client_as("reader").patch(path, json={"ha": True}).status_code == 403
+    assert (
+        api.client_as("alt").get(path).status_code == api.client_as("alt").patch(path, json=wishes).status_code == 404
+    )
+
+
+def test_pages_tell_what_becomes_of_a_server_whose_host_dies(api: seeds.Api) -> None:
+    web = scenes.build(api).web
+    pages = (f"/instances/{web}", "/instances", "/hosts/hv1")
+    assert "it stays dead" in Visitor(api, "demo").get(pages[0]).words
+    assert "ha 9" not in Visitor(api, "admin").get(pages[2]).words
+    api.client_as("demo").patch(f"/v1/instances/{web}/ha", json={"ha": True, "ha_rebuild": True, "ha_priority": 9})
+    words = Visitor(api, "demo").get(pages[0]).words
+    assert "it runs again on another: priority 9, with a new disk of its image" in words
+    for user, page in (("demo", pages[1]), ("admin", pages[2])):
+        assert "ha 9, rebuilt" in Visitor(api, user).get(page).words, page

@@ -74,6 +74,7 @@ CASES: dict[str, Case] = {
     "server": lambda call: call.new("sg0"),
     "server_action": lambda call: call.task("server_action", action="reboot", servers=[{"name": "g1"}]),
     "server_group": lambda call: call.task("server_group", server_groups=[{"name": "apart", "policy": "affinity"}]),
+    "server_ha": lambda call: call.task("server_ha", servers=["g1"], ha_priority=1),
     "server_info": lambda call: call.task("server_info", name="g1"),
     "server_plan": lambda call: call.plan(leaving=call.named("g1")),
     "server_security_groups": lambda call: call.task(
@@ -100,6 +101,7 @@ MORE: dict[str, Case] = {
 ABOUT_ALL = {
     "backup_policy": "all policies, and what is due of all servers",
     "balance_plan": "moves between all hosts",
+    "balance_turn": "the hosts that are watched",
     "call_diagram": "a picture of one launch, from its record",
     "cloud_info": "the whole cloud",
     "drift_report": "a report of a run over all hosts, with names",

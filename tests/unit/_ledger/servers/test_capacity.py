@@ -17,6 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
+from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Record, Samples
 from ansible_collections.novalite.cloud.plugins.modules import balance_plan, capacity_info, reserve_info
 
 
@@ -70,6 +72,24 @@ def test_a_server_rests_after_a_move(cloud: t.Any) -> None:
     assert len(result["moves"]) == 2 and uuids[0] not in {move["uuid"] for move in result["moves"]}
     assert "1 servers rest after a move" in result["msg"]
     assert "rest" not in ask(cloud, balance_plan, cooldown=0)["msg"]
+
+
+@pytest.mark.both_databases
+def test_what_was_measured_is_read_while_others_write(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_hv1(cloud, 3)
+    read: list[str] = []
+    full = dict.fromkeys(MEASURES, None) | {"cpu": 8.0, "memory": float(16 << 30)}
+
+    def history(_samples: Samples, _kind: str, name: str, _window: object, _now: float) -> list[Record]:
+        read.append(name)
+        cloud.change_host("hv3", failed_builds=len(read))  # waits, and fails, if the plan has the ledger by now
+        return [Record(0, 1, dict.fromkeys(MEASURES, 0.0), full)]
+
+    monkeypatch.setattr(Samples, "knows", lambda _samples, kind, name: (kind, name) == ("host", "hv2"))
+    monkeypatch.setattr(Samples, "history", history)
+    moves = cloud.run("balance_plan")["moves"]
+    assert read == ["hv2"]
+    assert {move["to"] for move in moves} == {"hv3"}  # nothing goes to a host that was full within the last hour
 
 
 def _on_hv1(cloud: t.Any, count: int) -> t.Any:

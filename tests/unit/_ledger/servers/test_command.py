@@ -280,6 +280,21 @@ def test_looking_writes_nothing(cloud: Cloud, novalite: t.Callable[..., str], tm
 
 
 @on_sqlite
+def test_looks_tell_what_becomes_of_a_server_whose_host_dies(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
+    uuid = active(cloud, "web")
+    shown = dict(line.split(maxsplit=1) for line in novalite("show", "web").splitlines())
+    assert shown["ha"] == "no"
+    cloud.task("server_ha", servers=["web"], ha=True, ha_rebuild=True, ha_priority=7)
+    shown = dict(line.split(maxsplit=1) for line in novalite("show", "web").splitlines())
+    assert shown["ha"] == "yes, rebuilt, priority 7"
+    assert "yes, rebuilt, priority 7" in novalite("list", "-o", "wide") and "priority" not in novalite("list")
+    wishes = {"ha": True, "ha_priority": 7, "ha_rebuild": True}
+    (listed,) = json.loads(novalite("list", "-o", "json"))
+    for record in (json.loads(novalite("show", uuid, "-o", "json")), listed):
+        assert {name: record[name] for name in wishes} == wishes
+
+
+@on_sqlite
 def test_show_tells_by_name_and_by_uuid(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
     other_project(cloud)
     uuid = active(cloud, "web")

@@ -49,6 +49,35 @@ def test_a_command_runs_its_playbook_with_the_name_of_who_decides(
     assert runs == [(name, {**variables, **signed}, check)]
 
 
+def of_demo(name: str, _project: str | None, _everywhere: bool) -> dict[str, t.Any]:
+    """Return the server of this name, as the ledger has it."""
+    return {"name": name, "project": {"name": "demo"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--on", "--rebuild", "--priority", "7"], {"ha": True, "ha_rebuild": True, "ha_priority": 7}),
+        (["--off", "--no-rebuild"], {"ha": False, "ha_rebuild": False}),
+        (["--priority", "0"], {"ha_priority": 0}),
+    ],
+)
+def test_what_is_not_said_of_a_server_stays_as_it_is(
+    runs: list[Run], monkeypatch: pytest.MonkeyPatch, words: list[str], said: dict[str, t.Any]
+) -> None:
+    monkeypatch.setattr(healing.looking, "server", of_demo)
+    done = CliRunner().invoke(healing.group, ["set", "web", "db", *words])
+    assert done.exit_code == 0, done.output
+    servers = [{"name": "web", **said}, {"name": "db", **said}]
+    assert runs == [("server_ha", {"servers": servers, "project": "demo"}, False)]
+
+
+@pytest.mark.parametrize("words", [["set", "web"], ["set", "web", "--priority", "101"], ["set", "--on"]])
+def test_nothing_is_changed_unless_it_is_said_what_and_of_whom(runs: list[Run], words: list[str]) -> None:
+    assert CliRunner().invoke(healing.group, words).exit_code == 2
+    assert not runs
+
+
 @pytest.mark.parametrize("words", [["confirm-dead"], ["fence-test"]])
 def test_a_host_has_to_be_named_whose_death_is_proven(runs: list[Run], words: list[str]) -> None:
     assert CliRunner().invoke(healing.host_group, words).exit_code == 2
@@ -59,10 +88,13 @@ def test_a_host_has_to_be_named_whose_death_is_proven(runs: list[Run], words: li
 def test_the_status_says_who_does_not_run_and_that_nothing_is_healed(
     monkeypatch: pytest.MonkeyPatch, armed: bool, watching: bool
 ) -> None:
-    shown = {"armed": armed, "watching": watching, "hosts": [{**HOST, "armed": armed}], "servers": [SERVER]}
+    plan = {"plan": "a", "at": 1.0, "moves": 3, "text": "3 moves would help"} if armed else None
+    hosts = [{**HOST, "armed": armed}]
+    shown = {"armed": armed, "watching": watching, "balance": plan, "hosts": hosts, "servers": [SERVER]}
     monkeypatch.setattr(healing.looking, "healing", lambda: shown)
     done = CliRunner().invoke(healing.group, ["status"])
     assert done.exit_code == 0, done.output
     assert "hv1" in done.output and "no host has room" in done.output
     assert ("Healing is DISARMED" in done.output) is not armed
     assert ("Nobody watches" in done.output) is not watching
+    assert ("Suggested, by novalite balance: 3 moves would help." in done.output) is armed

@@ -34,8 +34,8 @@ NEVER = (
 )
 # Columns of tables that hosts tell of which they are not told, and may not tell
 KEPT_BACK = {
-    # what people want for the death of a host is not for hosts to say
-    "instance": {*WITHHELD, "ha", "ha_priority", "ha_rebuild", "ha_reason"},
+    # a host speaks for its own guests, and for no others of their projects; the watch finds the reason anew
+    "instance": {*WITHHELD, "ha_reason"},
     "project": {"ha", "ha_priority", "ha_rebuild"},
     "instance_action": {"message"},
     "migration": {"message"},
@@ -205,6 +205,8 @@ def test_a_host_speaks_of_its_own_guests_alone(full: Cloud) -> None:
         ("instance", "hostname", "a,b"),
         ("instance", "id", "seven"),
         ("instance", "flavor", {"name": "m1.nano"}),
+        ("instance", "ha_priority", 101),
+        ("instance", "ha", "yes"),
         ("project", "id", "../" * 10),
         ("volume", "size_gb", True),
         ("pool", "ranges", [[0, 1 << 32, None]]),

@@ -22,6 +22,7 @@ options:
     required: true
     choices:
       - backup_policy
+      - balance_turn
       - drift_report
       - firewall_plan
       - host_identity
@@ -36,6 +37,7 @@ options:
       - server_action
       - server_adopt
       - server_cdrom
+      - server_ha
       - server_interface
       - server_migration
       - server_plan

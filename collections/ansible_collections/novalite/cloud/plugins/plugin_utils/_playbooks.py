@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..module_utils._healing import balancing
+from ..module_utils._rules import ha_wishes
 from ._playbook_words import (
     ACTION,
     ATTACHMENTS,
@@ -34,6 +36,7 @@ from ._playbook_words import (
     SHUTDOWN,
     STATES,
     TAKEOVER,
+    UUIDS,
     VOLUME,
     WAIT,
     WHOM,
@@ -41,7 +44,7 @@ from ._playbook_words import (
     of_servers,
     options_named,
 )
-from ._settings import BALANCE_MODES, Variable
+from ._settings import Variable
 
 PLAYBOOKS: dict[str, Playbook] = {
     "adopt": Playbook(
@@ -97,10 +100,12 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "balance": Playbook(
         {
-            "balance_mode": Variable("whether servers are moved", choices=BALANCE_MODES),
+            "balance_mode": Variable("whether servers are moved", choices=balancing.MODES),
             "max_moves": Variable("moves at most", "int"),
             "max_gib": Variable("GiB that all moves send at most", "int"),
             "cooldown": Variable("seconds in which a server is not moved twice", "int"),
+            "balance_watch": Variable("take a turn beside the watch, as a timer does", "bool"),
+            "balance_every": Variable("seconds between the beginnings of two turns", "int"),
             **SCHEDULING,
         }
     ),
@@ -338,6 +343,15 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         (("stack",),),
         hosts=False,  # asked for when there is something to do on one
+    ),
+    "server_ha": Playbook(
+        {
+            **{name: variable for name, variable in SERVERS.items() if name not in UUIDS},
+            **options_named(*ha_wishes.FIELDS),
+        },
+        (("server", "servers"),),
+        hosts=False,
+        instead={"servers": EITHER["servers"]},
     ),
     "server_snapshot": of_servers(
         {"snapshot": Variable("name of the snapshot"), "snapshot_description": Variable("what it is for")}

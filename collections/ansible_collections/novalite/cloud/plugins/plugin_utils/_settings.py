@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..module_utils._healing import balancing
+
 Kind = t.Literal["str", "int", "float", "bool", "list", "dict", "raw"]
 
 
@@ -34,7 +36,6 @@ def _of_role(role: str, **kinds: Kind) -> dict[str, Variable]:
     }
 
 
-BALANCE_MODES = ("off", "suggest", "act")
 INVENTORY: dict[str, Variable] = {
     "novalite_home": Variable("directory on the controller that holds the ledger"),
     "novalite_ledger_url": Variable("SQLAlchemy URL of a ledger in PostgreSQL", secret=True),
@@ -50,7 +51,9 @@ INVENTORY: dict[str, Variable] = {
     ),
     "novalite_backup_store": Variable("directory of all hosts, or sftp:user@host:path, that backups of servers go to"),
     "novalite_vnc": Variable("whether guests have a display, which the console in a browser shows", "bool"),
-    "novalite_balance_mode": Variable("what balance.yml does where it is not said there", choices=BALANCE_MODES),
+    "novalite_balance_mode": Variable(
+        "what watch.yml and balance.yml do about the balance of the hosts", choices=balancing.MODES
+    ),
     "novalite_fence_agent": Variable("fence agent that switches a compute host off, or none"),
     "novalite_fence_parameters": Variable("what the fence agent is told", "dict", secret=True),
     "novalite_fence_timeout": Variable("seconds that a fence agent may take", "int"),
@@ -100,6 +103,8 @@ INVENTORY: dict[str, Variable] = {
         api_bind="str",
         backup="str",
         backup_keep="int",
+        balance="bool",
+        balance_interval="str",
         certificate="str",
         certificate_names="list",
         directory="str",

@@ -319,6 +319,9 @@ class Instance(_Instance, total=False):
     guest: GuestRecord  # on the way to the host that builds it
     rescue: bool  # `image` is that of a rescue
     cdroms: list[Image | None] | None  # what is in its CD drives; None in the place of a CD: the drive is empty
+    ha: bool  # it runs again on another host when its own dies; of these, the highest `ha_priority` first
+    ha_priority: int
+    ha_rebuild: bool  # a new disk of its image will do, where its own dies with its host
     actions: list[JsonObject]  # its history, where that was asked for
 
 

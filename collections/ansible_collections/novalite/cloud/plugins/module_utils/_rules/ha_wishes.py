@@ -68,6 +68,13 @@ def _priority(name: str, value: t.Any) -> int | None:
     return number
 
 
+def in_words(server: JsonMapping) -> str:
+    """Return in a few words what is to become of a server when its host dies."""
+    if not server["ha"]:
+        return "no"
+    return f"yes{', rebuilt' if server['ha_rebuild'] else ''}, priority {server['ha_priority']}"
+
+
 def resolved(*wishes: HaWishes) -> JsonObject:
     """Return the columns of a server, of which the first of `wishes` that says something decides."""
     defaults: JsonObject = {"ha": False, "ha_priority": 0, "ha_rebuild": False}

@@ -10,16 +10,19 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError, QuotaError
-from ..._json import JsonMapping
+from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
+from ..._rules import ha_wishes
+from ..._rules.ha_wishes import HaWishes
 from ..db import clock
 from ..db.tables import instance, instance_security_group, security_group
 from ..identity import quotas
 from ..network import dns_names
-from ..queries import state_rules
-from ..queries.instance_rows import swap
+from ..queries import actions, state_rules
+from ..queries.instance_rows import locked_row, swap
 from ..queries.state_rules import RULES
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
+from ..volumes import ha_disks
 
 Held = t.TypeVar("Held")
 
@@ -74,6 +77,38 @@ def change_tags(
     if after != before:
         change(connection, row, {"tags": after})
     return after
+
+
+def ha_of(connection: sa.Connection, uuid: str) -> JsonObject:
+    """Return what is to become of the instance when its host dies: `ha`, `ha_priority` and `ha_rebuild`."""
+    columns = [instance.c[field] for field in ha_wishes.FIELDS]
+    return dict(connection.execute(sa.select(*columns).where(instance.c.uuid == uuid)).mappings().one())
+
+
+def change_ha(
+    connection: sa.Connection,
+    uuid: str,
+    wishes: HaWishes,
+    *,
+    request_id: str | None = None,
+    user_id: str | None = None,
+    by_admin: bool = False,
+) -> bool:
+    """Change what is to become of the instance when its host dies; what `wishes` leaves open stays. Returns whether
+    that changed anything. Raises NotFoundError, StateError, and NovaliteError for what its disks cannot keep."""
+    row = locked_row(connection, uuid)
+    state_rules.check(connection, RULES["change_ha"], [row], by_admin=by_admin)
+    before = ha_of(connection, uuid)
+    after = ha_wishes.resolved(wishes, HaWishes(**before))
+    if after == before:
+        return False
+    change(connection, row, {**after, "ha_reason": None})  # the watch judges anew whether it can be healed
+    ha_disks.check(connection, [uuid])
+    now = clock.seconds(connection)
+    signature = {"user_id": user_id, "project_id": row.project_id}
+    actions.start(connection, "change_ha", {uuid: after}, request_id, now, **signature)
+    actions.finish(connection, "change_ha", [(uuid, None, None)], now=now)
+    return True
 
 
 def _held(connection: sa.Connection, row: InstanceRow, column: sa.Column[Held]) -> Held:

@@ -52,7 +52,8 @@ CARRIED: t.Mapping[str, frozenset[str]] = {
             "id uuid project_id name display_name description hostname flavor image key_name public_key "
             "availability_zone metadata host vm_state task_state power_state fault attempts launched_at terminated_at "
             "config_drive password_optional user_id reservation_id locked locked_reason tags access_ip_v4 "
-            "access_ip_v6 disk_config rescue_image disk_image cdroms adopted deleted created_at updated_at"
+            "access_ip_v6 disk_config rescue_image disk_image cdroms adopted ha ha_priority ha_rebuild deleted "
+            "created_at updated_at"
         ),
         "instance_action": "id instance_uuid action request_id started_at finished_at user_id project_id details",
         "instance_security_group": "instance_id group_id",

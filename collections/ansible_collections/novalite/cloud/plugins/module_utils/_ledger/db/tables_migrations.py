@@ -97,6 +97,9 @@ watch = table(  # one row: which controller watches, and whether anything is hea
     # the round that is under way: two on one controller would count each other's looks
     sa.Column("round", sa.String(36)),
     sa.Column("round_until", sa.Float, nullable=False, server_default="0"),
+    # when the balance was looked at, and what was suggested then: {"plan", "at", "moves", "text"}
+    sa.Column("balance_at", sa.Float, nullable=False, server_default="0"),
+    sa.Column("balance", sa.JSON(none_as_null=True)),
     sa.CheckConstraint("id = 1", name="single"),
 )
 

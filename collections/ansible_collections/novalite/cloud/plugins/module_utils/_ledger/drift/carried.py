@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from ..._json import Json, JsonMapping
 from ..._model.instance import Flavor, Image
+from ..._rules.ha_wishes import LEAST, MOST
 from ..compute.slices import CARRIED, POOL, Row, Rows, without_paths
 from ..db import tables
 from ..db.tables_addresses import OF_HOST, OF_VIF
@@ -255,6 +256,8 @@ def _fits(column: sa.Column[t.Any], value: Json) -> bool:
         return needed is None or (isinstance(value, dict) and set(needed.__annotations__) - {"flavorid"} <= set(value))
     if isinstance(kind, sa.Boolean):
         return isinstance(value, bool)
+    if column.name == "ha_priority" and value not in range(LEAST, MOST + 1):
+        return False
     if isinstance(kind, (sa.Integer, sa.BigInteger)):
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
     if isinstance(kind, sa.Float):

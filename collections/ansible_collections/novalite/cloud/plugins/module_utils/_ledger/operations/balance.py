@@ -19,6 +19,8 @@ from ..._scheduling.balance_placed import Peak, Placed
 from ..._scheduling.options import Options
 from ..._scheduling.rows import HostState, Request, request_of, unpinned
 from ..db import clock
+from ..db.engine import reading
+from ..db.tables import compute_host
 from ..db.tables import instance as instance_table
 from ..db.tables_images import server_snapshot
 from ..db.tables_migrations import migration
@@ -44,9 +46,33 @@ class Plan:
     resting: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Peaks of the last hour, of hosts by their names and of guests by their UUIDs."""
+
+    hosts: t.Mapping[str, Peak]
+    guests: t.Mapping[str, Peak]
+
+
+NOTHING_MEASURED = Measured({}, {})
+
+
+def measured(engine: sa.Engine, samples: Samples) -> Measured:
+    """Read what was measured, a file for each host and guest, while nobody waits for the ledger."""
+    i = instance_table.c
+    with reading(engine) as connection:
+        hosts = list(connection.scalars(sa.select(compute_host.c.name)))
+        guests = list(connection.scalars(sa.select(i.uuid).where(i.deleted == 0, i.host.is_not(None))))
+    return Measured(_peaks(samples, HOST, hosts), _peaks(samples, GUEST, guests))
+
+
+def _peaks(samples: Samples, kind: str, names: t.Iterable[str]) -> dict[str, Peak]:
+    return {name: peak for name in names if (peak := _peak(samples, kind, name)) is not None}
+
+
 def plan(
     connection: sa.Connection,
-    samples: Samples,
+    measured: Measured,
     options: Options,
     rules: balance.Rules,
     cooldown: int,
@@ -66,9 +92,8 @@ def plan(
         # a host that was asked for at its launch holds for no move, as in Nova
         request = request_of({**unpinned(instance), "attempts": []}, groups.get(uuid))
         fixed = not movable or uuid in bound or uuid in resting
-        placed.append(Placed(request, instance["host"] or "", _peak(samples, GUEST, uuid), _sent(request), fixed))
-    peaks = {state.name: peak for state in states if (peak := _peak(samples, HOST, state.name)) is not None}
-    moves = balance.moves(_natural(states), placed, options, rules, peaks)
+        placed.append(Placed(request, instance["host"] or "", measured.guests.get(uuid), _sent(request), fixed))
+    moves = balance.moves(_natural(states), placed, options, rules, measured.hosts)
     before = balance.score(states, placed)
     after = moves[-1].after if moves else before
     return Plan(moves, before, after, instances, len(resting & instances.keys()))

@@ -25,7 +25,8 @@ _SHOWN = ("state", "epoch", "since", "silent_since", "armed", "means", "switch_a
 
 
 def status(connection: sa.Connection) -> JsonObject:
-    """Return whether healing is armed, who watches, how each host is, and which guests do not run, with the reasons.
+    """Return whether healing is armed, who watches, how each host is, and which guests do not run, with the reasons;
+    `balance` is the plan that is suggested, None without one.
 
     A host that was never watched is in `hosts` with the state None.
     """
@@ -50,6 +51,7 @@ def watch_status(connection: sa.Connection) -> JsonObject:
         "armed": row.get("armed") is not False,
         "controller": row.get("controller"),
         "watching": bool(row.get("controller")) and row["expires"] > now,
+        "balance": row.get("balance"),
         "hosts": sorted(hosts, key=lambda host: natural(host["host"])),
     }
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import typing as t
 
+import sqlalchemy as sa
+
 from ..._errors import ConflictError, ForbiddenError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Flavor, Instance
 from ..._model.rows import InstanceRow
 from ..._rules import hints
+from ..._rules.ha_wishes import HaWishes
 from ..._scheduling.attributes import FOR_TENANTS
 from ..catalog.image_snapshots import Details
 from ..compute import (
@@ -205,6 +208,18 @@ def change_tags(call: Call, row: InstanceRow, update: t.Callable[[frozenset[str]
     """Make of the server's tags what `update` makes of them; return them, sorted."""
     call.check(RULES["change_tags"].policy)
     return server_changes.change_tags(call.connection, row, update, by_admin=call.permits(OVERRIDE_LOCK))
+
+
+def ha_of(connection: sa.Connection, uuid: str) -> JsonObject:
+    """Return what is to become of the server when its host dies, as server_changes.ha_of()."""
+    return server_changes.ha_of(connection, uuid)
+
+
+def change_ha(call: Call, uuid: str, wishes: HaWishes) -> bool:
+    """Change what is to become of the server when its host dies; return whether that changed anything. Raises as
+    server_changes.change_ha()."""
+    call.check(RULES["change_ha"].policy)
+    return server_changes.change_ha(call.connection, uuid, wishes, **call.asker)
 
 
 def update(call: Call, row: InstanceRow, values: JsonMapping) -> None:

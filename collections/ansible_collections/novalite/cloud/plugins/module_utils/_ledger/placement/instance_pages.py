@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from ..._addressing.pools import to_text
 from ..._json import JsonObject
 from ..._model.plain_text import natural
+from ..._rules import ha_wishes
 from ..db import tables
 from ..db.tables import fixed_ip, floating_ip, instance, vif
 from ..db.tables_addresses import HELD
@@ -28,7 +29,7 @@ SORTED_BY = ("created", "name", "state", "flavor", "host", "project")
 
 _LISTED = (
     *("id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked"),
-    *("updated_at", "fault"),
+    *("updated_at", "fault", *ha_wishes.FIELDS),
 )
 _FLAVOR = instance.c.flavor["name"].as_string()
 _BEGIN_OF_ADDRESS = re.compile(r"(\d{1,3})\.(?:(\d{1,3})\.)?(?:(\d{1,3})\.)?")
@@ -61,7 +62,7 @@ class Listing(t.NamedTuple):
 
 def find(connection: sa.Connection, choice: Choice) -> Listing:
     """Return the page of instances of a choice. Each has what a list shows: names, states, host, flavor's name,
-    project's name, fault, its addresses, and `silent_for`."""
+    project's name, fault, its addresses, what is to become of it when its host dies, and `silent_for`."""
     source = instance.join(tables.project, tables.project.c.id == instance.c.project_id)
     conditions = _conditions(connection, choice)
     total = connection.execute(sa.select(sa.func.count()).select_from(source).where(*conditions)).scalar_one()

@@ -71,6 +71,11 @@ def begin(connection: sa.Connection, task: str, hosts: t.Iterable[str], anew: bo
     return Rolling(tuple(waiting), worked, tuple(done), left_out)
 
 
+def is_under_way(connection: sa.Connection) -> bool:
+    """Tell whether a maintenance has begun, and not ended."""
+    return connection.execute(sa.select(rolling_host.c.host).limit(1)).first() is not None
+
+
 def note(connection: sa.Connection, host: str, state: str) -> None:
     """Note how far the maintenance came with a host."""
     connection.execute(sa.update(rolling_host).where(rolling_host.c.host == host).values(state=state))

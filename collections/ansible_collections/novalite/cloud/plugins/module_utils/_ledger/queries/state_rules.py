@@ -98,6 +98,8 @@ _ROWS = (
     StateRule("change_security_groups", "compute:servers:security_groups"),
     StateRule("delete", "compute:servers:delete", protection="disable_api_termination"),
     StateRule("change_metadata", "compute:server-metadata:write", adopted=True),
+    # what is to become of a guest when its host dies: one of others nobody can build anew
+    StateRule("change_ha", "compute:servers:ha", deleting=False),
     StateRule("change_tags", "compute:server-tags:write", adopted=True),
     StateRule("update", "compute:servers:update", lock=False, adopted=True),
     StateRule("lock", "compute:servers:lock", lock=False, adopted=True),

@@ -73,6 +73,7 @@ LOST = (
     "instance used: stack.yml, or by hand",
     "which hosts were closed (module compute_service), and what those offer that do not answer (compute_nodes.yml)",
     "the history of instances, jobs, and deleted instances",
+    "what becomes of new servers of projects when their host dies (module project)",
     "the ledger's secret: new IPv6 addresses of networks with stable-privacy follow from another one",
 )
 

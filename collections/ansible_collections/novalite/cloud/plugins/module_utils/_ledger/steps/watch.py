@@ -17,12 +17,13 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._healing.nouns import Settings
+from ..._healing import balancing
+from ..._healing.nouns import Clock, Settings
 from ..._host.files import read_text
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
 from ..db.engine import open_ledger, reading, transaction
-from ..healing import acts, rounds, watch_rows
+from ..healing import acts, balance_turns, rounds, watch_rows
 from ..operations import healing
 from ..operations.call import by_playbook
 
@@ -68,6 +69,8 @@ ARGUMENT_SPEC = {
     "starting": {"type": "dict", "default": {}},
     # Numbers of the watch that are not the usual ones, see docs/ha.md.
     "settings": {"type": "dict", "default": {}},
+    # What is done about the balance of the hosts, with `end`; see the step `balance_turn`.
+    "balance": {"type": "str", "choices": list(balancing.MODES), "default": balancing.OFF},
     # Options of the scheduler, as `scheduler` takes them.
     "options": {"type": "dict", "default": {}},
 }
@@ -96,6 +99,7 @@ def watch(params: JsonMapping, check_mode: bool) -> JsonObject:
     * `move`: what is to be started where, as the step `server_migration` returns it, and `starting`, by host the UUIDs
     * `restarted`: UUIDs of guests that a `reboot` is under way on, for the step `server_action`
     * `give_up`: by host, what it gives up, as the role `reclaim` takes it; `tokens` of all of these (with `decide`)
+    * `balances`: whether the balance of the hosts is to be looked at (with `end`)
     * `permitted`: whether the host may be switched off (with `permit`)
 
     It changes nothing in check mode.
@@ -223,10 +227,12 @@ def _started(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -
     return {"changed": bool(params["starting"])}
 
 
-def _end(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> JsonObject:
+def _end(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
     with transaction(engine) as connection:
         watch_rows.end_round(connection, params["round"])
-    return {}
+        situation = balance_turns.situation(connection)
+        now = Clock(clock.now(connection), watcher.controller)
+    return {"balances": balancing.is_for_watch(params["balance"], situation, now)}
 
 
 def _arm(engine: sa.Engine, params: JsonMapping, _watcher: rounds.Watcher) -> JsonObject:

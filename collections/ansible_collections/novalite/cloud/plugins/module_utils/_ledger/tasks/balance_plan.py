@@ -31,9 +31,13 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         max_mib=None if limit is None else limit * 1024,
         max_pressure=params["max_pressure"],
     )
-    samples = Samples(place_of(params.get("home"), params.get("ledger_url")).home)
     plan = balance.plan(
-        connection, samples, Options.of(params["options"]), rules, params["cooldown"], params["limit_to"]
+        connection,
+        params.get("measured") or balance.NOTHING_MEASURED,
+        Options.of(params["options"]),
+        rules,
+        params["cooldown"],
+        params["limit_to"],
     )
     sent = sum(move.moved_mib for move in plan.moves)
     return {
@@ -57,6 +61,12 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         ],
         "msg": _message(plan, sent),
     }
+
+
+def prepare_balance_plan(engine: sa.Engine, params: JsonMapping) -> JsonObject:
+    """Return `params` with what was `measured`: to read that of many guests takes a while."""
+    samples = Samples(place_of(params.get("home"), params.get("ledger_url")).home)
+    return {**params, "measured": balance.measured(engine, samples)}
 
 
 def _message(plan: balance.Plan, sent: int) -> str:
