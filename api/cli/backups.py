@@ -166,6 +166,23 @@ def restore_files(server: str | None, store: str, key_file: str, backup: str | N
     playbooks.replace_process([SYSTEM_PYTHON, "-m", module, *words], {**os.environ, "PYTHONPATH": str(root)})
 
 
+@group.command("restore-volume")
+@click.argument("backup")
+@click.argument("disk")
+@click.option("-n", "--name", help="Name of the new volume. [default: those of the server and the disk]")
+@click.option("--type", "volume_type", help="Type of the new volume. [default: file]")
+@click.option("-p", "--project", help="The project that has it. [default: demo]")
+@options.of_playbook
+def restore_volume(
+    backup: str, disk: str, name: str | None, volume_type: str | None, project: str | None, options: playbooks.Options
+) -> None:
+    """Make a new volume of one disk of a server's backup. The playbook novalite.cloud.backup_restore_volume.
+
+    DISK is its place in the guest, such as vdb, or the id of the volume that it was."""
+    variables = {"backup": backup, "backup_disk": disk, "volume": name, "volume_type": volume_type, "project": project}
+    playbooks.run("backup_restore_volume", variables, options)
+
+
 @group.command()
 @click.argument("backup")
 @click.option("-p", "--project", help="The project that has it. [default: demo]")

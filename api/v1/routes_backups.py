@@ -58,6 +58,26 @@ def forget_backup(connection: Connection, backup: str) -> ResponseReturnValue:
 
 
 @Operation(
+    "POST",
+    "/backups/{backup}/volumes",
+    server_backups.RESTORING,
+    "Make a volume of a disk of a backup",
+    {202: "VolumeOfBackup"},
+    description="The new volume is `available` after all blocks of the disk were compared with what was saved, or is "
+    "`error`.",
+    body=schemas.NEW_VOLUME_OF_BACKUP,
+    conflicts=True,
+    ledger=writes,
+)
+def restore_volume(connection: Connection, backup: str, body: Record) -> ResponseReturnValue:
+    values = {"size_gb": body.get("size"), "user_id": current().user_id}
+    values |= {name: body.get(name) for name in ("name", "type", "availability_zone")}
+    with as_bad_request():
+        made = server_backups.restore_volume(calling(connection), backup, body["disk"], values)
+    return {"volume": views.volume_of_backup(made)}, 202
+
+
+@Operation(
     "GET",
     "/backup-policies",
     backup_policies.POLICIES,

@@ -326,6 +326,27 @@ NEW_BACKUP_POLICY = taken(
         **_KEPT,
     }
 )
+NEW_VOLUME_OF_BACKUP = taken(
+    {
+        "disk": {
+            **{**TEXT, "minLength": 1, "maxLength": 64},
+            "description": "place of the disk in the guest, such as vdb, or the id of the volume that it was",
+        },
+        "name": {**TEXT, "maxLength": 255},
+        "size": {"type": "integer", "minimum": 1, "description": "GiB; those of the disk, if left out"},
+        "type": {**TEXT, "maxLength": 255, "description": "volume type"},
+        "availability_zone": {**TEXT, "maxLength": 255},
+    },
+    required=("disk",),
+)
+VOLUME_OF_BACKUP = answered(
+    {
+        **{"id": UUID, "name": TEXT, "status": TEXT, "size": {**COUNT, "description": "GiB"}, "type": TEXT},
+        **{"backup": UUID, "disk": TEXT},
+    },
+    "A volume that is made of a disk of a backup.",
+)
+_DISK = {**dict.fromkeys(("name", "kind", "reason"), TEXT), "size": COUNT}
 BACKUP = answered(
     {
         "id": UUID,
@@ -340,7 +361,11 @@ BACKUP = answered(
             "enum": ["crash", "filesystem", None],
             "description": "crash: as after a power failure; filesystem: the file systems were at rest",
         },
-        "disks": array(answered({"name": TEXT, "size": COUNT, "kind": TEXT, "reason": TEXT}, "A disk")),
+        "disks": array(
+            answered(
+                {**dict.fromkeys(("name", "kind", "reason"), TEXT), "size": COUNT, "volume": nullable(UUID)}, "A disk"
+            )
+        ),
         "gigabytes": {**COUNT, "description": "of its disks, as the quota counts them"},
         "moved": {**nullable(COUNT), "description": "bytes that were read of the disks"},
         "size": {**nullable(COUNT), "description": "bytes of data that it has in the store"},
@@ -409,8 +434,10 @@ SCHEMAS: dict[str, Schema] = {
     "Samples": answered({"samples": reference("SamplesRecord")}),
     "SnapshotRecord": SNAPSHOT,
     "BackupRecord": BACKUP,
+    "VolumeOfBackupRecord": VOLUME_OF_BACKUP,
     "BackupPolicyRecord": BACKUP_POLICY,
     "BackupPolicies": answered({"backup_policies": array(reference("BackupPolicyRecord"))}),
+    "VolumeOfBackup": answered({"volume": reference("VolumeOfBackupRecord")}),
     "Backups": answered({"backups": array(reference("BackupRecord"))}),
     "Snapshots": answered({"snapshots": array(reference("SnapshotRecord"))}),
     "Document": {"type": "object"},

@@ -60,6 +60,15 @@ def test_what_is_done_is_its_playbook(
     assert json.loads(argv[argv.index("-e") + 1]) == {**{"servers": [{"name": "web"}], "project": "demo"}, **said}
 
 
+def test_a_disk_of_a_backup_becomes_a_volume_by_its_playbook(
+    called: t.Callable[..., dict[str, t.Any]], tmp_path: pathlib.Path
+) -> None:
+    argv = called("--home", str(tmp_path), "backup", "restore-volume", "friday", "vdb", "-n", "copy")["argv"]
+    assert "novalite.cloud.backup_restore_volume" in argv
+    variables = json.loads(argv[argv.index("-e") + 1])
+    assert variables == {"backup": "friday", "backup_disk": "vdb", "volume": "copy"}
+
+
 def test_the_key_is_exported(novalite: t.Callable[..., str], tmp_path: pathlib.Path) -> None:
     assert "the first backup makes it" in novalite("backup", "key", code=1)
     secret = _secret_file.ensure_secret(str(tmp_path / _secret_file.BACKUP))

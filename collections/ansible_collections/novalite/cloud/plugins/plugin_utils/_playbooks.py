@@ -82,6 +82,16 @@ PLAYBOOKS: dict[str, Playbook] = {
         instead={"policies": ("policy", "every", "verify_every", "boot_every", "server", "flavor", *KEEP)},
     ),
     "backup_restore": of_servers(SHUTDOWN, WAIT, {"backup": Variable("name or id of the backup")}),
+    "backup_restore_volume": Playbook(
+        {
+            "backup": Variable("name or id of the backup"),
+            "backup_disk": Variable("disk of the backup, such as vdb, or the id of the volume that it was"),
+            "volume": Variable("name of the new volume; those of the server and the disk, if left out"),
+            "volume_type": Variable("type of the volume", aliases=("type",)),
+            **PROJECT,
+        },
+        (("backup",), ("backup_disk",)),
+    ),
     "backup_verify": of_servers(
         {
             "backup": Variable("name or id of the backup; the newest, if left out"),

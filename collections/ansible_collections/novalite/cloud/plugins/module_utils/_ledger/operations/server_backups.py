@@ -9,12 +9,15 @@ from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
 from ..compute import server_backups
 from ..compute.server_backups import CREATE, DELETE, RESTORE, VERIFY
+from ..queries.volume_views import Volume
+from ..volumes import volumes
 from ..volumes.server_backup_rows import ServerBackup, backups_by
 from . import servers
 from .call import Call
 from .servers import Begun
 
 READ, WRITE = "compute:server-backups:read", "compute:server-backups:write"
+RESTORING = "compute:server-backups:restore"
 
 
 def listed(call: Call, row: InstanceRow) -> list[ServerBackup]:
@@ -48,6 +51,16 @@ def verify(call: Call, row: InstanceRow, name: str | None) -> Begun:
 def delete(call: Call, row: InstanceRow, name: str) -> Begun:
     """Begin to delete a backup. Raises as servers.begin(), NotFoundError, and ConflictError."""
     return _begin(call, DELETE, row, {"backup": name})
+
+
+def restore_volume(call: Call, backup: str, disk: str, values: JsonMapping) -> Volume:
+    """Record a new volume that is made of a disk of a backup, by the backup's name or id and the disk's place or the id
+    of its volume; `values` are those of volumes.create_volume(), which says what it raises."""
+    call.check(RESTORING)
+    call.check("volume:write")
+    row = volumes.create_volume(call.connection, call.project, {**values, "backup": backup, "backup_disk": disk})
+    call.enqueue("volume_restore", [], row.project_id, {"volumes": [row.id]})
+    return row
 
 
 def forget(call: Call, backup_id: str) -> ServerBackup:

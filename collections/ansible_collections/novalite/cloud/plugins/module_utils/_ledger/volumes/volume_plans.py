@@ -18,7 +18,16 @@ from ..._json import JsonObject as Plan
 from ..._model.devices import devices_of
 from ..._model.whole_servers import domain_name
 from ..db.tables import compute_host, instance
-from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
+from ..queries.volume_views import (
+    Attachment,
+    BackupDisk,
+    Snapshot,
+    Stored,
+    Volume,
+    attachments_by,
+    snapshots_by,
+    volumes_by,
+)
 from . import volume_uploads
 from .server_backup_rows import ServerBackup
 from .volume_backups import VolumeBackup
@@ -85,6 +94,9 @@ def plan(
             source = next((data_of(snapshot) for snapshot in taken if snapshot.status == "restoring"), None)
             mine["volumes"].append({**data_of(volume), "create": False, "restore": True, "source": source})
             continue
+        if volume.backup_disk is not None and does == "create" and volume.made_at is None:
+            mine["restored"].append(_of_backup(volume, volume.backup_disk))  # which makes it, too
+            continue
         mine["images"] += images_for(volume)
         mine["volumes"].append(to_be_made(connection, volume))
         if upload:
@@ -131,6 +143,11 @@ def plan(
             if does == "attach":
                 mine["volumes"].append(to_be_made(connection, volume))
     return hosts, nowhere
+
+
+def _of_backup(volume: Volume, saved: BackupDisk) -> Plan:
+    entry = {"backup_id": saved["backup"], "chain": saved["server"], "disk": saved["disk"]}
+    return {**entry, "volume": {**data_of(volume), "instance_uuid": None}}
 
 
 def _host_for(connection: sa.Connection, host: str | None, limit_to: t.Collection[str] | None) -> str | None:
