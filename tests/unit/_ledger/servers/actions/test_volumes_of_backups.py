@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_backup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.backup_files import backup_files
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
 from tests.unit._ledger.servers.actions.test_reimage import server
 from tests.unit._ledger.servers.actions.test_server_backups import DISK, begin, no_domains, take
@@ -112,3 +113,23 @@ def test_a_backup_stays_while_it_is_read(cloud: t.Any, backup: str) -> None:
     assert planned[0].get("replaced", []) == []
     record(cloud, begun, [{"id": volume.id, "error": None}])
     assert volumes(cloud)[0].status == "available"
+
+
+def test_files_are_read_by_the_host_that_took_the_backup(cloud: t.Any, backup: str) -> None:
+    def chosen(**params: t.Any) -> t.Any:
+        with transaction(cloud.engine) as connection:
+            return backup_files(connection, {"backup": "friday", "project": "demo", **params})
+
+    dump = cloud.dump()
+    plan = chosen()
+    ((host, source),) = plan["hosts"].items()
+    assert (host, source["backup_id"], plan["targets"]["hosts"]) == ("hv1", backup, ["hv1"])
+    assert list(chosen(backup=backup, limit_to=["hv2"])["hosts"]) == ["hv2"]
+    assert cloud.dump() == dump
+    with pytest.raises(ConflictError, match="no compute host can be reached"):
+        chosen(limit_to=[])
+    with pytest.raises(NotFoundError, match="no backup has the name or id 'monday'"):
+        chosen(backup="monday")
+    cloud.write(sa.update(server_backup).values(kind=None, status="creating"))
+    with pytest.raises(ConflictError, match="is creating: try later"):
+        chosen()
