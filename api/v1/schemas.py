@@ -326,6 +326,22 @@ NEW_BACKUP_POLICY = taken(
         **_KEPT,
     }
 )
+BACKUP_AGES_QUERY = taken(
+    {
+        "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
+        "marker": {**UUID, "description": "the last instance of the page before"},
+    }
+)
+AGES = answered(
+    {
+        **{"instance_uuid": UUID, "server": TEXT, "newest_at": nullable(TIME)},
+        "whole_at": {**nullable(TIME), "description": "when the newest one was taken that was found whole"},
+        "proven_at": {**nullable(TIME), "description": "when the newest one was taken that was booted, and was up"},
+        "policy": nullable(TEXT),
+        "late": {**nullable(TEXT), "description": "what is older than twice what the policy says"},
+    },
+    "The newest backups of an instance.",
+)
 NEW_VOLUME_OF_BACKUP = taken(
     {
         "disk": {
@@ -437,6 +453,8 @@ SCHEMAS: dict[str, Schema] = {
     "VolumeOfBackupRecord": VOLUME_OF_BACKUP,
     "BackupPolicyRecord": BACKUP_POLICY,
     "BackupPolicies": answered({"backup_policies": array(reference("BackupPolicyRecord"))}),
+    "BackupAgesRecord": AGES,
+    "BackupAges": answered({"ages": array(reference("BackupAgesRecord")), "next": nullable(TEXT)}),
     "VolumeOfBackup": answered({"volume": reference("VolumeOfBackupRecord")}),
     "Backups": answered({"backups": array(reference("BackupRecord"))}),
     "Snapshots": answered({"snapshots": array(reference("SnapshotRecord"))}),

@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_backup_rows import ServerBackup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_snapshot_rows import ServerSnapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._samples import rings
@@ -84,6 +85,14 @@ def volume_of_backup(record: Volume) -> Body:
         **{"size": record.size_gb, "type": record.type},
         **({"backup": saved["backup"], "disk": saved["disk"]} if saved else {}),
     }
+
+
+def backup_ages(record: Ages) -> Body:
+    """The times of a server's newest backups."""
+    times = {"newest_at": record.newest, "whole_at": record.whole, "proven_at": record.proven}
+    about = {"instance_uuid": record.uuid, "server": record.name, "late": record.late}
+    policy = record.policy and record.policy.name
+    return {**about, "policy": policy, **{name: moment(at or None) for name, at in times.items()}}
 
 
 def samples(records: t.Sequence[rings.Record], step: int) -> Body:

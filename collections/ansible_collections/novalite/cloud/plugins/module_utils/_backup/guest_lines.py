@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What was read of a backup's file system, in lines for people."""
+"""Lines for people, of what was read of a backup's file system."""
 
 from __future__ import annotations
 

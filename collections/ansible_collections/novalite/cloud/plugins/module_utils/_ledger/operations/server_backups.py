@@ -10,7 +10,7 @@ from ..._model.rows import InstanceRow
 from ..compute import server_backups
 from ..compute.server_backups import CREATE, DELETE, RESTORE, VERIFY
 from ..queries.volume_views import Volume
-from ..volumes import volumes
+from ..volumes import backup_policies, volumes
 from ..volumes.server_backup_rows import ServerBackup, backups_by
 from . import servers
 from .call import Call
@@ -30,6 +30,16 @@ def of_project(call: Call) -> list[ServerBackup]:
     """The backups of the caller's project, also those of servers that are gone, oldest first."""
     call.check(READ)
     return backups_by(call.connection, project_id=call.project)
+
+
+def ages(
+    call: Call, *, server: str | None = None, marker: str | None = None, limit: int | None = None
+) -> list[backup_policies.Ages]:
+    """The servers of the caller's project, or this one, with the times of their newest backups."""
+    call.check(READ)
+    return backup_policies.ages(
+        call.connection, call.project_id, everyone=True, server=server, marker=marker, limit=limit
+    )
 
 
 def create(call: Call, row: InstanceRow, request: JsonMapping) -> Begun:
