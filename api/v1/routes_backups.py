@@ -92,7 +92,8 @@ def restore_volume(connection: Connection, backup: str, body: Record) -> Respons
     values = {"size_gb": body.get("size"), "user_id": current().user_id}
     values |= {name: body.get(name) for name in ("name", "type", "availability_zone")}
     with as_bad_request():
-        made = server_backups.restore_volume(calling(connection), backup, body["disk"], values)
+        call, reach = calling(connection), current().reach
+        made = server_backups.restore_volume(call, backup, body["disk"], values, project_id=reach)
     return {"volume": views.volume_of_backup(made)}, 202
 
 

@@ -196,8 +196,8 @@ def test_a_directory_is_listed_as_it_was(saved: Saved) -> None:
     assert (entries["absolute"]["kind"], entries["absolute"]["link"]) == ("link", "/etc/shadow")
     assert (entries["device"]["kind"], entries["pipe"]["kind"]) == ("device", "pipe")
     assert "line\\nbreak\\x1b[31m" in entries
-    (one,) = saved.do("listed", "/conf/hostname")["entries"]  # a link on the way
-    assert (one["shown"], one["size"]) == ("hostname", 4)
+    (linked,) = saved.do("listed", "/conf/hostname")["entries"]  # a link on the way
+    assert (linked["shown"], linked["size"]) == ("hostname", 4)
     assert [entry["shown"] for entry in saved.do("listed", partition=1)["entries"]] == ["LOADER.EFI"]
     assert saved.do("listed", disk="vdb")["partition"] == 0
 

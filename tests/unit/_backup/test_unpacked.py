@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._backup import guest_lines, unpacked
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import unpacked
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
 ROOM = 1 << 20
@@ -94,9 +94,9 @@ def test_lines_say_what_is_there_and_what_was_left_out() -> None:
     systems = [{"partition": 1, "type": "ext4", "size": 2 << 30}, {"partition": 15, "type": "fat16", "size": 1 << 27}]
     about = {"disks": ["vda", "vdb"], "disk": "vda", "file_systems": systems, "partition": 1}
     entry = {"shown": "localtime", "kind": "link", "size": 5, "mode": 0o777, "modified": 0, "link": "UTC"}
-    head, line = guest_lines.lines_of({**about, "entries": [entry]}, None)
+    head, line = unpacked.lines_of({**about, "entries": [entry]}, None)
     assert head == "disk vda of vda, vdb; partition 1: ext4 of 2048 MiB (read), partition 15: fat16 of 128 MiB"
     assert line == "l0777            5 1970-01-01 00:00 localtime -> UTC"
-    lines = guest_lines.lines_of({**about, "count": 2, "skipped": ["/a: it is a link"] * 22}, "/root/found")
+    lines = unpacked.lines_of({**about, "count": 2, "skipped": ["/a: it is a link"] * 22}, "/root/found")
     assert lines[1:3] == ["2 files and directories are in /root/found", "left out: /a: it is a link"]
     assert lines[-1] == "left out: 2 more" and len(lines) == 23

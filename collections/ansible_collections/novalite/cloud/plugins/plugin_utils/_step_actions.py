@@ -17,7 +17,7 @@ import typing as t
 
 from ansible.errors import AnsibleError
 
-from ..module_utils._backup import guest_lines, saved_files, unpacked
+from ..module_utils._backup import saved_files, unpacked
 from ..module_utils._backup import servers as backups
 from ..module_utils._disk.controller_files import received
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
@@ -184,7 +184,7 @@ class BackupFiles(Backup):
                 gone = {"state": saved_files.ABSENT, "archive": result.pop("archive")}
                 self.run_on_host(self.step, gone, task_vars)
             result["changed"] = not result.get("failed")
-        return {**result, "lines": guest_lines.lines_of(result, into)}
+        return {**result, "lines": unpacked.lines_of(result, into)}
 
     def _bring(self, result: JsonObject, into: str, room: int) -> None:
         with tempfile.TemporaryDirectory(prefix="novalite-files-") as directory:

@@ -267,16 +267,16 @@ def answer(tsk: t.Any, disk: t.Any, request: t.Mapping[str, t.Any], archive: t.I
                 adding.add(path)
         return {**about, "count": adding.count - len(adding.skipped), "skipped": adding.skipped}
     entry = system.find(request["paths"][0])
-    found: list[Entry] = []
+    listed: list[Entry] = []
     skipped: list[str] = []
     for each in system.entries(entry.inode) if entry.kind == "directory" else [entry]:
-        if len(found) + len(skipped) >= MOST_ENTRIES:
+        if len(listed) + len(skipped) >= MOST_ENTRIES:
             raise UnreadableError(f"there are more than {MOST_ENTRIES} entries: name another directory")
         if isinstance(each, str):
             skipped.append(each)
         else:
-            found.append(each)
-    return {**about, "skipped": skipped, "entries": [each._asdict() for each in sorted(found)]}
+            listed.append(each)
+    return {**about, "skipped": skipped, "entries": [each._asdict() for each in sorted(listed)]}
 
 
 def main() -> None:

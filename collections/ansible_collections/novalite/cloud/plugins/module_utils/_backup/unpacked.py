@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files of a backup on the controller, out of the archive of a compute host, which need not be trusted."""
+"""Files of a backup on the controller, out of the archive of a compute host, which need not be trusted; and lines for
+people, of what was read of its file system."""
 
 from __future__ import annotations
 
@@ -10,12 +11,16 @@ import os
 import shutil
 import tarfile
 import tempfile
+import time
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import JsonMapping
 from .guest_files import DEEPEST, MOST_ENTRIES
 
 _PIECE = 1 << 20
+_LETTERS = {"file": "-", "directory": "d", "link": "l", "device": "c", "pipe": "p"}
+_NAMED = 20  # of those that were skipped
 
 
 def unpack(archive: str, into: str, room: int) -> None:
@@ -60,3 +65,26 @@ def _make(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
         shutil.copyfileobj(data, file, _PIECE)
     with contextlib.suppress(OverflowError):
         os.utime(path, (member.mtime, member.mtime))
+
+
+def lines_of(result: JsonMapping, into: str | None) -> list[str]:
+    """Return the lines for what step `backup_files` returned: of a list, or of what is in the directory `into`."""
+    systems = ", ".join(
+        f"{'all of it' if system['partition'] == 0 else 'partition ' + str(system['partition'])}: {system['type']} of "
+        f"{system['size'] >> 20} MiB" + (" (read)" if system["partition"] == result["partition"] else "")
+        for system in result["file_systems"]
+    )
+    lines = [f"disk {result['disk']} of {', '.join(result['disks'])}; {systems}"]
+    for entry in result.get("entries") or ():
+        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(min(max(entry["modified"], 0), 1 << 36)))
+        mode = f"{_LETTERS.get(entry['kind'], '?')}{entry['mode']:04o}"
+        lines.append(f"{mode} {entry['size']:>12} {when} {entry['shown']}" + _target(entry))
+    if into is not None:
+        lines.append(f"{result['count']} files and directories are in {into}")
+    skipped = result.get("skipped") or []
+    lines += [f"left out: {why}" for why in skipped[:_NAMED]]
+    return lines + ([f"left out: {len(skipped) - _NAMED} more"] if len(skipped) > _NAMED else [])
+
+
+def _target(entry: JsonMapping) -> str:
+    return f" -> {entry['link']}" if entry["link"] else ""

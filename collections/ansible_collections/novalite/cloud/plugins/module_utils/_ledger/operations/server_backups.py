@@ -11,7 +11,7 @@ from ..compute import server_backups
 from ..compute.server_backups import CREATE, DELETE, RESTORE, VERIFY
 from ..queries.volume_views import Volume
 from ..volumes import backup_policies, volumes
-from ..volumes.server_backup_rows import ServerBackup, backups_by
+from ..volumes.server_backup_rows import ServerBackup, backup_in, backups_by
 from . import servers
 from .call import Call
 from .servers import Begun
@@ -63,12 +63,15 @@ def delete(call: Call, row: InstanceRow, name: str) -> Begun:
     return _begin(call, DELETE, row, {"backup": name})
 
 
-def restore_volume(call: Call, backup: str, disk: str, values: JsonMapping) -> Volume:
-    """Record a new volume that is made of a disk of a backup, by the backup's name or id and the disk's place or the id
-    of its volume; `values` are those of volumes.create_volume(), which says what it raises."""
+def restore_volume(call: Call, name: str, disk: str, values: JsonMapping, *, project_id: str | None) -> Volume:
+    """Record a new volume, of the project that has the backup, that is made of a disk of a backup in this project (None:
+    in any), by the backup's name or id and the disk's place or the id of its volume; `values` are those of
+    volumes.create_volume(), which says what it raises."""
     call.check(RESTORING)
     call.check("volume:write")
-    row = volumes.create_volume(call.connection, call.project, {**values, "backup": backup, "backup_disk": disk})
+    backup = backup_in(call.connection, project_id, name)
+    of_backup = {**values, "backup": backup.id, "backup_disk": disk}
+    row = volumes.create_volume(call.connection, backup.project_id, of_backup)
     call.enqueue("volume_restore", [], row.project_id, {"volumes": [row.id]})
     return row
 
