@@ -64,8 +64,8 @@ def delete(call: Call, row: InstanceRow, name: str) -> Begun:
 
 
 def restore_volume(call: Call, name: str, disk: str, values: JsonMapping, *, project_id: str | None) -> Volume:
-    """Record a new volume, of the project that has the backup, that is made of a disk of a backup in this project (None:
-    in any), by the backup's name or id and the disk's place or the id of its volume; `values` are those of
+    """Record a new volume that is made of a disk of a backup in this project (None: in any), which gets the volume: by
+    the backup's name or id, and the disk's place or the id of its volume. `values` are those of
     volumes.create_volume(), which says what it raises."""
     call.check(RESTORING)
     call.check("volume:write")
