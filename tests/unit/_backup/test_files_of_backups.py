@@ -17,6 +17,7 @@ import uuid
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._backup import saved_files
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from tests.unit._backup.hypervisor import PATIENCE, PYTHON, REPOSITORY, Guest, Hypervisor
 from tests.unit._backup.test_backups_of_servers import state_dir
@@ -263,3 +264,34 @@ def test_a_damaged_file_system_ends_in_an_error_or_in_files(host: Hypervisor, st
                 assert f"disk {disk}" in result["msg"] and "Traceback" not in result["msg"], result
             if "archive" in result:
                 damaged.do("absent", archive=result["archive"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("_MEMORY = 64 << 20", "64 MiB of memory"),
+        ("_TIMEOUT = 0.01", "return code 124"),
+        ("PYTHON = '/bin/false'", "return code 1"),
+        ("_BOOT = 'pass'", "gave no answer"),
+    ],
+)
+def test_what_reads_a_file_system_is_bounded(tmp_path: pathlib.Path, limit: str, words: str) -> None:
+    """Whatever it does: an error follows, with what to do."""
+    image = ext4(tmp_path / "image", hostile)
+    program = (
+        f"from {saved_files.__name__.rpartition('.')[0]} import saved_files\n"
+        f"from {saved_files.__name__.rpartition('.')[0]}.domain_xml import Disk\n"
+        f"saved_files.{limit}\n"
+        "wish = saved_files.Wish('b', 'c', ['/etc'])\n"
+        f"disk = Disk('vda', 'vda', {str(image)!r}, 'raw')\n"
+        f"print(saved_files._read(wish, 'listed', disk, {str(tmp_path / 'archive')!r})['error'])\n"
+    )
+    done = subprocess.run(
+        [PYTHON, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collections")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert words in done.stdout and "make a volume of it, and look there" in done.stdout, done.stderr

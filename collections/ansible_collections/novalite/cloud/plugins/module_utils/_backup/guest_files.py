@@ -87,14 +87,17 @@ class FileSystem:
         self.type = str(info.ftype).rpartition("TSK_FS_TYPE_")[2].lower()
 
     def entries(self, inode: int) -> t.Iterator[Entry | str]:
-        """List a directory; of an entry with an impossible name, only what to say of it."""
+        """List a directory; of an entry with an impossible name, or that is damaged, only what to say of it."""
         for each in self.fs.open_dir(inode=inode):
             name = each.info.name
             if name is None or name.name is None or int(name.flags) & _FREE or name.name in (b".", b".."):
                 continue
             text = shown(name.name)
-            if each.info.meta is None or str(name.type).endswith(("VIRT", "VIRT_DIR")):
+            if str(name.type).endswith(("VIRT", "VIRT_DIR")):
                 continue  # what the Sleuth Kit makes up, such as $OrphanFiles
+            if each.info.meta is None:
+                yield f"{text[:_LONGEST_NAME]}: what it is cannot be read"
+                continue
             if not text or "/" in text or len(text.encode()) > _LONGEST_NAME:
                 yield f"{text[:_LONGEST_NAME]}: its name is not one of a file"
                 continue

@@ -38,6 +38,7 @@ _ARCHIVE = re.compile(r"\.files-[0-9a-f]{16}\.tar")
 _MEMORY, _CPU, _TIMEOUT = 1 << 30, 600, 900.0  # bytes, seconds, seconds
 _LONGEST_ANSWER = 64 << 20  # bytes
 _HEADERS = 2048  # bytes that an archive has for each file at most, beside its name
+_ANSWERED = ("file_systems", "partition", "entries", "count", "skipped")  # that the program says, whatever it is
 _LEFT_OVER = 24 * 3600  # seconds after which nobody fetches an archive any more
 
 
@@ -76,7 +77,8 @@ def answer(wish: Wish, state: str, place: Place) -> JsonObject:
         if "error" in said:
             raise NovaliteError(f"backup {wish.backup_id}, disk {disk.name}: {said['error']}")
         is_kept = state == EXTRACTED
-        return {**_about(saved, disk), **said, **({"archive": archive} if is_kept else {})}
+        answered = {name: said[name] for name in _ANSWERED if name in said}
+        return {**_about(saved, disk), **answered, **({"archive": archive} if is_kept else {})}
     finally:
         remove_file(path)
         if not is_kept:
