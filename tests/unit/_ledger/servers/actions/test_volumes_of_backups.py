@@ -102,6 +102,8 @@ def test_a_volume_that_failed_is_none(cloud: t.Any, backup: str, dies: bool) -> 
         record(cloud, begun, [], "its host does not answer")
     (volume,) = volumes(cloud)
     assert (volume.status, volume.made_at) == ("error", None)
+    with pytest.raises(ConflictError, match="volume 'copy' is an error, and has no data: delete it first"):
+        restore(cloud)
 
 
 def test_a_backup_stays_while_it_is_read(cloud: t.Any, backup: str) -> None:

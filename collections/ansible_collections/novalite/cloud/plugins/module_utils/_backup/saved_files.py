@@ -68,7 +68,7 @@ def answer(wish: Wish, state: str, place: Place) -> JsonObject:
     _remove_left_over(directory)
     path = os.path.join(directory, f"{_PREFIX}{secrets.token_hex(8)}")
     room = sum(each.written.data for _backup, each in manifest.disk_chain(needed, disk.name))
-    check_room(room + (wish.room if state == EXTRACTED else 0), directory, f"disk {disk.name} of it")
+    check_room(room + (min(wish.room, disk.size) if state == EXTRACTED else 0), directory, f"disk {disk.name} of it")
     archive = f"{path}.tar"
     is_kept = False
     try:

@@ -243,6 +243,8 @@ def _restore_disk(
         of_backup = there[0].backup_disk
         if of_backup is None or of_backup["backup"] != backup.id:
             raise ConflictError(f"the project has a volume {name!r}, which is not of that backup: give another name")
+        if there[0].status == "error":
+            raise ConflictError(f"volume {name!r} is an error, and has no data: delete it first, or give another name")
         return there[0].id, False
     asked = {"handle": name, "backup": backup.id, "backup_disk": item["disk"], "type": item.get("type")}
     return volumes.create_volume(connection, owner, {**asked, "private_types": True, "limit_to": limit_to}).id, True
