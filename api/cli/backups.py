@@ -166,6 +166,57 @@ def restore_files(server: str | None, store: str, key_file: str, backup: str | N
     playbooks.replace_process([SYSTEM_PYTHON, "-m", module, *words], {**os.environ, "PYTHONPATH": str(root)})
 
 
+def _of_files(command: options.Command) -> options.Command:
+    """Add the options by which a disk of a backup is found."""
+    command = click.option("--partition", type=int, help="[default: the largest file system]")(command)
+    command = click.option("--disk", help="Its place in the guest, such as vdb. [default: the first one]")(command)
+    return click.option("-p", "--project", help="The project that has it. [default: demo]")(command)
+
+
+@group.command("files")
+@click.argument("backup")
+@click.option("--path", default="/", show_default=True, help="Directory, or file, of the guest.")
+@_of_files
+@options.of_playbook
+def files(backup: str, options: playbooks.Options, **variables: object) -> None:
+    """List files of a server's backup. The playbook novalite.cloud.backup_files.
+
+    The guest's file system is mounted nowhere: a confined process on a compute host reads it."""
+    playbooks.run("backup_files", {"backup": backup, **variables}, options)
+
+
+@group.command("extract")
+@click.argument("backup")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--to", "into", required=True, metavar="DIRECTORY", help="Directory that is to be made.")
+@click.option("--max-mib", type=int, help="MiB that the files have at most. [default: 1024]")
+@_of_files
+@options.of_playbook
+def extract(backup: str, paths: tuple[str, ...], into: str, options: playbooks.Options, **variables: object) -> None:
+    """Bring files and directories of a server's backup to this machine. The playbook novalite.cloud.backup_files.
+
+    Regular files and directories come; links, devices and the rest are named. They belong to whoever runs this."""
+    asked = {"backup": backup, "paths": list(paths), "into": os.path.abspath(into)}
+    playbooks.run("backup_files", {**asked, **variables}, options)
+
+
+@group.command("restore-volume")
+@click.argument("backup")
+@click.argument("disk")
+@click.option("-n", "--name", help="Name of the new volume. [default: those of the server and the disk]")
+@click.option("--type", "volume_type", help="Type of the new volume. [default: file]")
+@click.option("-p", "--project", help="The project that has it. [default: demo]")
+@options.of_playbook
+def restore_volume(
+    backup: str, disk: str, name: str | None, volume_type: str | None, project: str | None, options: playbooks.Options
+) -> None:
+    """Make a new volume of one disk of a server's backup. The playbook novalite.cloud.backup_restore_volume.
+
+    DISK is its place in the guest, such as vdb, or the id of the volume that it was."""
+    variables = {"backup": backup, "backup_disk": disk, "volume": name, "volume_type": volume_type, "project": project}
+    playbooks.run("backup_restore_volume", variables, options)
+
+
 @group.command()
 @click.argument("backup")
 @click.option("-p", "--project", help="The project that has it. [default: demo]")

@@ -10,6 +10,7 @@ import typing as t
 from flask import url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 
 from ..notices import matters
@@ -42,6 +43,11 @@ def of_hosts(hosts: t.Sequence[Host]) -> list[Line]:
 def of_healing(status: JsonMapping) -> list[Line]:
     """Return the lines of healing, as operations.healing.status() has it."""
     return _named(matters.of_healing(status), "not healed", url_for("pages.list_hosts"))
+
+
+def of_backups(late: t.Sequence[Ages]) -> list[Line]:
+    """Return the lines of servers whose backups are late, as backup_policies.late() has them."""
+    return _named(matters.of_backups(late), "backups", url_for("pages.list_backup_ages"))
 
 
 def of_servers(troubled: t.Sequence[JsonMapping], errors: str) -> list[Line]:

@@ -69,6 +69,7 @@ PAGES: tuple[tuple[str, str, str], ...] = (
     ("Instances", "pages.list_instances", "compute:servers:index"),
     ("Images", "pages.list_images", "image:read"),
     ("Volumes", "pages.list_volumes", "volume:read"),
+    ("Backups", "pages.list_backup_ages", "compute:server-backups:read"),
     ("Networks", "pages.list_networks", "network:read"),
     ("Groups", "pages.list_security_groups", "network:security_groups:read"),
     ("Floating IPs", "pages.list_floating_ips", "network:floating_ips:read"),

@@ -11,8 +11,9 @@ from flask import render_template, request, url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing, reserve
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing, reserve, server_backups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import late
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import HOST
@@ -46,6 +47,7 @@ def overview(connection: Connection) -> str:
             *(attention.of_healing(healing.status(connection)) if policy.allowed("cloud:ha:read") else ()),
             *attention.of_servers(troubled, errors),
             *attention.of_hosts(hosts),
+            *(attention.of_backups(late(connection, caller.reach)) if policy.allowed(server_backups.READ) else ()),
         ],
         hosts=hosts,
         everywhere=everywhere,

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles, server_backups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, silence, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
@@ -99,6 +99,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
         consoles=consoles.offered(calling(connection), row) if row is not None and rendering.HAS_CONSOLES else (),
         history=history,
         jobs=rows_of_jobs(connection, jobs),
+        backups=server_backups.ages(calling(connection), server=uuid) if policy.allowed(server_backups.READ) else [],
         use=graphs.use_of(GUEST, uuid, graphs.limits_of_flavor(record["flavor"])) if measured else None,
     )
 

@@ -7,6 +7,7 @@ IPs, key pairs, users, projects. Each is a table of texts, with ways to the form
 from __future__ import annotations
 
 import dataclasses
+import time
 import typing as t
 
 from flask import render_template
@@ -15,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import assignments, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_backups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     instance_rows,
     network_records,
@@ -23,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
 
 from ..web.context import current
 from ..web.services import reads
@@ -105,6 +108,27 @@ def list_volumes(connection: Connection) -> str:
         for volume in volumes
     ]
     return show_with_forms(connection, "volumes", "Volumes", ("Name", "State", "Size", "Type", "Attached to"), rows)
+
+
+@pages.get("/backups", server_backups.READ, reads)
+def list_backup_ages(connection: Connection) -> str:
+    """Show the servers that have backups or a policy, those first whose backups are late."""
+    listed = backup_policies.ages(connection, current().reach)
+    rows = [
+        (
+            each.name,
+            each.late or "",
+            *(_age(at) for at in (each.newest, each.whole, each.proven)),
+            each.policy.name if each.policy else "",
+        )
+        for each in sorted(listed, key=lambda each: (each.late is None, each.name))
+    ]
+    columns = ("Server", "Late", "Newest", "Found whole", "Booted", "Policy")
+    return show(Listed("Backups", columns, [Row(texts) for texts in rows]))
+
+
+def _age(at: int) -> str:
+    return f"{rendering.duration(time.time() - at)} ago" if at else "never"
 
 
 @pages.get("/security-groups", "network:security_groups:read", reads)

@@ -383,6 +383,9 @@ _KINDS = (
     _volume("volume_revert", "volumes", "give volumes back the data of a snapshot"),
     _volume("volume_upload", "volumes", "make images of volumes"),
     dataclasses.replace(
+        _volume("volume_restore", "volumes", "make volumes of backups", book="volumes.yml"), timeout=_BACKUP_SECONDS
+    ),
+    dataclasses.replace(
         _volume("volume_backup", "backups", "take, restore and delete backups of volumes"), timeout=_BACKUP_SECONDS
     ),
     _volume("volume_attach", "attachments", "give volumes to instances", instances="required"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
@@ -66,6 +67,11 @@ def of_servers(troubled: t.Sequence[JsonMapping]) -> list[Matter]:
         if server["silent_for"] is None
     ]
     return [*silent, *failed]
+
+
+def of_backups(late: t.Sequence[Ages]) -> list[Matter]:
+    """Return the matters of servers whose backups are late by their policies, as backup_policies.late() has them."""
+    return [Matter(SERVER, each.uuid, each.name, "backups", each.late or "") for each in late]
 
 
 def of_healing(status: JsonMapping) -> list[Matter]:

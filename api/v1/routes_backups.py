@@ -8,6 +8,7 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import backup_policies, server_backups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
@@ -55,6 +56,45 @@ def forget_backup(connection: Connection, backup: str) -> ResponseReturnValue:
     mask = host_name_mask(connection, current().reach)
     gone = server_backups.forget(calling(connection), backup)
     return {"backups": [views.backup(gone, mask)]}, 202
+
+
+@Operation(
+    "GET",
+    "/backup-ages",
+    server_backups.READ,
+    "The newest backups of each instance",
+    {200: "BackupAges"},
+    description="When the newest one was taken, the newest one that was found whole, and the newest that was booted; "
+    "and what is late by the policy that it follows. Oldest instances first.",
+    query=schemas.BACKUP_AGES_QUERY,
+    ledger=reads,
+)
+def list_backup_ages(connection: Connection, query: JsonObject) -> ResponseReturnValue:
+    limit = query.get("limit", schemas.PAGE)
+    listed = server_backups.ages(calling(connection), marker=query.get("marker"), limit=limit)
+    following = f"/v1/backup-ages?limit={limit}&marker={listed[-1].uuid}" if len(listed) == limit else None
+    return {"ages": [views.backup_ages(each) for each in listed], "next": following}
+
+
+@Operation(
+    "POST",
+    "/backups/{backup}/volumes",
+    server_backups.RESTORING,
+    "Make a volume of a disk of a backup",
+    {202: "VolumeOfBackup"},
+    description="The new volume is `available` after all blocks of the disk were compared with what was saved, or is "
+    "`error`.",
+    body=schemas.NEW_VOLUME_OF_BACKUP,
+    conflicts=True,
+    ledger=writes,
+)
+def restore_volume(connection: Connection, backup: str, body: Record) -> ResponseReturnValue:
+    values = {"size_gb": body.get("size"), "user_id": current().user_id}
+    values |= {name: body.get(name) for name in ("name", "type", "availability_zone")}
+    with as_bad_request():
+        call, reach = calling(connection), current().reach
+        made = server_backups.restore_volume(call, backup, body["disk"], values, project_id=reach)
+    return {"volume": views.volume_of_backup(made)}, 202
 
 
 @Operation(

@@ -339,6 +339,43 @@ NEW_BACKUP_POLICY = taken(
         **_KEPT,
     }
 )
+BACKUP_AGES_QUERY = taken(
+    {
+        "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
+        "marker": {**UUID, "description": "the last instance of the page before"},
+    }
+)
+AGES = answered(
+    {
+        **{"instance_uuid": UUID, "server": TEXT, "newest_at": nullable(TIME)},
+        "whole_at": {**nullable(TIME), "description": "when the newest one was taken that was found whole"},
+        "proven_at": {**nullable(TIME), "description": "when the newest one was taken that was booted, and was up"},
+        "policy": nullable(TEXT),
+        "late": {**nullable(TEXT), "description": "what is older than twice what the policy says"},
+    },
+    "The newest backups of an instance.",
+)
+NEW_VOLUME_OF_BACKUP = taken(
+    {
+        "disk": {
+            **{**TEXT, "minLength": 1, "maxLength": 64},
+            "description": "place of the disk in the guest, such as vdb, or the id of the volume that it was",
+        },
+        "name": {**TEXT, "maxLength": 255},
+        "size": {"type": "integer", "minimum": 1, "description": "GiB; those of the disk, if left out"},
+        "type": {**TEXT, "maxLength": 255, "description": "volume type"},
+        "availability_zone": {**TEXT, "maxLength": 255},
+    },
+    required=("disk",),
+)
+VOLUME_OF_BACKUP = answered(
+    {
+        **{"id": UUID, "name": TEXT, "status": TEXT, "size": {**COUNT, "description": "GiB"}, "type": TEXT},
+        **{"backup": UUID, "disk": TEXT},
+    },
+    "A volume that is made of a disk of a backup.",
+)
+_DISK = {**dict.fromkeys(("name", "kind", "reason"), TEXT), "size": COUNT}
 BACKUP = answered(
     {
         "id": UUID,
@@ -353,7 +390,11 @@ BACKUP = answered(
             "enum": ["crash", "filesystem", None],
             "description": "crash: as after a power failure; filesystem: the file systems were at rest",
         },
-        "disks": array(answered({"name": TEXT, "size": COUNT, "kind": TEXT, "reason": TEXT}, "A disk")),
+        "disks": array(
+            answered(
+                {**dict.fromkeys(("name", "kind", "reason"), TEXT), "size": COUNT, "volume": nullable(UUID)}, "A disk"
+            )
+        ),
         "gigabytes": {**COUNT, "description": "of its disks, as the quota counts them"},
         "moved": {**nullable(COUNT), "description": "bytes that were read of the disks"},
         "size": {**nullable(COUNT), "description": "bytes of data that it has in the store"},
@@ -423,8 +464,12 @@ SCHEMAS: dict[str, Schema] = {
     "Samples": answered({"samples": reference("SamplesRecord")}),
     "SnapshotRecord": SNAPSHOT,
     "BackupRecord": BACKUP,
+    "VolumeOfBackupRecord": VOLUME_OF_BACKUP,
     "BackupPolicyRecord": BACKUP_POLICY,
     "BackupPolicies": answered({"backup_policies": array(reference("BackupPolicyRecord"))}),
+    "BackupAgesRecord": AGES,
+    "BackupAges": answered({"ages": array(reference("BackupAgesRecord")), "next": nullable(TEXT)}),
+    "VolumeOfBackup": answered({"volume": reference("VolumeOfBackupRecord")}),
     "Backups": answered({"backups": array(reference("BackupRecord"))}),
     "Snapshots": answered({"snapshots": array(reference("SnapshotRecord"))}),
     "Document": {"type": "object"},

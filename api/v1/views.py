@@ -9,6 +9,8 @@ import datetime
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_backup_rows import ServerBackup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_snapshot_rows import ServerSnapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._samples import rings
@@ -68,10 +70,29 @@ def snapshot(record: ServerSnapshot, mask: HostNameMask) -> Body:
 def backup(record: ServerBackup, mask: HostNameMask) -> Body:
     """A backup of a server, likewise."""
     body = {name: getattr(record, name) for name in schemas.BACKUP["properties"] if name not in ("host", "message")}
+    body["disks"] = [{"volume": None, **disk} for disk in record.disks]
     said = {"host": mask.over(record.host), "message": mask.over(record.fault and record.fault["message"])}
     names = [name for name in body if name.endswith("_at") and body[name] is not None]
     times = {name: moment(body[name]) for name in names}
     return {**body, **said, **times}
+
+
+def volume_of_backup(record: Volume) -> Body:
+    """A volume, and of which disk of which backup it is made."""
+    saved = record.backup_disk
+    return {
+        **{"id": record.id, "name": record.display_name or record.name, "status": record.status},
+        **{"size": record.size_gb, "type": record.type},
+        **({"backup": saved["backup"], "disk": saved["disk"]} if saved else {}),
+    }
+
+
+def backup_ages(record: Ages) -> Body:
+    """The times of a server's newest backups."""
+    times = {"newest_at": record.newest, "whole_at": record.whole, "proven_at": record.proven}
+    about = {"instance_uuid": record.uuid, "server": record.name, "late": record.late}
+    policy = record.policy and record.policy.name
+    return {**about, "policy": policy, **{name: moment(at or None) for name, at in times.items()}}
 
 
 def samples(records: t.Sequence[rings.Record], step: int) -> Body:

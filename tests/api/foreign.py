@@ -246,7 +246,7 @@ def make(api: Api) -> Objects:
         "server": "gone",
         "host": "hv1",
         "kind": "full",
-        "disks": [],
+        "disks": [{"name": "vda", "size": 1 << 30, "kind": "full", "reason": "first"}],
     }
     of_server |= {"project_id": project, "name": "left", "status": "available", "gigabytes": 1, "flavor": {}}
     api.insert(tables_images.server_backup, id=left, **of_server, created_at=now, updated_at=now)

@@ -254,7 +254,7 @@ def test_only_the_ledger_knows_sql() -> None:
 def test_modules_ship_nothing_but_pythons_own_and_libvirt() -> None:
     """AnsiballZ sends a module with all that it imports, and hosts have neither netaddr nor SQLAlchemy."""
     there = {*sys.stdlib_module_names, "ansible", "ansible_collections", "libvirt", "libvirt_qemu"}
-    there |= {"nbd"}  # for backups: Debian's python3-libnbd
+    there |= {"nbd", "pytsk3"}  # for backups: Debian's python3-libnbd and python3-tsk
     todo, shipped, foreign = list((PLUGINS / "modules").glob("*.py")), set(), set()
     while todo:
         path = todo.pop()

@@ -99,6 +99,11 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         ),
         Ec2("attach_volume", {"VolumeId": "{ec2_volume}", **INSTANCE, "Device": "/dev/vdc"}),
     ),
+    "compute:server-backups:read": (Http("GET", "/v1/instances/{server}/backups"), Page("GET", "/backups")),
+    "compute:server-backups:restore": (
+        Http("POST", "/v1/backups/{server_backup}/volumes", {"disk": "vda"}),
+        job("restoreBackup", backup="{server_backup}"),
+    ),
     "compute:server-consoles": (
         Http("POST", "/compute/v2.1/servers/{server}/remote-consoles", NEW_CONSOLE),
         Page("POST", "/instances/{server}/consoles/novnc"),

@@ -11,7 +11,7 @@ import sys
 import libvirt
 
 from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall, call_module
-from ansible_collections.novalite.cloud.plugins.module_utils._steps import server_backup, volume_backup
+from ansible_collections.novalite.cloud.plugins.module_utils._steps import backup_files, server_backup, volume_backup
 
 
 def connect(uri: str = "") -> libvirt.virConnect:
@@ -22,7 +22,8 @@ def connect(uri: str = "") -> libvirt.virConnect:
 if __name__ == "__main__":
     libvirt.registerErrorHandler(lambda _context, _error: None, None)
     server_backup.connect = volume_backup.connect = connect
-    step = volume_backup if sys.argv[1:] == ["volume_backup"] else server_backup
+    steps = {"backup_files": backup_files, "volume_backup": volume_backup}
+    step = steps[sys.argv[1]] if sys.argv[1:] else server_backup
     asked = json.loads(sys.stdin.read())
     call = HostCall({"uri": "qemu:///system", **asked["params"]}, check_mode=asked["check_mode"])
     print(json.dumps(call_module(step.run, call, 600.0)))

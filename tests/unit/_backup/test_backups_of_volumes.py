@@ -135,3 +135,32 @@ def test_of_a_volume_what_changed_is_taken_wherever_it_was_written(host: Hypervi
     assert volume.do("restored", SECOND)["error"] is None  # it stands for itself now
     assert "is not in the store" in volume.do("restored", FIRST)["error"]
     assert [volume.read(at) for at in (0, 1 << 20, 2 << 20)] == [1, 2, 0]
+
+
+def test_a_disk_of_a_servers_backup_becomes_a_new_volume(host: Hypervisor, state_dir: str) -> None:
+    """The disk that is named, and no other; after a failure nothing of the volume is there."""
+    disks = {name: pathlib.Path(state_dir) / f"guest-{name}" for name in ("vda", "vdb")}
+    for byte, path in enumerate(disks.values(), start=1):
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(path), "4M"], check=True)
+        command = f"write -P {byte} 1M {BLOCK}"
+        subprocess.run(["qemu-io", "-f", "qcow2", "-c", command, str(path)], check=True, stdout=subprocess.DEVNULL)
+    guest = Guest(host, {name: (path, "qcow2") for name, path in disks.items()}, {"vdb": THIRD})
+    guest.start()
+    server = guest.uuid
+    try:
+        asks = {"action": "take", "backup": FIRST, "server": server, "store": f"{state_dir}.store/{server}"}
+        host.engine({**asks, "key": "ab" * 32, "scratch": state_dir, "cache": f"{state_dir}.cache"})
+    finally:
+        guest.kill()
+    volume = Disk(host, state_dir, "aaaaaaaa-0000-4000-8000-000000000003")
+    volume.path.unlink()
+    wrong = volume.do("restored", FIRST, chain=server, disk="vdz")
+    assert "has no disk vdz: name one of vda, vdb" in wrong["error"] and not volume.path.exists()
+    made = volume.do("restored", FIRST, chain=server, disk="vdb")
+    assert (made["error"], made["id"], made["action"]) == (None, volume.id, "restore")
+    assert (volume.read(1 << 20), volume.read(0)) == (2, 0)
+    volume.path.unlink()
+    for pack in pathlib.Path(f"{state_dir}.store", server, "data").glob("*/*"):
+        pack.write_bytes(bytes(pack.stat().st_size))
+    damaged = volume.do("restored", FIRST, chain=server, disk="vdb")
+    assert damaged["error"] and not list(volume.path.parent.glob(f"{volume.id}*"))

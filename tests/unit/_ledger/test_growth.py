@@ -99,6 +99,7 @@ MORE: dict[str, Case] = {
 }
 # Those that are about all there is, by what they are asked
 ABOUT_ALL = {
+    "backup_files": "one record",
     "backup_policy": "all policies, and what is due of all servers",
     "balance_plan": "moves between all hosts",
     "balance_turn": "the hosts that are watched",

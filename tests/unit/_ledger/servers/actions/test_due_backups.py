@@ -137,7 +137,7 @@ def test_ages_of_backups(cloud: t.Any) -> None:
     with cloud.engine.connect() as connection:
         (aged,) = backup_policies.ages(connection)
         both = backup_policies.ages(connection, everyone=True)
-    assert aged == (uuid, "web", 7, 5, 0, None) and both == [aged, (other, "db", 0, 0, 0, None)]
+    assert aged == (uuid, "web", 7, 5, 0, None, None) and both == [aged, (other, "db", 0, 0, 0, None, None)]
     cloud.write(sa.update(table).where(table.c.name == "first").values(booted_at=9, proven_at=9))
     with cloud.engine.connect() as connection:
         assert [aged.proven for aged in backup_policies.ages(connection, everyone=True)] == [5, 0]

@@ -36,6 +36,7 @@ options:
     type: str
     required: true
     choices:
+      - backup_files
       - counters
       - disk_move
       - disk_snapshot
@@ -91,6 +92,7 @@ diff:
 
 from ..module_utils._host.module import run_host_step
 from ..module_utils._steps import (
+    backup_files,
     counters,
     disk_move,
     disk_snapshot,
@@ -121,6 +123,7 @@ from ..module_utils._steps import (
 STEPS = {
     step.__name__.rpartition(".")[2]: step
     for step in (
+        backup_files,
         counters,
         disk_move,
         disk_snapshot,

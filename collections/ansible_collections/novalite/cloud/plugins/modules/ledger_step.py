@@ -21,6 +21,7 @@ options:
     type: str
     required: true
     choices:
+      - backup_files
       - backup_policy
       - balance_turn
       - drift_report

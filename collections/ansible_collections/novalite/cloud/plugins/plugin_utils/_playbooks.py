@@ -66,6 +66,20 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "backup_delete": of_servers({"backup": Variable("name or id of the backup")}),
     "backup_due": Playbook({}),
+    "backup_files": Playbook(
+        {
+            "backup": Variable("name or id of the backup"),
+            "disk": Variable("disk of the backup, such as vdb; the first one, if left out"),
+            "partition": Variable("number of the partition; that of the largest file system, if left out", "int"),
+            "path": Variable("directory or file; /, if left out"),
+            "paths": Variable("list of directories and files", "list"),
+            "into": Variable("new directory of the controller for them; without it, they are listed"),
+            "max_mib": Variable("MiB that they have at most; 1024, if left out", "int"),
+            **PROJECT,
+        },
+        (("backup",),),
+        instead={"paths": ("path",)},
+    ),
     "backup_forget": Playbook({"backup": Variable("id of the backup"), **PROJECT}, (("backup",),)),
     "backup_policy": Playbook(
         {
@@ -85,6 +99,16 @@ PLAYBOOKS: dict[str, Playbook] = {
         instead={"policies": ("policy", "every", "verify_every", "boot_every", "server", "flavor", *KEEP)},
     ),
     "backup_restore": of_servers(SHUTDOWN, WAIT, {"backup": Variable("name or id of the backup")}),
+    "backup_restore_volume": Playbook(
+        {
+            "backup": Variable("name or id of the backup"),
+            "backup_disk": Variable("disk of the backup, such as vdb, or the id of the volume that it was"),
+            "volume": Variable("name of the new volume; those of the server and the disk, if left out"),
+            "volume_type": Variable("type of the volume", aliases=("type",)),
+            **PROJECT,
+        },
+        (("backup",), ("backup_disk",)),
+    ),
     "backup_verify": of_servers(
         {
             "backup": Variable("name or id of the backup; the newest, if left out"),

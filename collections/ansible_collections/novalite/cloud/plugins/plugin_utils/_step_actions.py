@@ -12,10 +12,12 @@ import dataclasses
 import functools
 import os
 import shutil
+import tempfile
 import typing as t
 
 from ansible.errors import AnsibleError
 
+from ..module_utils._backup import saved_files, unpacked
 from ..module_utils._backup import servers as backups
 from ..module_utils._disk.controller_files import received
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
@@ -122,21 +124,26 @@ class Backup(TripAction):
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         arguments, task_vars = dict(self._task.args), task_vars or {}
-        state = arguments.get("state", backups.TAKEN)
-        if state in backups.STORED or self.step == VolumeBackup.step:
-            arguments["store"] = _home.variable_text("novalite_backup_store", task_vars, self._templar)
-            if not arguments["store"]:
-                raise AnsibleError("there is no place for backups: set novalite_backup_store in the inventory")
-            path = secret_path(_home.home(None, task_vars, self._templar), BACKUP)
-            makes = state == backups.TAKEN and not self._task.check_mode
-            try:
-                secret = ensure_secret(path) if makes else read_secret(path)
-            except NovaliteError as error:
-                raise AnsibleError(str(error)) from None
-            if secret is None and not self._task.check_mode:
-                raise AnsibleError(f"the key of the backups is not at {path}: put the one that was exported there")
-            arguments["key"] = (secret or bytes(32)).hex()
+        if arguments.get("state", backups.TAKEN) in backups.STORED or self.step == VolumeBackup.step:
+            arguments = self.with_store(arguments, task_vars)
         return self.run_on_host(self.step, arguments, task_vars)
+
+    def with_store(self, arguments: JsonObject, task_vars: JsonObject) -> JsonObject:
+        """Return the arguments with `store` and `key`. Raises AnsibleError where there is none."""
+        state = arguments.get("state", backups.TAKEN)
+        arguments["store"] = _home.variable_text("novalite_backup_store", task_vars, self._templar)
+        if not arguments["store"]:
+            raise AnsibleError("there is no place for backups: set novalite_backup_store in the inventory")
+        path = secret_path(_home.home(None, task_vars, self._templar), BACKUP)
+        makes = state == backups.TAKEN and not self._task.check_mode
+        try:
+            secret = ensure_secret(path) if makes else read_secret(path)
+        except NovaliteError as error:
+            raise AnsibleError(str(error)) from None
+        if secret is None and not self._task.check_mode:
+            raise AnsibleError(f"the key of the backups is not at {path}: put the one that was exported there")
+        arguments["key"] = (secret or bytes(32)).hex()
+        return arguments
 
 
 class ServerBackup(Backup):
@@ -145,6 +152,46 @@ class ServerBackup(Backup):
 
 class VolumeBackup(Backup):
     step = "volume_backup"
+
+
+class BackupFiles(Backup):
+    """Says in lines what the step `backup_files` listed; or fetches what it extracted, makes it the directory `into` of
+    the controller, and has the step remove its archive."""
+
+    step = "backup_files"
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        super(Backup, self).run(tmp, task_vars)
+        arguments, task_vars = dict(self._task.args), task_vars or {}
+        into = arguments.pop("into", None)
+        arguments["state"] = saved_files.LISTED if into is None else saved_files.EXTRACTED
+        if into is not None:
+            into = os.path.abspath(os.path.expanduser(into))
+            if os.path.lexists(into):
+                raise AnsibleError(f"{into} is there already: name a directory that is to be made")
+            if self._connection.become is not None:  # the archive is fetched by whoever logs in, and not by root
+                uid = self._low_level_execute_command("id -u", sudoable=False)["stdout"].strip()
+                arguments["owner"] = int(uid or 0)
+        result = self.run_on_host(self.step, self.with_store(arguments, task_vars), task_vars)
+        if result.get("failed") or self._task.check_mode:
+            return result
+        if into is not None:
+            try:
+                self._bring(result, into, arguments["room"])
+            except (NovaliteError, OSError, AnsibleError) as error:
+                result.update(failed=True, msg=f"the files of the backup cannot be brought to {into}: {error}")
+            finally:
+                gone = {"state": saved_files.ABSENT, "archive": result.pop("archive")}
+                self.run_on_host(self.step, gone, task_vars)
+            result["changed"] = not result.get("failed")
+        return {**result, "lines": unpacked.lines_of(result, into)}
+
+    def _bring(self, result: JsonObject, into: str, room: int) -> None:
+        with tempfile.TemporaryDirectory(prefix="novalite-files-") as directory:
+            path = os.path.join(directory, "archive.tar")
+            with _patience.limited(self._connection, deadlines.of_file(room)):
+                self._connection.fetch_file(result["archive"], path)
+            unpacked.unpack(path, into, room)
 
 
 class HostDrift(HostScanAction):
@@ -156,6 +203,7 @@ class Orphans(HostScanAction):
 
 
 ACTIONS: t.Mapping[str, type[TripAction]] = {
+    "backup_files": BackupFiles,
     "disk_move": DiskMove,
     "disk_snapshot": DiskSnapshot,
     "host_drift": HostDrift,

@@ -11,7 +11,8 @@ import json
 import typing as t
 
 from .._errors import NovaliteError
-from .._json import JsonMapping
+from .._host.files import is_uuid
+from .._json import JsonMapping, JsonObject
 from .objects import FORMAT, Header, Written, size_of
 
 FULL, INCREMENTAL = "full", "incremental"
@@ -110,6 +111,26 @@ def parse(line: bytes, name: str) -> Manifest:
 
 def _disk(fields: JsonMapping) -> SavedDisk:
     return SavedDisk(**{**fields, "written": Written(**fields["written"])})
+
+
+def record_of(saved: Manifest) -> JsonObject:
+    """Return the fields that the ledger keeps of a backup."""
+    reasons = sorted({disk.reason for disk in saved.disks if disk.reason})
+    return {
+        "id": saved.backup,
+        "kind": saved.kind,
+        "parent_id": saved.parent,
+        "reason": "; ".join(reasons) if saved.kind == FULL else None,
+        "consistency": saved.consistency,
+        "size": sum(disk.written.data for disk in saved.disks),
+        "disks": [
+            {
+                **{"name": disk.name, "size": disk.size, "kind": disk.kind, "reason": disk.reason},
+                "volume": disk.identity if is_uuid(disk.identity) else None,
+            }
+            for disk in saved.disks
+        ],
+    }
 
 
 def chain(manifests: t.Mapping[str, Manifest], backup: str) -> list[Manifest]:

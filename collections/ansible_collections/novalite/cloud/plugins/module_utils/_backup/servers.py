@@ -30,7 +30,7 @@ from .._snapshots import server_snapshots
 from . import compact, domain_xml, manifest, removal, replay, sandbox, tpm
 from .catalog import Catalog
 from .live import Scratch
-from .manifest import Manifest, SavedDisk
+from .manifest import Manifest, SavedDisk, record_of
 from .store import Restic
 from .take import Request, scratch_directory, take
 
@@ -154,22 +154,6 @@ def result_of(entries: t.Sequence[JsonObject], changes: JsonMapping) -> Result:
     diff = {"before": dict.fromkeys(changes), "after": changes} if changes else {}
     result = {"changed": bool(changes), "backups": entries, "diff": diff}
     return each_for_itself(result, (entry["error"] for entry in entries))
-
-
-def record_of(saved: Manifest) -> JsonObject:
-    """Return the fields that the ledger keeps of a backup."""
-    reasons = sorted({disk.reason for disk in saved.disks if disk.reason})
-    return {
-        "id": saved.backup,
-        "kind": saved.kind,
-        "parent_id": saved.parent,
-        "reason": "; ".join(reasons) if saved.kind == manifest.FULL else None,
-        "consistency": saved.consistency,
-        "size": sum(disk.written.data for disk in saved.disks),
-        "disks": [
-            {"name": disk.name, "size": disk.size, "kind": disk.kind, "reason": disk.reason} for disk in saved.disks
-        ],
-    }
 
 
 _Connect = t.Callable[[], "libvirt.virConnect"]

@@ -29,7 +29,7 @@ from .export import Export
 
 TIMEOUT = 60.0  # seconds
 _MEMORY = 2 << 30  # bytes
-_EXPORT = "disk"
+EXPORT = "disk"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,24 @@ def opened(disk: Disk, base: str | None, bitmap: str | None = None, write: bool 
 
 
 @contextlib.contextmanager
+def connected(disk: Disk) -> t.Iterator[int]:
+    """Export a disk that no QEMU has open, for reading; yields a socket that is connected to its server, whose export
+    is EXPORT. Raises NovaliteError."""
+    image = _image(disk.source, disk.fmt, None)
+    with _listening(image, None, False) as path, sockets.socket(sockets.AF_UNIX) as client:
+        client.connect(path)
+        yield client.fileno()
+
+
+@contextlib.contextmanager
 def _served(image: JsonObject, bitmap: str | None, write: bool) -> t.Iterator[Export]:
+    with _listening(image, bitmap, write) as socket, export.opened(socket, EXPORT, bitmap) as opened_export:
+        yield opened_export
+
+
+@contextlib.contextmanager
+def _listening(image: JsonObject, bitmap: str | None, write: bool) -> t.Iterator[str]:
+    """Run a server; yields the path of its socket."""
     with tempfile.TemporaryDirectory(prefix="novalite-nbd-") as directory, tempfile.TemporaryFile() as errors:
         socket = os.path.join(directory, "socket")
         argv = [
@@ -83,7 +100,7 @@ def _served(image: JsonObject, bitmap: str | None, write: bool) -> t.Iterator[Ex
             "--socket",
             socket,
             "--export-name",
-            _EXPORT,
+            EXPORT,
             "--persistent",
             "--shared=0",
             "--discard=unmap",
@@ -104,8 +121,7 @@ def _served(image: JsonObject, bitmap: str | None, write: bool) -> t.Iterator[Ex
                 if process.poll() is not None:
                     errors.seek(0)
                     raise CommandError(argv, process.returncode, errors.read(4096).decode(errors="replace"))
-                with export.opened(socket, _EXPORT, bitmap) as opened_export:
-                    yield opened_export
+                yield socket
             finally:
                 process.terminate()
                 try:

@@ -24,8 +24,9 @@ from .._snapshots import server_snapshots
 from . import compact, domain_xml, manifest, replay
 from .catalog import Catalog
 from .domain_xml import Disk
+from .manifest import record_of
 from .removal import delete
-from .servers import ABSENT, RESTORED, TAKEN, Place, record_of, scratch_of
+from .servers import ABSENT, RESTORED, TAKEN, Place, scratch_of
 from .take import Request, take
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -38,12 +39,18 @@ _NAME = "volume"  # of the disk in a backup of a volume that was in no guest
 @dataclasses.dataclass(frozen=True)
 class Spec:
     """The backup `backup_id`, one of those of the volume `chain`, of or for the `volume`, as step volume_disk takes
-    it."""
+    it. With `disk`, it is one of a server's backups, and this disk of it (`vdb`) becomes a new volume."""
 
     backup_id: str
     chain: str
     volume: JsonMapping | None = None
     full: bool = False
+    disk: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The id by which its outcome is known: that of the backup, or of the volume that is new."""
+        return self.backup_id if self.disk is None or self.volume is None else str(self.volume["id"])
 
 
 @dataclasses.dataclass
@@ -72,7 +79,7 @@ def ensure(
     """Bring each backup into its `state` (of STATES), one after the other: what failed says so in its own `error`."""
     done = []
     for spec in specs:
-        result = Done(spec.backup_id, {TAKEN: "take", RESTORED: "restore", ABSENT: "delete"}[state])
+        result = Done(spec.id, {TAKEN: "take", RESTORED: "restore", ABSENT: "delete"}[state])
         try:
             if state == ABSENT:
                 changed = delete(place.store(spec.chain), spec.chain, spec.backup_id, check_mode)
@@ -85,7 +92,8 @@ def ensure(
             else:
                 _restore(spec, place)
         except (NovaliteError, OSError, libvirt.libvirtError) as error:
-            result.error = f"backup {spec.backup_id} of volume {spec.chain}: {error}"
+            of = f"volume {spec.chain}" if spec.disk is None else f"server {spec.chain}"
+            result.error = f"backup {spec.backup_id} of {of}: {error}"
         done.append(result)
     return done
 
@@ -128,7 +136,10 @@ def _restore(spec: Spec, place: Place) -> None:
     volume = _volume_of(spec)
     catalog = Catalog(place.known(spec.chain), spec.chain)
     needed = catalog.chain(spec.backup_id)
-    (disk,) = needed[-1].disks
+    if spec.disk is None:
+        (disk,) = needed[-1].disks
+    else:
+        disk = needed[-1].disk(spec.disk)
     path = os.path.join(place.scratch(), f".restore-{secrets.token_hex(8)}")
     room = sum(each.written.data for _backup, each in manifest.disk_chain(needed, disk.name))
     server_snapshots.check_room(room, place.scratch(), f"backup {spec.backup_id}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import typing as t
 
@@ -135,15 +136,19 @@ def _size(spec: Spec, path: str) -> int | None:
 
 def replace(spec: Spec, source: str, fmt: str, state_dir: str) -> None:
     """Give the volume `spec`, which no guest has open, the data of the file `source`, which stands on no other. A file
-    is replaced as a whole; a logical volume is written over. Raises NovaliteError for data that is too large."""
+    is replaced as a whole; a logical volume is written over, or made. Raises NovaliteError for data that is too
+    large."""
     path = volume_path(spec, state_dir)
     _prepare(spec, path)
     with locked(f"volume-{spec['id']}", timeout=LOCK_TIMEOUT):
         _refuse_larger(spec, inspect_image(source, fmt, name=f"data for volume {spec['id']}").virtual_size)
-        if spec["backend"] == "lvm":
-            _convert(spec, source, fmt, path)
-        else:
+        if spec["backend"] != "lvm":
             _make(spec, path, lambda target: _convert(spec, source, fmt, target))
+        elif _size(spec, path) is None:
+            fill = functools.partial(_convert, spec, source, fmt)
+            lvm.create(spec["options"]["volume_group"], lv_name(spec), spec["size_gb"], fill)
+        else:
+            _convert(spec, source, fmt, path)
 
 
 def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:

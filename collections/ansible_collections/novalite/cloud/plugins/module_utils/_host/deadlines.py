@@ -83,6 +83,7 @@ def _of_power(args: JsonMapping) -> float:
 
 
 _MORE: dict[str, t.Callable[[JsonMapping], float]] = {
+    "backup_files": lambda _args: _BACKUP,
     "config_drive": _each(60.0, "config_drives"),
     "disk": _of_disks,
     "disk_move": lambda args: _LOCK + (_SENT if args["state"] == "sent" else _COPY) * math.ceil(_count(args) / 4),

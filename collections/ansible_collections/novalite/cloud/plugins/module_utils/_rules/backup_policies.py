@@ -117,3 +117,18 @@ def boot_due(policy: Policy, backups: t.Sequence[Backup], now: int) -> bool:
     last = max(booted, key=lambda each: each.booted_at or 0)
     wait = policy.boot_every if last.proven_at == last.booted_at else min(policy.boot_every, BOOT_AGAIN)
     return now - (last.booted_at or 0) >= wait
+
+
+def late_of(policy: Policy, since: int, newest: int, whole: int, proven: int, now: int) -> str | None:
+    """Say what is older than twice what the policy says, as the alert rules have it: the newest backup of a server that
+    is there `since` then, the newest one that was found whole, or the newest one that was booted (0: there is none)."""
+    ages = (
+        ("backup", newest, policy.every),
+        ("backup that was found whole", whole, policy.verify_every and policy.verify_every + policy.every),
+        ("backup that was booted", proven, policy.boot_every and policy.boot_every + policy.every),
+    )
+    late = [(name, at) for name, at, every in ages if every is not None and now - (at or since) > 2 * every]
+    if not late:
+        return None
+    name, at = late[0]
+    return f"its newest {name} is too old for its policy" if at else f"it has no {name}, which its policy asks for"

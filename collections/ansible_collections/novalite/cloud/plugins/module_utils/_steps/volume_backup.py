@@ -27,12 +27,14 @@ ARGUMENT_SPEC = {
         "required": True,
         "options": {
             "backup_id": {"type": "str", "required": True},
-            # UUID of the volume, or of the server that is gone, that the backup is of.
+            # UUID of the volume, or of the server, that the backup is of.
             "chain": {"type": "str", "required": True},
             # The volume that is backed up, or gets the data, as `volume_disk` takes it.
             "volume": {"type": "dict"},
             # Take all that the volume holds, whatever was taken before.
             "full": {"type": "bool", "default": False},
+            # The disk (`vdb`) of a server's backup that the volume, which is new, is made of.
+            "disk": {"type": "str"},
         },
     },
     # `taken` takes a backup, `restored` gives a volume that no guest has the data of one, `absent` removes one.
@@ -48,9 +50,10 @@ ARGUMENT_SPEC = {
 
 def run(call: HostCall) -> Result:
     """Return `changed`, and
-    * `backups`: one entry for each of `backups`, in the same order; `id`, `action` (`take`, `restore`, `delete` or
-      `none`), `record` (of one that was taken: `parent_id`, `reason`, `consistency`, `size` and `moved` in bytes),
-      `records` (of others that changed with one that was removed), `error` (why it was not done, or null)
+    * `backups`: one entry for each of `backups`, in the same order; `id` (the volume's, of one that is made), `action`
+      (`take`, `restore`, `delete` or `none`), `record` (of one that was taken: `parent_id`, `reason`, `consistency`,
+      `size` and `moved` in bytes), `records` (of others that changed with one that was removed), `error` (why it was
+      not done, or null)
     """
     params = call.params
     done = volumes.ensure(

@@ -80,7 +80,8 @@ def begun_create(connection: sa.Connection, row: InstanceRow, details: JsonObjec
     failed = [each.id for each in there if each.status == ERROR and each.kind is None]
     connection.execute(sa.delete(table).where(table.c.id.in_(failed), table.c.name == name))
     details |= {"backup_id": str(uuid.uuid4()), "backup": name}
-    taken = {each.id: each.created_at for each in there if each.status == AVAILABLE}
+    read = _read(connection)
+    taken = {each.id: each.created_at for each in there if each.status == AVAILABLE and each.id not in read}
     newest = max([now, *taken.values()]) + 1  # also where two are of one second
     superfluous = retention.superfluous({**taken, details["backup_id"]: newest}, details.get("keep") or {})
     details["replaced"] = [*failed, *sorted(superfluous, key=lambda number: (taken[number], number))]
@@ -137,6 +138,8 @@ def _begin(
 ) -> JsonObject:
     if backup.status not in allowed:
         raise ConflictError(f"Backup '{backup.name}' of instance {backup.instance_uuid} is {backup.status}: try later")
+    if status == DELETING:
+        _check_unread(connection, backup)
     details["backup_id"] = backup.id
     if backup.instance_uuid != row.uuid:
         details["source"] = backup.instance_uuid
@@ -224,8 +227,22 @@ def begin_forget(connection: sa.Connection, backup_id: str, project_id: str | No
         )
     if backup.status not in (AVAILABLE, DELETING, ERROR):
         raise ConflictError(f"Backup '{backup.name}' of instance {backup.instance_uuid} is {backup.status}: try later")
+    _check_unread(connection, backup)
     _write(connection, backup.id, {"status": DELETING, "fault": None})
     return backup
+
+
+def _check_unread(connection: sa.Connection, backup: ServerBackup) -> None:
+    """Raise ConflictError for a backup of which a volume is being made."""
+    volume = _read(connection).get(backup.id)
+    if volume is not None:
+        raise ConflictError(f"Backup '{backup.name}' of instance {backup.instance_uuid} becomes {volume}: try later")
+
+
+def _read(connection: sa.Connection) -> dict[str, str]:
+    """The backups (ids) of which volumes are being made, and which."""
+    making = volumes_by(connection, statuses=["creating"])
+    return {each.backup_disk["backup"]: f"volume {each.id}" for each in making if each.backup_disk is not None}
 
 
 def being_forgotten(connection: sa.Connection, ids: t.Collection[str]) -> list[ServerBackup]:

@@ -47,6 +47,7 @@ volume = table(
     sa.Column("image", sa.JSON(none_as_null=True)),  # the image that it was made of, as an instance keeps it
     sa.Column("source_volume_id", sa.String(36)),
     sa.Column("snapshot_id", sa.String(36)),
+    sa.Column("backup_disk", sa.JSON(none_as_null=True)),  # of a server's backup: {"backup", "server", "disk"}
     sa.Column("metadata", sa.JSON, nullable=False),
     sa.Column("fault", sa.JSON(none_as_null=True)),  # {"code", "message", "created"}
     sa.Column("made_at", sa.BigInteger),  # when its data came to be; null: on no host yet

@@ -74,7 +74,7 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
 
 def settle_volumes(connection: sa.Connection, kind: str, variables: JsonMapping, reason: str) -> None:
     """Give an end to what a job on volumes left under way. What came to its end before is left alone."""
-    if kind in ("volume_create", "volume_delete", "volume_extend", "volume_revert"):
+    if kind in ("volume_create", "volume_delete", "volume_extend", "volume_restore", "volume_revert"):
         volumes.settle(connection, variables.get("volumes") or [], reason)
     elif kind == "volume_upload":
         volume_uploads.settle(connection, variables.get("volumes") or [], reason)

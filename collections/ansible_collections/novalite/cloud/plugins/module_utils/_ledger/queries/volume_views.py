@@ -34,6 +34,14 @@ class Fault(t.TypedDict):
     created: int
 
 
+class BackupDisk(t.TypedDict):
+    """A disk (`vdb`) of the backup `backup` of the server `server`, by their ids."""
+
+    backup: str
+    server: str
+    disk: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Attachment:
     """A volume is an instance's, or is about to be. Times are in seconds since the epoch."""
@@ -101,6 +109,7 @@ class Volume(Stored):
     image: Image | None  # that it was made of, as an instance keeps it
     source_volume_id: str | None
     snapshot_id: str | None
+    backup_disk: BackupDisk | None  # that it was made of
     made_at: int | None  # when its data came to be; None: on no host yet
     attachments: list[Attachment]  # the oldest first
     reservation: Reservation | None  # a volume has this, or attachments, or neither

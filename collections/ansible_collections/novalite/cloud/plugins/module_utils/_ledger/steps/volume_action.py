@@ -13,7 +13,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError, NovaliteError
+from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._host.files import STATE_DIR
 from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
@@ -27,6 +27,7 @@ from ..operations.call import by_playbook
 from ..queries import lookups
 from ..queries.volume_views import snapshots_by, volumes_by
 from ..volumes import (
+    server_backup_rows,
     volume_attachments,
     volume_backups,
     volume_plans,
@@ -47,7 +48,8 @@ ARGUMENT_SPEC = {
     # UUIDs of snapshots that are under way, or dictionaries of `name`, `volume` and `description`.
     "snapshots": {"type": "list", "elements": "raw"},
     # UUIDs of backups that are under way, or dictionaries of `backup` (its name), `volume`, `incremental` and `state`,
-    # `present`, `absent` or `restored` (to the volume). With `of_server`, the id of one of a server that is gone.
+    # `present`, `absent` or `restored` (to the volume). With `of_server`, the id of one of a server that is gone, which
+    # goes; or with `disk` the name or id of a server's, of which this disk becomes `volume`, which is new, of `type`.
     "backups": {"type": "list", "elements": "raw"},
     # Images to make of volumes, with `volume`, `image_name` and `disk_format`. One that is there is left alone.
     "uploads": {"type": "list", "elements": "dict"},
@@ -111,6 +113,11 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         changed = True
     backups = []
     for item in params.get("backups") or []:
+        if isinstance(item, dict) and item.get("disk"):
+            volume_id, begun = _restore_disk(connection, owner, item, params.get("limit_to"))
+            changed = changed or begun
+            ids.append(volume_id)
+            continue
         backup_id = item if isinstance(item, str) else _back_up(connection, owner, item, params.get("limit_to"))
         changed = changed or (backup_id is not None and not isinstance(item, str))
         backups += [backup_id] if backup_id is not None else []
@@ -223,6 +230,24 @@ def _back_up(
         return there[-1].id
     asked = {"volume_id": of.id, "name": name, "incremental": bool(item.get("incremental")), "force": True}
     return volume_backups.begin_create(connection, owner, {**asked, "limit_to": limit_to}).id
+
+
+def _restore_disk(
+    connection: sa.Connection, owner: str, item: JsonMapping, limit_to: t.Collection[str] | None
+) -> tuple[str, bool]:
+    """The id of the volume that is made of a disk of a backup, and whether it is new."""
+    backup = server_backup_rows.backup_in(connection, owner, str(item.get("backup") or ""))
+    name = item.get("volume") or f"{backup.server}-{item['disk']}"
+    there = volumes_by(connection, names=[name], project_id=owner)
+    if there:
+        of_backup = there[0].backup_disk
+        if of_backup is None or of_backup["backup"] != backup.id:
+            raise ConflictError(f"the project has a volume {name!r}, which is not of that backup: give another name")
+        if there[0].status == "error":
+            raise ConflictError(f"volume {name!r} is an error, and has no data: delete it first, or give another name")
+        return there[0].id, False
+    asked = {"handle": name, "backup": backup.id, "backup_disk": item["disk"], "type": item.get("type")}
+    return volumes.create_volume(connection, owner, {**asked, "private_types": True, "limit_to": limit_to}).id, True
 
 
 _Finish = t.Callable[..., bool]

@@ -133,7 +133,7 @@ def due(connection: sa.Connection) -> tuple[list[Due], list[Due], list[Due]]:
 
 class Ages(t.NamedTuple):
     """Times when the newest backup of a server was taken, the newest one that was found whole, and the newest one that
-    was booted as well (0: there is none), and the policy that it follows."""
+    was booted as well (0: there is none), the policy that it follows, and what is late by that."""
 
     uuid: str
     name: str
@@ -141,31 +141,62 @@ class Ages(t.NamedTuple):
     whole: int
     proven: int
     policy: Policy | None
+    late: str | None
 
 
-def ages(connection: sa.Connection, project_id: str | None = None, everyone: bool = False) -> list[Ages]:
-    """List the servers (of a project; None: of all) that have backups or a policy, or `everyone`."""
-    known, backups = policies(connection), _backups(connection)
-    listed = []
+def ages(
+    connection: sa.Connection,
+    project_id: str | None = None,
+    everyone: bool = False,
+    *,
+    server: str | None = None,
+    marker: str | None = None,
+    limit: int | None = None,
+) -> list[Ages]:
+    """List the servers (of a project; this one; None: of all) that have backups or a policy, or `everyone`: at most
+    `limit` of them, those after the server `marker`. One query has the times of all of them."""
+    known, now = policies(connection), clock.seconds(connection)
+    own, times = server_backup.c, server_backup.c.created_at
+    whole = sa.and_(own.verified_at.is_not(None), own.complaint.is_(None))
+    newest_of = {"newest": times, "whole": sa.case((whole, times))}
+    newest_of["proven"] = sa.case((sa.and_(whole, own.proven_at.is_not(None)), times))
+    columns = [
+        sa.select(sa.func.max(value))
+        .where(own.instance_uuid == instance.c.uuid, own.status == AVAILABLE)
+        .correlate(instance)
+        .scalar_subquery()
+        .label(name)
+        for name, value in newest_of.items()
+    ]
     query = (
-        sa.select(instance.c.uuid, instance.c.name, instance.c.project_id, instance.c.flavor)
+        sa.select(*(instance.c[name] for name in ("uuid", "name", "project_id", "flavor", "created_at")), *columns)
         .where(instance.c.deleted == 0, instance.c.adopted.is_(None))
         .order_by(instance.c.id)
     )
-    if project_id is not None:
-        query = query.where(instance.c.project_id == project_id)
+    for column, value in ((instance.c.project_id, project_id), (instance.c.uuid, server)):
+        query = query if value is None else query.where(column == value)
+    if marker is not None:
+        query = query.where(instance.c.id > sa.select(instance.c.id).where(instance.c.uuid == marker).scalar_subquery())
     if not (known or everyone):  # else any server may follow one
         query = query.where(instance.c.uuid.in_(sa.select(server_backup.c.instance_uuid)))
-    for row in connection.execute(query):
-        own = [each for each in backups.get(row.uuid, ()) if each.is_available]
-        server = {"server": row.uuid, "project": row.project_id, "flavor": str(row.flavor.get("id"))}
-        policy = rules.policy_of(known, server)
-        if not (own or policy or everyone):
+    listed = []
+    for row in connection.execute(query if limit is None else query.limit(limit)):
+        about = {"server": row.uuid, "project": row.project_id, "flavor": str(row.flavor.get("id"))}
+        policy = rules.policy_of(known, about)
+        if row.newest is None and policy is None and not everyone:
             continue
-        times = ((lambda each: True), (lambda each: each.is_whole), (lambda each: each.is_proven))
-        newest, whole, proven = (max((each.created_at for each in own if is_so(each)), default=0) for is_so in times)
-        listed.append(Ages(row.uuid, row.name, newest, whole, proven, policy))
+        newest_times = row.newest or 0, row.whole or 0, row.proven or 0
+        late = None if policy is None else rules.late_of(policy, row.created_at, *newest_times, now)
+        listed.append(Ages(row.uuid, row.name, *newest_times, policy, late))
     return listed
+
+
+def late(connection: sa.Connection, project_id: str | None) -> list[Ages]:
+    """List the servers (of a project; None: of all) whose backups are late by their policies. Without a policy there
+    are none, and nothing is read."""
+    if not policies(connection):
+        return []
+    return [each for each in ages(connection, project_id) if each.late is not None]
 
 
 def _backups(connection: sa.Connection) -> dict[str, list[Backup]]:

@@ -36,12 +36,14 @@ class Boot(t.TypedDict):
 
 
 class Disk(t.TypedDict):
-    """A disk in a backup: its place in the guest, its bytes, whether all of it was taken, and why."""
+    """A disk in a backup: its place in the guest, its bytes, whether all of it was taken, and why; older ones do not
+    say which volume it is."""
 
     name: str
     size: int
     kind: str
     reason: str
+    volume: t.NotRequired[str | None]  # the id of the volume that it is
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +110,16 @@ def backup_of(connection: sa.Connection, uuid: str, name: str, project_id: str |
         named = [each for each in backups_by(connection, project_id=project_id, name=name) if each.id == name]
     if not named:
         raise NotFoundError(f"Instance {uuid} has no backup '{name[:255]}': see the list of backups")
+    return named[0]
+
+
+def backup_in(connection: sa.Connection, project_id: str | None, name: str) -> ServerBackup:
+    """The backup in this project (None: in any) that alone has this name, or has this id. Raises NotFoundError."""
+    named = backups_by(connection, project_id=project_id, name=name)
+    named = [each for each in named if each.id == name] or named
+    if len(named) != 1:
+        count = "several backups have" if named else "no backup has"
+        raise NotFoundError(f"{count} the name or id {name[:64]!r}: take an id of `novalite backup list -o wide`")
     return named[0]
 
 

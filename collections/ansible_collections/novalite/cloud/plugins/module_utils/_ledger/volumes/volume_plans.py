@@ -18,7 +18,16 @@ from ..._json import JsonObject as Plan
 from ..._model.devices import devices_of
 from ..._model.whole_servers import domain_name
 from ..db.tables import compute_host, instance
-from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
+from ..queries.volume_views import (
+    Attachment,
+    BackupDisk,
+    Snapshot,
+    Stored,
+    Volume,
+    attachments_by,
+    snapshots_by,
+    volumes_by,
+)
 from . import volume_uploads
 from .server_backup_rows import ServerBackup
 from .volume_backups import VolumeBackup
@@ -85,6 +94,9 @@ def plan(
             source = next((data_of(snapshot) for snapshot in taken if snapshot.status == "restoring"), None)
             mine["volumes"].append({**data_of(volume), "create": False, "restore": True, "source": source})
             continue
+        if volume.backup_disk is not None and does == "create" and volume.made_at is None:
+            mine["restored"].append(_of_backup(volume, volume.backup_disk))  # which makes it, too
+            continue
         mine["images"] += images_for(volume)
         mine["volumes"].append(to_be_made(connection, volume))
         if upload:
@@ -109,7 +121,7 @@ def plan(
             continue
         of_backup = backup.restore_volume_id if does == "backup_restore" else backup.volume_id
         there = [] if does == "backup_delete" else volumes_by(connection, ids=[of_backup or ""])
-        host = worker(connection, there[0], limit_to) if there else _host_for(connection, backup.host, limit_to)
+        host = worker(connection, there[0], limit_to) if there else host_for(connection, backup.host, limit_to)
         mine = at(host, does, backup.id, backup.name or backup.id)
         entry: Plan = {"backup_id": backup.id, "chain": backup.volume_id, "full": not backup.incremental}
         if there:
@@ -117,7 +129,7 @@ def plan(
             entry["volume"] = {**data_of(there[0]), "instance_uuid": holder_of(there[0])}
         mine[_BACKUPS[does]].append(entry)
     for gone in forgotten:
-        mine = at(_host_for(connection, gone.host, limit_to), "server_backup_delete", gone.id, gone.name)
+        mine = at(host_for(connection, gone.host, limit_to), "server_backup_delete", gone.id, gone.name)
         mine["absent"].append({"backup_id": gone.id, "chain": gone.instance_uuid})
     attachment_ids = sorted(set(attachments))
     attached = [attachment.volume_id for attachment in attachments_by(connection, ids=attachment_ids)]
@@ -133,7 +145,12 @@ def plan(
     return hosts, nowhere
 
 
-def _host_for(connection: sa.Connection, host: str | None, limit_to: t.Collection[str] | None) -> str | None:
+def _of_backup(volume: Volume, saved: BackupDisk) -> Plan:
+    entry = {"backup_id": saved["backup"], "chain": saved["server"], "disk": saved["disk"]}
+    return {**entry, "volume": {**data_of(volume), "instance_uuid": None}}
+
+
+def host_for(connection: sa.Connection, host: str | None, limit_to: t.Collection[str] | None) -> str | None:
     """The host that works in the store: the one that did before, or another one; all have the same store."""
     names = connection.execute(sa.select(compute_host.c.name).order_by(compute_host.c.name)).scalars().all()
     known = [name for name in names if limit_to is None or name in limit_to]

@@ -23,7 +23,8 @@ from ..placement.aggregates import DEFAULT_ZONE
 from ..queries import lookups
 from ..queries.counts import is_any
 from ..queries.views import image_of
-from ..queries.volume_views import Options, Snapshot, Volume, snapshots_by, volumes_by
+from ..queries.volume_views import BackupDisk, Options, Snapshot, Volume, snapshots_by, volumes_by
+from . import server_backup_rows
 
 GIB = 1024**3
 TABLES = {"volume": volume, "snapshot": volume_snapshot}  # by kind
@@ -34,17 +35,18 @@ Record = t.TypeVar("Record", Volume, Snapshot)
 class Source:
     """The source of a volume, and what follows from it."""
 
-    kind: str | None = None  # image, snapshot_id or source_volume_id; None: it is blank
+    kind: str | None = None  # image, snapshot_id, source_volume_id or backup; None: it is blank
     image: Image | None = None
     bootable: bool = False
     least: int = 1  # GiB
     of: Volume | None = None  # the volume that it, or its snapshot, is of
     format: str | None = None
+    backup_disk: BackupDisk | None = None
 
 
 def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -> Source:
     """Return the source of a volume. Raises NovaliteError."""
-    kinds = [key for key in ("image", "snapshot_id", "source_volume_id") if params.get(key)]
+    kinds = [key for key in ("image", "snapshot_id", "source_volume_id", "backup") if params.get(key)]
     if not kinds:
         return Source()
     if len(kinds) > 1:
@@ -59,6 +61,8 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
             )
         least = max(1, image["min_disk_gb"], math.ceil(image["virtual_size"] / GIB))
         return Source("image", image_of(image), True, least)
+    if kinds[0] == "backup":
+        return _source_of_backup(connection, project_id, str(params["backup"]), str(params.get("backup_disk") or ""))
     if kinds[0] == "snapshot_id":
         snapshot = snapshot_of(connection, str(params["snapshot_id"]), project_id)
         if snapshot.status != "available":
@@ -76,6 +80,19 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
         if of.made_at is None:  # blank so far, and so is the new one
             return Source(least=least, of=of, format=of.format)
     return Source(kinds[0], of.image, of.bootable, least, of, of.format)
+
+
+def _source_of_backup(connection: sa.Connection, project_id: str, name: str, disk: str) -> Source:
+    backup = server_backup_rows.backup_in(connection, project_id, name)
+    if backup.status != server_backup_rows.AVAILABLE:
+        raise ConflictError(f"Backup '{backup.name}' of instance {backup.instance_uuid} is {backup.status}: try later")
+    for place, saved in enumerate(backup.disks):
+        if disk and disk in (saved["name"], saved.get("volume")):
+            of_backup: BackupDisk = {"backup": backup.id, "server": backup.instance_uuid, "disk": saved["name"]}
+            least = max(1, math.ceil(saved["size"] / GIB))
+            return Source("backup", bootable=place == 0, least=least, backup_disk=of_backup)
+    has = ", ".join(saved["name"] for saved in backup.disks)
+    raise NotFoundError(f"backup {backup.id} has no disk {disk[:64]!r}: name one of {has}, or a volume by its id")
 
 
 def type_of(connection: sa.Connection, project_id: str, params: JsonMapping, source: Source) -> VolumeType:

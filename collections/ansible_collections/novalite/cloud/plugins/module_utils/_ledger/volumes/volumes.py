@@ -42,10 +42,11 @@ def create_volume(connection: sa.Connection, project_id: str, params: JsonMappin
 
     `params`: `size_gb` (GiB; may be left out where it is made of something), `name` (what is shown, any text, or
     none), `handle` (what playbooks call it, unique in the project; made of the name without), `type` (name or id),
-    one of `image` (an image record, or its id), `snapshot_id` and `source_volume_id`, `availability_zone`, `host` (a
-    compute host that has to have it), `limit_to` (those of which it may be chosen; None: all), `description`,
-    `metadata`, `user_id`, `bootable`, `readonly`, and `deferred`: an instance that is about to be built makes it (boot
-    from volume); `private_types`: a type that is not the project's may be named, as administrators may.
+    one of `image` (an image record, or its id), `snapshot_id`, `source_volume_id` and `backup` (a server's, by name or
+    id, with its `backup_disk`, by its place or its volume's id), `availability_zone`, `host` (a compute host that has
+    to have it), `limit_to` (those of which it may be chosen; None: all), `description`, `metadata`, `user_id`,
+    `bootable`, `readonly`, and `deferred`: an instance that is about to be built makes it (boot from volume);
+    `private_types`: a type that is not the project's may be named, as administrators may.
 
     Raises NotFoundError for what it names and the project does not have, QuotaError, and NovaliteError for a size that
     is too small or a combination that makes no sense.
@@ -70,6 +71,7 @@ def create_volume(connection: sa.Connection, project_id: str, params: JsonMappin
         "image": source.image,
         "source_volume_id": params.get("source_volume_id"),
         "snapshot_id": params.get("snapshot_id"),
+        "backup_disk": source.backup_disk,
     }
     connection.execute(sa.insert(volume).values(**row))
     check_quota(connection, project_id, size)
