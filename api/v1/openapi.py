@@ -12,9 +12,9 @@ from flask.typing import ResponseReturnValue
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
 from ..web import policy
-from . import problems, streams
+from . import problems, schemas, schemas_backups, streams
 from .operations import OPERATIONS, Operation
-from .schemas import SCHEMAS, reference
+from .schemas import reference
 
 Document = JsonObject
 
@@ -42,7 +42,7 @@ def document() -> Document:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": {**schemas.SCHEMAS, **schemas_backups.SCHEMAS},
             "securitySchemes": {SECURITY: {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
         },
         "security": [{SECURITY: []}],

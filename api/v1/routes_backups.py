@@ -19,7 +19,7 @@ from ..web.errors import as_bad_request
 from ..web.host_names import host_name_mask
 from ..web.services import reads, writes
 from ..work.calls import calling
-from . import schemas, views
+from . import schemas, schemas_backups, views
 from .operations import Operation
 
 
@@ -66,7 +66,7 @@ def forget_backup(connection: Connection, backup: str) -> ResponseReturnValue:
     {200: "BackupAges"},
     description="When the newest one was taken, the newest one that was found whole, and the newest that was booted; "
     "and what is late by the policy that it follows. Oldest instances first.",
-    query=schemas.BACKUP_AGES_QUERY,
+    query=schemas_backups.BACKUP_AGES_QUERY,
     ledger=reads,
 )
 def list_backup_ages(connection: Connection, query: JsonObject) -> ResponseReturnValue:
@@ -84,7 +84,7 @@ def list_backup_ages(connection: Connection, query: JsonObject) -> ResponseRetur
     {202: "VolumeOfBackup"},
     description="The new volume is `available` after all blocks of the disk were compared with what was saved, or is "
     "`error`.",
-    body=schemas.NEW_VOLUME_OF_BACKUP,
+    body=schemas_backups.NEW_VOLUME_OF_BACKUP,
     conflicts=True,
     ledger=writes,
 )
@@ -117,7 +117,7 @@ def list_backup_policies(connection: Connection) -> ResponseReturnValue:
     "Have a policy of backups",
     {200: "BackupPolicies"},
     description="For a server, a flavor or a project, by name; without one of these for all servers.",
-    body=schemas.NEW_BACKUP_POLICY,
+    body=schemas_backups.NEW_BACKUP_POLICY,
     ledger=writes,
 )
 def set_backup_policy(connection: Connection, name: str, body: Record) -> ResponseReturnValue:

@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import 
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import lines_of
 
 from ..web.host_names import HostNameMask
-from . import schemas
+from . import schemas, schemas_backups
 
 Body = JsonObject
 Record = JsonMapping
@@ -69,7 +69,9 @@ def snapshot(record: ServerSnapshot, mask: HostNameMask) -> Body:
 
 def backup(record: ServerBackup, mask: HostNameMask) -> Body:
     """A backup of a server, likewise."""
-    body = {name: getattr(record, name) for name in schemas.BACKUP["properties"] if name not in ("host", "message")}
+    body = {
+        name: getattr(record, name) for name in schemas_backups.BACKUP["properties"] if name not in ("host", "message")
+    }
     body["disks"] = [{"volume": None, **disk} for disk in record.disks]
     said = {"host": mask.over(record.host), "message": mask.over(record.fault and record.fault["message"])}
     names = [name for name in body if name.endswith("_at") and body[name] is not None]

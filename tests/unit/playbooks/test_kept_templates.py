@@ -36,7 +36,7 @@ def templated(text: str, **variables: object) -> object:
     return Templar(loader=None, variables=variables).template(trust_as_template(text))
 
 
-def test_templates_of_playbooks_and_roles_are_not_compiled_again(tmp_path: pathlib.Path, compiled: list[object]) -> None:
+def test_templates_of_playbooks_are_not_compiled_again(tmp_path: pathlib.Path, compiled: list[object]) -> None:
     tasks = tmp_path / "roles/spawn/tasks/main.yml"
     tasks.parent.mkdir(parents=True)
     tasks.write_text("- name: 'Start {{ server }}'\n  when: ['server == \"web\"', 'of (']\n  vars: {a: '{{ broken'}\n")

@@ -12,31 +12,25 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..module_utils._healing import balancing
-from ..module_utils._rules import ha_wishes
 from ._playbook_words import (
     ACTION,
     ATTACHMENTS,
     EITHER,
     EITHER_INTERFACE,
     EITHER_LAUNCH,
-    HOST,
     IMPORTED,
     INTERFACES,
-    KEEP,
     LAUNCH,
     MOVE,
     NO_GROUPS,
     ONE_VOLUME,
     PROJECT,
     REPORT,
-    RESTORE,
     SCHEDULING,
     SERVERS,
     SHUTDOWN,
     STATES,
     TAKEOVER,
-    UUIDS,
     VOLUME,
     WAIT,
     WHOM,
@@ -44,6 +38,7 @@ from ._playbook_words import (
     of_servers,
     options_named,
 )
+from ._playbooks_of_upkeep import UPKEEP
 from ._settings import Variable
 
 PLAYBOOKS: dict[str, Playbook] = {
@@ -60,78 +55,11 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("host",), ("domain",)),
         refused=dict.fromkeys(("security_groups", "security_group", "groups"), f"{NO_GROUPS} (docs/adopt.md)"),
     ),
-    "backup": of_servers(
-        KEEP,
-        {"backup": Variable("name of the backup"), "full_backup": Variable("take all that the disks hold", "bool")},
-    ),
-    "backup_delete": of_servers({"backup": Variable("name or id of the backup")}),
-    "backup_due": Playbook({}),
-    "backup_files": Playbook(
-        {
-            "backup": Variable("name or id of the backup"),
-            "disk": Variable("disk of the backup, such as vdb; the first one, if left out"),
-            "partition": Variable("number of the partition; that of the largest file system, if left out", "int"),
-            "path": Variable("directory or file; /, if left out"),
-            "paths": Variable("list of directories and files", "list"),
-            "into": Variable("new directory of the controller for them; without it, they are listed"),
-            "max_mib": Variable("MiB that they have at most; 1024, if left out", "int"),
-            **PROJECT,
-        },
-        (("backup",),),
-        instead={"paths": ("path",)},
-    ),
-    "backup_forget": Playbook({"backup": Variable("id of the backup"), **PROJECT}, (("backup",),)),
-    "backup_policy": Playbook(
-        {
-            "policy": Variable("name of the policy"),
-            "policies": Variable("list of policies", "list"),
-            "policy_state": Variable("absent: delete it", choices=STATES),
-            "every": Variable("time between two backups: hourly, daily, weekly, monthly, or 12h"),
-            "verify_every": Variable("time between two comparisons of the newest backup, likewise, or never"),
-            "boot_every": Variable("time between two boots of the newest full backup, likewise; weekly, if left out"),
-            "server": Variable("name of the server that it is for"),
-            "flavor": Variable("name of the flavor that it is for"),
-            **PROJECT,
-            **KEEP,
-        },
-        (("policy", "policies"),),
-        hosts=False,
-        instead={"policies": ("policy", "every", "verify_every", "boot_every", "server", "flavor", *KEEP)},
-    ),
-    "backup_restore": of_servers(SHUTDOWN, WAIT, {"backup": Variable("name or id of the backup")}),
-    "backup_restore_volume": Playbook(
-        {
-            "backup": Variable("name or id of the backup"),
-            "backup_disk": Variable("disk of the backup, such as vdb, or the id of the volume that it was"),
-            "volume": Variable("name of the new volume; those of the server and the disk, if left out"),
-            "volume_type": Variable("type of the volume", aliases=("type",)),
-            **PROJECT,
-        },
-        (("backup",), ("backup_disk",)),
-    ),
-    "backup_verify": of_servers(
-        {
-            "backup": Variable("name or id of the backup; the newest, if left out"),
-            "boot": Variable("boot it in a sandbox; without a name, the newest full one", "bool"),
-            "boot_timeout": Variable("seconds that its guest gets to be up", "int"),
-        }
-    ),
     "console_attach": Playbook(SERVERS, WHOM, hosts=False, changes=False, instead=EITHER),
     "topology": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT},
         hosts=False,
         changes=False,
-    ),
-    "balance": Playbook(
-        {
-            "balance_mode": Variable("whether servers are moved", choices=balancing.MODES),
-            "max_moves": Variable("moves at most", "int"),
-            "max_gib": Variable("GiB that all moves send at most", "int"),
-            "cooldown": Variable("seconds in which a server is not moved twice", "int"),
-            "balance_watch": Variable("take a turn beside the watch, as a timer does", "bool"),
-            "balance_every": Variable("seconds between the beginnings of two turns", "int"),
-            **SCHEDULING,
-        }
     ),
     "call_diagram": Playbook(
         {"server": Variable("name of the server"), "picture": Variable("file to draw into: .svg"), **PROJECT},
@@ -178,11 +106,6 @@ PLAYBOOKS: dict[str, Playbook] = {
         changes=False,
     ),
     "controller": Playbook({}, group="controller"),
-    "evacuate": Playbook(
-        {**MOVE, "from_host": Variable("the host that is dead: all of its servers", aliases=("from",))},
-        (("server", "servers", "uuids", "from_host"),),
-        instead={**EITHER, "from_host": ("uuids", "servers", "server", "count")},
-    ),
     "evict": Playbook(
         {
             "max_age": Variable("seconds that an unused image is kept", "int"),
@@ -206,27 +129,6 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         instead={"floating_ips": ("floating_ip", "pool", "server", "fixed_ip")},
     ),
-    "fence_test": Playbook({"host": HOST["host"]}, (("host",),)),
-    "ha": Playbook(
-        {
-            "ha_state": Variable("what is decided", choices=("armed", "disarmed", "confirmed")),
-            "host": HOST["host"],
-            "confirmed_by": Variable("who says so"),
-        },
-        (("ha_state",),),
-        hosts=False,
-    ),
-    "host_look": Playbook({"host": HOST["host"]}, (("host",),)),
-    "rolling": Playbook(
-        {
-            "task": Variable("playbook that works on each host, which it is limited to"),
-            "only_hosts": Variable("the only compute hosts to maintain", "list", commas=True),
-            "rolling_anew": Variable("forget a maintenance that was not finished", "bool"),
-            **TAKEOVER,
-        }
-    ),
-    "host_evacuate": Playbook({**HOST, "reason": Variable("why the host is closed")}, (("host",),)),
-    "host_restore": Playbook({**HOST, "bring_back": Variable("bring back what was there", "bool")}, (("host",),)),
     "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),), instead=EITHER_INTERFACE),
     "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),), instead=EITHER_INTERFACE),
     "import": Playbook(
@@ -245,30 +147,6 @@ PLAYBOOKS: dict[str, Playbook] = {
     "launch": Playbook(
         {**LAUNCH, **WAIT, "explain": Variable("tell it in Nova's steps", "bool")}, WHOM, instead=EITHER_LAUNCH
     ),
-    "ledger_backup": Playbook(
-        {
-            "ledger_file": Variable("file that the ledger is copied to", aliases=("file",)),
-            "keep_backups": Variable("how many dated backups are kept", "int"),
-            "archive_days": Variable("after how many days deleted servers leave the ledger, for a file", "int"),
-        },
-        hosts=False,
-        changes=False,
-    ),
-    "ledger_export": Playbook(
-        {"ledger_file": Variable("file that the text is written to", aliases=("file",))}, hosts=False, changes=False
-    ),
-    "ledger_import": RESTORE,
-    "ledger_migrate": Playbook(
-        {"revision": Variable("revision to go to; the newest by default")}, hosts=False, changes=False
-    ),
-    "ledger_rebuild": Playbook(
-        {
-            "ledger": Variable("identity of the ledger that was lost, where hosts know several"),
-            "partial": Variable("go on without the hosts that do not answer", "bool"),
-        },
-        changes=False,
-    ),
-    "ledger_restore": RESTORE,
     "live_migrate": Playbook(MOVE, WHOM, instead=EITHER),
     "live_resize": of_servers(options_named("flavor")),
     "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False, instead=EITHER),
@@ -321,15 +199,6 @@ PLAYBOOKS: dict[str, Playbook] = {
         WAIT,
         options_named("image", "key", "metadata", "user_data", "user_data_encoding", "files", "admin_password"),
     ),
-    "reconcile": Playbook(
-        {
-            **REPORT,
-            "build_timeout": Variable("seconds of silence after which a run is taken for dead", "int"),
-            "accept": Variable(
-                "hosts whose guests are theirs, though the ledger has them elsewhere", "list", commas=True
-            ),
-        }
-    ),
     "release": Playbook({"server": Variable("name of the adopted server"), **PROJECT}, (("server",),)),
     "rescue": of_servers(SHUTDOWN, WAIT, options_named("image", "admin_password")),
     "resize": Playbook(
@@ -345,7 +214,6 @@ PLAYBOOKS: dict[str, Playbook] = {
     "resume": of_servers(),
     "revert_resize": of_servers(),
     "rollback": of_servers(SHUTDOWN, WAIT, {"snapshot": Variable("name of the snapshot")}),
-    "samples": Playbook({}, changes=False),
     "security_groups": Playbook(
         {
             "security_groups": Variable("groups and their rules", "list"),
@@ -367,15 +235,6 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         (("stack",),),
         hosts=False,  # asked for when there is something to do on one
-    ),
-    "server_ha": Playbook(
-        {
-            **{name: variable for name, variable in SERVERS.items() if name not in UUIDS},
-            **options_named(*ha_wishes.FIELDS),
-        },
-        (("server", "servers"),),
-        hosts=False,
-        instead={"servers": EITHER["servers"]},
     ),
     "server_snapshot": of_servers(
         {"snapshot": Variable("name of the snapshot"), "snapshot_description": Variable("what it is for")}
@@ -472,7 +331,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("volume", "volumes"),),
         instead={"volumes": ONE_VOLUME},
     ),
-    "watch": Playbook(SCHEDULING),
+    **UPKEEP,
 }
 
 # The only words that playbooks are asked by, as variables of novalite_options

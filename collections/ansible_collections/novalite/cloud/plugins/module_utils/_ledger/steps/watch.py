@@ -94,7 +94,7 @@ def watch(params: JsonMapping, check_mode: bool) -> JsonObject:
     """Return `changed` and `in_words`, and
     * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` (with `begin`)
     * `asked`: which hosts each peer is to look for, by peer, as the step `peer_look` takes them: those that were silent
-      before, which is asked together with the look (with `begin`), and those of which nothing was said yet (with `peers`)
+      before, together with the look at the peer (with `begin`), and those of which nothing was said yet (with `peers`)
     * `off`: the hosts that are to be switched off
     * `move`: what is to be started where, as the step `server_migration` returns it, and `starting`, by host the UUIDs
     * `restarted`: UUIDs of guests that a `reboot` is under way on, for the step `server_action`
