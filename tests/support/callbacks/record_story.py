@@ -20,7 +20,7 @@ import typing as t
 
 from ansible.plugins.callback import CallbackBase
 
-from ansible_collections.novalite.cloud.plugins.plugin_utils._task_words import operation_name
+from ansible_collections.novalite.cloud.plugins.module_utils._screen.task_words import operation_name
 
 DOCUMENTATION = r"""
 name: record_story

@@ -25,7 +25,7 @@ import typing as t
 from ansible.plugins.callback import CallbackBase
 
 from ..module_utils._model.plain_text import without_controls
-from ..plugin_utils._task_words import cause_of
+from ..module_utils._screen.task_words import cause_of
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.stats import AggregateStats

@@ -33,8 +33,8 @@ import typing as t
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback import CallbackBase
 
+from ..module_utils._screen.task_words import operation_name
 from ..plugin_utils import _events
-from ..plugin_utils._task_words import operation_name
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.task_result import CallbackTaskResult

@@ -35,7 +35,7 @@ from ansible import constants as C
 from ansible.plugins.callback import CallbackBase
 
 from ..module_utils._json import JsonObject
-from ..plugin_utils._task_words import cause_of, operation_name
+from ..module_utils._screen.task_words import cause_of, operation_name
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.stats import AggregateStats

@@ -48,9 +48,9 @@ from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.utils.color import stringc
 
+from ..module_utils._screen.task_words import cause_of, operation_name
 from ..plugin_utils import _events
 from ..plugin_utils._progress import Progress, StepNow
-from ..plugin_utils._task_words import cause_of, operation_name
 
 if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
     from ansible.executor.stats import AggregateStats

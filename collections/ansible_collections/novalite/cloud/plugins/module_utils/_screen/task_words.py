@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ..module_utils._json import JsonMapping
-from ..module_utils._model.plain_text import shortened, without_controls
+from .._json import JsonMapping
+from .._model.plain_text import shortened, without_controls
 
 if t.TYPE_CHECKING:
     from ansible.playbook.task import Task
