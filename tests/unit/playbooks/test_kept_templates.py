@@ -10,12 +10,8 @@ import typing as t
 
 import jinja2
 import pytest
-from ansible.plugins import loader
-from ansible.template import Templar, trust_as_template
 
 from api.kept_templates import Kept
-
-loader.init_plugin_loader()
 
 
 @pytest.fixture
@@ -32,8 +28,20 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return sources
 
 
+def templar(**variables: object) -> t.Any:
+    from ansible.template import Templar  # which is not for collecting
+
+    return Templar(loader=None, variables=variables)
+
+
+def trusted(text: str) -> str:
+    from ansible.template import trust_as_template
+
+    return trust_as_template(text)
+
+
 def templated(text: str, **variables: object) -> object:
-    return Templar(loader=None, variables=variables).template(trust_as_template(text))
+    return templar(**variables).template(trusted(text))
 
 
 def test_templates_of_playbooks_are_not_compiled_again(tmp_path: pathlib.Path, compiled: list[object]) -> None:
@@ -46,8 +54,7 @@ def test_templates_of_playbooks_are_not_compiled_again(tmp_path: pathlib.Path, c
     compiled.clear()
     assert templated("Start {{ server }}", server="web") == "Start web"
     assert templated("Start {{ server }}", server=[7]) == "Start [7]"
-    condition = Templar(loader=None, variables={"server": "web"})
-    assert condition.evaluate_conditional(trust_as_template('server == "web"')) is True
+    assert templar(server="web").evaluate_conditional(trusted('server == "web"')) is True
     assert compiled == []
     assert templated("Stop {{ server }}", server="web") == "Stop web"
     assert compiled == ["Stop {{ server }}"]
@@ -67,10 +74,10 @@ def test_a_text_reads_as_its_environment_does(compiled: list[object]) -> None:
 
 def test_backslashes_read_as_who_asks_says(compiled: list[object]) -> None:
     Kept().install()
-    text = trust_as_template(r"{{ 'a\\b' }}")
+    text = trusted(r"{{ 'a\\b' }}")
     for _time in range(2):
-        assert Templar(loader=None).template(text, escape_backslashes=True) == r"a\\b"
-        assert Templar(loader=None).template(text, escape_backslashes=False) == r"a\b"
+        assert templar().template(text, escape_backslashes=True) == r"a\\b"
+        assert templar().template(text, escape_backslashes=False) == r"a\b"
 
 
 def test_an_error_is_said_each_time(compiled: list[object]) -> None:
