@@ -195,6 +195,7 @@ MAKE_BY_PATH = {
     "_image_import.imported": {"import_file"},  # likewise
     "_samples.rings": {"record"},  # likewise
     "_backup.without_ledger": {"restore"},  # likewise, where that user said
+    "_backup.unpacked": {"unpack", "_make"},  # likewise
     "_backup.tpm": {"write"},  # in libvirt's directory, as libvirt does
 }
 

@@ -89,6 +89,8 @@ def test_a_failure_of_each_step_is_its_cause(seeded: pathlib.Path, tmp_path: pat
     names = sorted(modules_of_hosts() | steps_of_hosts())
     failed = {"failed": True, "msg": WORDS, **rest}
     (tmp_path / "failing").write_text(json.dumps({"hv1": dict.fromkeys(names, failed)}))
+    (hosts.home / "backup.secret").write_text(bytes(32).hex())  # for those that only read the store
+    (hosts.home / "backup.secret").chmod(0o600)
     play = tasks()
     (hosts.elsewhere / "play.yml").write_text(
         yaml.safe_dump([{"hosts": "hv1", "gather_facts": False, "vars": STORE, "tasks": play}], sort_keys=False)

@@ -184,7 +184,7 @@ class BackupFiles(Backup):
                 gone = {"state": saved_files.ABSENT, "archive": result.pop("archive")}
                 self.run_on_host(self.step, gone, task_vars)
             result["changed"] = not result.get("failed")
-        return {**result, "lines": unpacked.lines_of(result, into)}
+        return {**result, "table": unpacked.lines_of(result, into)}
 
     def _bring(self, result: JsonObject, into: str, room: int) -> None:
         with tempfile.TemporaryDirectory(prefix="novalite-files-") as directory:

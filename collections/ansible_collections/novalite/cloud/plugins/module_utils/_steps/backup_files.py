@@ -30,6 +30,8 @@ ARGUMENT_SPEC = {
     "room": {"type": "int", "default": 0},
     # Id of the user who fetches the archive.
     "owner": {"type": "int", "default": 0},
+    # New directory of the controller for what is extracted, which its action makes: the host is told nothing of it.
+    "into": {"type": "str"},
     # The archive that is `absent` then.
     "archive": {"type": "path"},
     "state": {"type": "str", "choices": list(saved_files.STATES), "default": saved_files.LISTED},
