@@ -261,11 +261,14 @@ class Adopted(t.TypedDict):
 NO_HOST = "no-valid-host"
 
 
-class Fault(t.TypedDict):
+class PlainFault(t.TypedDict):
     code: int
     message: str
     created: int
-    reason: t.NotRequired[str]  # NO_HOST, of an instance that the scheduler found no host for
+
+
+class Fault(PlainFault, total=False):
+    reason: str  # NO_HOST, of an instance that the scheduler found no host for
 
 
 class File(t.TypedDict):
