@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -39,6 +40,7 @@ TASK = """
     - name: Reboot the host
       ansible.builtin.raw: systemctl reboot
 """
+MOST_SOCKETS = 16  # of one sshd
 # where the controller dies in the turn of a host; a host's look is of its emptying, since that comes first
 KILLS = [
     *(("compute_host", moment) for moment in ("before", "after")),
@@ -48,6 +50,16 @@ KILLS = [
     *(("domain_info", moment) for moment in ("before", "after")),
     *(("reboot", moment) for moment in ("before", "after")),
 ]
+
+
+def _parts(names: list[str], most: int) -> t.Iterator[list[str]]:
+    return (names[first : first + most] for first in range(0, len(names), most))
+
+
+def _listens(address: str, port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1):
+        return True
+    return False
 
 
 class Cloud(Controller):
@@ -95,16 +107,15 @@ class Cloud(Controller):
 
     @contextlib.contextmanager
     def behind_ssh(self) -> t.Iterator[None]:
-        """Have an sshd that is all hosts, each at its address."""
+        """Have sshds that are all hosts, each at its address."""
         for name in ("host", "login"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path / name], check=True)
         (self.path / "keys").write_text((self.path / "login.pub").read_text())
         with socket.socket() as free:
             free.bind(("127.0.77.1", 0))
             port = free.getsockname()[1]
-        listens = "".join(f"ListenAddress {address}\n" for address in self.addresses)
         (self.path / "sshd_config").write_text(
-            f"Port {port}\n{listens}HostKey {self.path}/host\nAuthorizedKeysFile {self.path}/keys\nPidFile none\n"
+            f"Port {port}\nHostKey {self.path}/host\nAuthorizedKeysFile {self.path}/keys\nPidFile none\n"
             f"UsePAM no\nStrictModes no\nPermitRootLogin yes\nMaxStartups 100\n"
             f"ForceCommand {sys.executable} -I {self.path}/recording_host.py\n"
         )
@@ -116,19 +127,15 @@ class Cloud(Controller):
             f"ansible_ssh_args='{known}'\n"
         )
         os.makedirs("/run/sshd", exist_ok=True)
-        process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-E", self.path / "log", "-f", self.path / "sshd_config"])
-
-        def listening() -> bool:
-            with contextlib.suppress(OSError), socket.create_connection((next(iter(self.addresses)), port), timeout=1):
-                return True
-            return False
-
-        try:
-            wait_until(listening, GENEROUS, "no sshd", pause=0.05)
+        with contextlib.ExitStack() as daemons:
+            for some in _parts(list(self.addresses), MOST_SOCKETS):
+                listens = [word for address in some for word in ("-o", f"ListenAddress={address}")]
+                command = ["/usr/sbin/sshd", "-D", "-E", f"{self.path}/log", "-f", f"{self.path}/sshd_config", *listens]
+                process = subprocess.Popen(command)
+                daemons.callback(process.wait)
+                daemons.callback(process.terminate)
+                wait_until(functools.partial(_listens, some[0], port), GENEROUS, "no sshd", pause=0.05)
             yield
-        finally:
-            process.terminate()
-            process.wait()
 
     def roll(self, *more: str, kill: tuple[str, str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run the maintenance; `kill` is the host, step and moment at which its controller dies."""
