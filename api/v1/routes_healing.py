@@ -53,7 +53,7 @@ def arm_healing(connection: Connection, body: dict[str, t.Any]) -> ResponseRetur
     "GET",
     "/instances/{uuid}/ha",
     "compute:servers:show",
-    "What is to become of an instance when its host dies",
+    "Wishes for an instance when its host dies",
     {200: "InstanceHa"},
     ledger=reads,
 )
@@ -76,8 +76,8 @@ def show_instance_ha(connection: Connection, uuid: str) -> ResponseReturnValue:
 def change_instance_ha(connection: Connection, uuid: str, body: dict[str, t.Any]) -> ResponseReturnValue:
     row = instance_row(connection, uuid, current().reach)
     with as_bad_request():
-        servers.change_ha(calling(connection), row.uuid, HaWishes(**body))
-    return {"ha": servers.ha_of(connection, row.uuid)}
+        _before, after = servers.change_ha(calling(connection), row.uuid, HaWishes(**body))
+    return {"ha": after}
 
 
 @Operation(

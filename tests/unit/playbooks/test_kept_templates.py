@@ -16,7 +16,7 @@ from api.kept_templates import Kept
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What Jinja compiles from now on, while a memory is asked before."""
+    """List what Jinja compiles from now on, while a memory is asked before."""
     anew, sources = jinja2.Environment.compile, list[object]()
 
     def counted(environment: jinja2.Environment, source: t.Any, *more: t.Any, **named: t.Any) -> t.Any:

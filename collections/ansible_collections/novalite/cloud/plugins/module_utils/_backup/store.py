@@ -260,8 +260,7 @@ def ssh_to(place: str) -> list[str]:
         bare, _colon, number = host.rpartition(":")
         host, port = (bare, number) if bare else (host, "")
     words = [*(("-p", port) if port else ()), *(("-l", urllib.parse.unquote(user)) if user else ())]
-    options = [word for name, value in _keepalive.OPTIONS for word in ("-o", f"{name}={value}")]
-    return ["ssh", *options, *words, "-s", "--", host.strip("[]"), "sftp"]
+    return ["ssh", *_keepalive.ARGUMENTS.split(), *words, "-s", "--", host.strip("[]"), "sftp"]
 
 
 class _Pipe(io.RawIOBase):

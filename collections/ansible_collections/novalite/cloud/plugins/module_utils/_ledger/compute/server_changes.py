@@ -93,22 +93,23 @@ def change_ha(
     request_id: str | None = None,
     user_id: str | None = None,
     by_admin: bool = False,
-) -> bool:
-    """Change what is to become of the instance when its host dies; what `wishes` leaves open stays. Returns whether
-    that changed anything. Raises NotFoundError, StateError, and NovaliteError for what its disks cannot keep."""
+) -> tuple[JsonObject, JsonObject]:
+    """Change what is to become of the instance when its host dies; what `wishes` leaves open stays. Returns what held
+    before and what holds now, as ha_of(). Raises NotFoundError, StateError, and NovaliteError for what its disks cannot
+    keep."""
     row = locked_row(connection, uuid)
     state_rules.check(connection, RULES["change_ha"], [row], by_admin=by_admin)
     before = ha_of(connection, uuid)
     after = ha_wishes.resolved(wishes, HaWishes(**before))
     if after == before:
-        return False
+        return before, after
     change(connection, row, {**after, "ha_reason": None})  # the watch judges anew whether it can be healed
     ha_disks.check(connection, [uuid])
     now = clock.seconds(connection)
     signature = {"user_id": user_id, "project_id": row.project_id}
     actions.start(connection, "change_ha", {uuid: after}, request_id, now, **signature)
     actions.finish(connection, "change_ha", [(uuid, None, None)], now=now)
-    return True
+    return before, after
 
 
 def _held(connection: sa.Connection, row: InstanceRow, column: sa.Column[Held]) -> Held:

@@ -215,8 +215,8 @@ def ha_of(connection: sa.Connection, uuid: str) -> JsonObject:
     return server_changes.ha_of(connection, uuid)
 
 
-def change_ha(call: Call, uuid: str, wishes: HaWishes) -> bool:
-    """Change what is to become of the server when its host dies; return whether that changed anything. Raises as
+def change_ha(call: Call, uuid: str, wishes: HaWishes) -> tuple[JsonObject, JsonObject]:
+    """Change what is to become of the server when its host dies; return what held before and what holds now. Raises as
     server_changes.change_ha()."""
     call.check(RULES["change_ha"].policy)
     return server_changes.change_ha(call.connection, uuid, wishes, **call.asker)

@@ -12,7 +12,6 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules import ha_wishes
 from ..._rules.server_requests import expand_names
 from ..compute.named_servers import servers_named, with_names
-from ..compute.server_changes import ha_of
 from ..operations import servers as operations
 from ..operations.call import by_playbook
 from ..queries.views import instances_by
@@ -47,13 +46,12 @@ def server_ha(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             raise NovaliteError(f"'{entry.get('name')}': say what is to change: {', '.join(ha_wishes.FIELDS)}")
         wishes = ha_wishes.of_entry(str(entry.get("name")), asked)
         for server in servers_named(connection, params.get("project"), expand_names([entry])):
-            was = ha_of(connection, server["uuid"])
             try:
-                is_changed = operations.change_ha(call, server["uuid"], wishes)
+                was, now = operations.change_ha(call, server["uuid"], wishes)
             except (ConflictError, NotFoundError) as error:
                 raise type(error)(with_names(str(error), [server])) from None
-            after[server["name"]] = ha_of(connection, server["uuid"])
-            if is_changed:
+            after[server["name"]] = now
+            if now != was:
                 before[server["name"]] = was
                 changed.append(server["uuid"])
     result: JsonObject = {
