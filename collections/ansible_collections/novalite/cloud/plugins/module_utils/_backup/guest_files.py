@@ -287,7 +287,7 @@ def main() -> None:
     try:
         import pytsk3 as tsk
     except ImportError:
-        sys.exit(NO_READER)
+        raise SystemExit(NO_READER) from None
     source, target = (int(word.rpartition("/")[2]) for word in sys.argv[1:3])
     request = json.loads(sys.stdin.buffer.read())
     try:

@@ -113,7 +113,8 @@ def _read(wish: Wish, state: str, disk: Disk, archive: str) -> JsonObject:
     most = wish.room + guest_files.MOST_ENTRIES * _HEADERS if state == EXTRACTED else 0
     limits = Limits(memory=_MEMORY, cpu=_CPU, file_size=max(most, _LONGEST_ANSWER))
     with contextlib.ExitStack() as stack:
-        program, said = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        program = stack.enter_context(tempfile.TemporaryFile())
+        said = stack.enter_context(tempfile.TemporaryFile())
         program.write(marshal.dumps(_code()) + json.dumps(request).encode())
         program.seek(0)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

@@ -11,8 +11,16 @@ import typing as t
 from .._json import JsonMapping
 from .._model.plain_text import shortened, without_controls
 
-if t.TYPE_CHECKING:
-    from ansible.playbook.task import Task
+
+class Task(t.Protocol):
+    """What Ansible's task is asked here: files of modules may not import the controller's classes."""
+
+    @property
+    def action(self) -> str: ...
+
+    @property
+    def args(self) -> t.Mapping[str, object]: ...
+
 
 LONGEST = 1000  # characters of a cause
 _HIDDEN = "its output is hidden (no_log): the fault of the instance has the cause"
