@@ -21,6 +21,7 @@ import threading
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing.rounds import RECOVER
 
 from ..notices.receivers import receivers
 from . import supervisor
@@ -31,16 +32,24 @@ log = logging.getLogger("novalite.jobs")
 LOCK = "chores.lock"  # in the engine's directory
 SHORTEST = 60.0  # seconds that each may take
 NOTICES = 60  # seconds between two looks at what needs attention
-BUILDS = 1800.0  # seconds: a round of the watch that starts guests brings their images, too
+ROUND = 300.0  # seconds: a round of the watch waits for silent hosts and for fence agents
+BUILDS = 3600.0  # seconds: whoever starts guests elsewhere brings their images, too
 LAST_WORDS = 4000  # bytes
 BACKUPS = 24 * 3600.0  # seconds: all that is due, of large disks
 MOVES = 24 * 3600.0  # seconds: moves of large servers
-PLAYBOOKS = {"samples": "samples.yml", "watch": "watch.yml", "backups": "backup_due.yml", "balance": "balance.yml"}
+RECOVERY = 1  # second between two looks at whether the watch left something to start
+PLAYBOOKS = {
+    "samples": "samples.yml",
+    "watch": "watch.yml",
+    "recovery": "watch_recover.yml",
+    "backups": "backup_due.yml",
+    "balance": "balance.yml",
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Chore:
-    """Command that is run every so many `seconds`."""
+    """Command that is run every so many `seconds`, or, with a `trigger`, when that file is there."""
 
     name: str
     seconds: int
@@ -48,6 +57,7 @@ class Chore:
     environment: t.Mapping[str, str]
     directory: str | None = None  # the working one
     least_patience: float = 0
+    trigger: str | None = None
 
     @property
     def patience(self) -> float:
@@ -57,20 +67,26 @@ class Chore:
 def of_options(options: Options) -> list[Chore]:
     """List the chores that the environment asks for."""
     chores = []
-    patience = {"samples": 0, "watch": BUILDS, "backups": BACKUPS, "balance": MOVES}
+    patience = {"samples": 0, "watch": ROUND, "recovery": BUILDS, "backups": BACKUPS, "balance": MOVES}
     every = {
         "samples": options.sample_seconds,
         "watch": options.watch_seconds,
+        "recovery": RECOVERY if options.watch_seconds else 0,
         "backups": options.backup_seconds,
         "balance": options.balance_seconds,
     }
-    words = {"balance": ("-e", json.dumps({"balance_watch": True, "balance_every": options.balance_seconds}))}
+    words = {
+        "watch": ("-e", json.dumps({"watch_recovers": False})),
+        "balance": ("-e", json.dumps({"balance_watch": True, "balance_every": options.balance_seconds})),
+    }
+    trigger = {"recovery": os.path.join(options.place.home, RECOVER)}
     for name, seconds in every.items():
         if seconds:
             inventory = ("-i", options.inventory) if options.inventory else ()
             playbook = os.path.join(options.playbooks, PLAYBOOKS[name])
             command = (sys.executable, "-m", "ansible", "playbook", *inventory, *words.get(name, ()), playbook)
-            chores.append(Chore(name, seconds, command, options.environment(), options.project, patience[name]))
+            environment, project = options.environment(), options.project
+            chores.append(Chore(name, seconds, command, environment, project, patience[name], trigger.get(name)))
     try:
         receives = bool(receivers())
     except NovaliteError as error:
@@ -82,6 +98,17 @@ def of_options(options: Options) -> list[Chore]:
         place |= {"NOVALITE_LEDGER_URL": options.ledger_url} if options.ledger_url else {}
         chores.append(Chore("notices", NOTICES, command, {**os.environ, **place}))
     return chores
+
+
+def _is_due(chore: Chore) -> bool:
+    """Tell whether the chore is to be run now. Its trigger goes, even if it fails: whoever made it makes it again."""
+    if chore.trigger is None:
+        return True
+    try:
+        os.unlink(chore.trigger)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class Chores:
@@ -109,7 +136,7 @@ class Chores:
         complaint = ""  # as it was told last
         while True:
             try:
-                failure = self._run(chore) if self._is_ours() else complaint
+                failure = self._run(chore) if self._is_ours() and _is_due(chore) else complaint
             except (OSError, TimeoutError) as error:
                 failure = str(error)
             if failure != complaint and not self._stopping.is_set():

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
@@ -49,7 +50,8 @@ def test_there_are_none_unless_asked_for(chores: types.ModuleType) -> None:
     (samples,) = chores.of_options(Options.from_environment(environment))
     assert samples.seconds == 60 and samples.command[1:5] == ("-m", "ansible", "playbook", "-i")
     assert pathlib.Path(samples.command[-1]).is_file() and samples.environment["NOVALITE_HOME"]
-    (watch,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_WATCH_SECONDS": "10"}))
+    environment = {"NOVALITE_JOBS_WATCH_SECONDS": "10", "NOVALITE_HOME": "/srv/cloud"}
+    watch, recovery = chores.of_options(Options.from_environment(environment))
     assert (watch.name, watch.seconds, pathlib.Path(watch.command[-1]).name) == ("watch", 10, "watch.yml")
     (backups,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_BACKUP_SECONDS": "600"}))
     assert (backups.name, backups.seconds, pathlib.Path(backups.command[-1]).name) == ("backups", 600, "backup_due.yml")
@@ -58,7 +60,10 @@ def test_there_are_none_unless_asked_for(chores: types.ModuleType) -> None:
     assert (balance.name, balance.seconds, pathlib.Path(balance.command[-1]).name) == ("balance", 900, "balance.yml")
     words = json.loads(balance.command[-2])  # it is a turn beside the watch, and moves no more than that may
     assert words == {"balance_watch": True, "balance_every": 900} and pathlib.Path(balance.command[-1]).is_file()
-    assert pathlib.Path(watch.command[-1]).is_file() and watch.patience >= 600  # it may build guests anew
+    # rounds go on while guests are built anew, which may take long
+    assert pathlib.Path(watch.command[-1]).is_file() and json.loads(watch.command[-2]) == {"watch_recovers": False}
+    assert pathlib.Path(recovery.command[-1]).is_file() and recovery.command[-1].endswith("/watch_recover.yml")
+    assert recovery.trigger == "/srv/cloud/watch.recover" and recovery.patience >= 3600 and recovery.seconds <= 1
 
 
 def test_notices_are_one_where_somebody_is_to_be_told(
@@ -88,6 +93,24 @@ def test_it_is_done_again_and_again_by_one_worker(chores: types.ModuleType, tmp_
     done = len(lines(tmp_path / "done"))
     time.sleep(0.2)
     assert len(lines(tmp_path / "done")) == done
+
+
+def test_with_a_trigger_it_is_done_once_for_each(chores: types.ModuleType, tmp_path: pathlib.Path) -> None:
+    trigger, output = tmp_path / "trigger", tmp_path / "output"
+    code = f"open({str(output)!r}, 'a').write('x'); raise SystemExit(3)"
+    triggered = dataclasses.replace(chore(chores, code), trigger=str(trigger))
+    worker = chores.Chores([triggered], str(tmp_path))
+    try:
+        output.touch()
+        for before, after in (("", "x"), ("x", "xx")):
+            time.sleep(0.3)
+            assert output.read_text() == before
+            trigger.touch()
+            until(lambda: output.read_text() != before)  # noqa: B023  # asked at once
+            assert output.read_text() == after
+            assert not trigger.exists()
+    finally:
+        worker.stop()
 
 
 def test_a_failure_is_told_once_and_its_end_too(

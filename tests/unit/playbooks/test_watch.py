@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pathlib
 import shutil
@@ -80,6 +81,11 @@ class Cloud(Hosts):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def recover(self, *more: str) -> str:
+        done = self.play("watch_recover.yml", "-e", json.dumps(SETTINGS), *more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def unanswered(self) -> list[list[t.Any]]:
         """List the hosts that did not answer, each with the seconds that ssh had for it."""
         return [json.loads(line) for line in self.stand_in.with_name("unanswered").read_text().splitlines()]
@@ -148,6 +154,73 @@ def test_a_dead_host_is_healed_without_a_step_on_it(watched: Cloud) -> None:
     watched.runs_on(server[3], hv2="boot-2")
     watched.watch()
     assert watched.row().state == "up"
+
+
+def test_a_run_beside_the_rounds_starts_what_they_left(watched: Cloud) -> None:
+    """Hosts are looked at while servers are built anew, which may take longer than a dead-man's switch waits."""
+    rounds = ("-e", "watch_recovers=false")
+    trigger = watched.home / "watch.recover"
+    watched.watch(*rounds)
+    watched.dead("hv2")
+    watched.watch(*rounds)
+    assert not trigger.exists()
+    watched.confirm("hv2")
+    watched.trips()
+    watched.watch(*rounds)
+    (server,) = watched.servers()
+    target = server[3]
+    assert target in ("hv1", "hv3", "hv4") and trigger.exists()
+    # a round in the middle of it looks at all that answer, and starts nothing
+    watched.trips()
+    watched.watch(*rounds)
+    trips = watched.trips()
+    assert {host for host, _steps in trips} == {"hv1", "hv3", "hv4"} and not {s for _h, n in trips for s in n} - LOOKS
+
+    before = watched.row()
+    watched.recover()
+    trips = watched.trips()
+    assert [host for host, steps in trips if "domain" in steps] == [target] and not trigger.exists()
+    assert watched.servers() == [("web", "active", None, target)]
+    # its looks count nowhere: nobody is silent sooner for them
+    assert (watched.row().missed, watched.row().looked_at) == (before.missed, before.looked_at)
+    watched.runs_on(target)
+    watched.watch(*rounds)
+    assert [move.status for move in watched.ask(sa.select(tables_migrations.migration.c.status))] == ["done"]
+    assert not trigger.exists()
+    watched.trips()
+
+    # and what came back gives up what others got in such a run
+    watched.dead()
+    watched.runs_on("hv2", target, hv2="boot-2")
+    watched.watch(*rounds)
+    assert watched.row().state == "back" and trigger.exists()
+    assert not {step for _host, steps in watched.trips() for step in steps} - LOOKS
+    watched.recover()
+    assert {host for host, steps in watched.trips() if "domain" in steps} == {"hv2"}
+
+
+def test_who_does_not_watch_starts_nothing(watched: Cloud) -> None:
+    watched.watch("-e", "novalite_watch_controller=other")
+    watched.trips()
+    output = watched.recover("-e", "novalite_watch_controller=ctl9")
+    assert "ctl9 does not watch the hosts" in output and watched.trips() == []
+
+
+def test_what_guests_are_told_is_hidden(watched: Cloud) -> None:
+    """A password in what is built anew, for one: rounds are run by timers, whose output is kept."""
+    engine = open_ledger(str(watched.home))
+    with transaction(engine) as connection:
+        secret = base64.b64encode(b"only the guest knows").decode()
+        values = {"user_data": secret, "config_drive": True}
+        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == watched.web).values(**values))
+    engine.dispose()
+    watched.watch()
+    watched.dead("hv2")
+    watched.watch()
+    watched.confirm("hv2")
+    output = watched.watch("-vvv")
+    (server,) = watched.servers()
+    assert server[3] != "hv2" and "only the guest knows" not in output and secret not in output
 
 
 def test_a_controller_with_a_name_of_its_own_may_fence(watched: Cloud) -> None:

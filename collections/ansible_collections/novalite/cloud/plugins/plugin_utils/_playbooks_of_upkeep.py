@@ -165,5 +165,11 @@ UPKEEP = {
         hosts=False,
         instead={"servers": EITHER["servers"]},
     ),
-    "watch": Playbook(SCHEDULING),
+    "watch": Playbook(
+        {
+            "watch_recovers": Variable("start guests in this run, not by watch_recover.yml beside the rounds", "bool"),
+            **SCHEDULING,
+        }
+    ),
+    "watch_recover": Playbook({}),
 }

@@ -11,7 +11,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._healing import actions, decide
+from ..._healing import actions, decide, states
 from ..._healing.nouns import AGENT, SWITCH, Clock, Facts, Heartbeat, Lease, Look, PeerWord, Settings
 from ..._json import JsonMapping
 from ..db import clock
@@ -20,6 +20,8 @@ from . import acts, watch_rows
 from .guests import guests
 
 MOST_STEPS = 12  # decisions in a round: from silence to a start are fewer
+RECOVER = "watch.recover"  # file in the ledger's home: there is something to start for the run that recovers
+_RECOVERY = (actions.Start, actions.GiveUp)  # what takes as long as hosts need to build, to start and to remove
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Orders:
     off: dict[str, actions.Off] = dataclasses.field(default_factory=dict)
     starts: dict[str, actions.Start] = dataclasses.field(default_factory=dict)
     give_up: dict[str, actions.GiveUp] = dataclasses.field(default_factory=dict)
+    left: bool = False  # there are starts, or guests to give up, for the run that recovers
     lines: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -88,29 +91,67 @@ def peers_of(looks: t.Mapping[str, object], count: int) -> dict[str, list[str]]:
     return asked
 
 
-def decide_and_act(engine: sa.Engine, watcher: Watcher, seen: Seen, options: JsonMapping) -> Orders:
-    """Decide, and carry out what the ledger can, until nothing is left that follows from what was seen."""
+def decide_and_act(
+    engine: sa.Engine, watcher: Watcher, seen: Seen, options: JsonMapping, recovers: bool = True
+) -> Orders:
+    """Decide, and carry out what the ledger can, until nothing is left that follows from what was seen. Unless this run
+    `recovers`, what hosts have to start and to give up is left to another one, which asks `recover`."""
     orders = Orders()
     looks = _looks(engine, watcher, seen)
     for _step in range(MOST_STEPS):
-        with reading(engine) as connection:
-            rows = watch_rows.rows(connection, seen.looks)
-            now = clock.now(connection)
-            facts = Facts(
-                watch_rows.lease(connection),
-                looks,
-                watch_rows.wishes(connection),
-                guests(connection),
-                tuple(PeerWord(word["host"], word["peer"], seen.at, bool(word["reached"])) for word in seen.words),
-                _heartbeats(seen),
-                watch_rows.fences(connection),
-            )
-            settings = dataclasses.replace(watcher.settings, armed=watch_rows.is_armed(connection))
-        actions_now = decide.decide(facts, rows, Clock(now, watcher.controller), settings)
-        goes_on = [_carry_out(engine, watcher, action, options, orders) for action in actions_now]
+        decided = _decided(engine, watcher, seen, looks)
+        if not recovers:
+            orders.left = any(isinstance(action, _RECOVERY) for action in decided)
+            decided = [action for action in decided if not isinstance(action, _RECOVERY)]
+        goes_on = [_carry_out(engine, watcher, action, options, orders) for action in decided]
         if not any(goes_on) or orders.off:
             break
     return orders
+
+
+def watched(engine: sa.Engine, watcher: Watcher, hosts: t.Collection[str]) -> tuple[Lease | None, list[str]]:
+    """Return the lease if this controller has it, and those of `hosts` that may have something to start or to give up.
+
+    It begins no round, and holds the lease no longer: whoever looks does.
+    """
+    with reading(engine) as connection:
+        held, now = watch_rows.lease(connection), clock.now(connection)
+        if held is None or held.owner != watcher.controller or held.expires <= now:
+            return None, []
+        rows = watch_rows.rows(connection, hosts)
+    return held, [host for host, row in rows.items() if row.state in (states.UP, states.BACK)]
+
+
+def recover(engine: sa.Engine, watcher: Watcher, seen: Seen) -> Orders:
+    """Decide by looks at hosts that may start guests what these have to start and to give up, and nothing else.
+
+    A run of its own asks, beside the rounds: its looks are counted nowhere, so that no host is silent sooner for them.
+    """
+    orders = Orders()
+    looks = {host: _look(host, seen.at, look, 0) for host, look in seen.looks.items() if look is not None}
+    for action in _decided(engine, watcher, seen, looks):
+        if isinstance(action, _RECOVERY):
+            _carry_out(engine, watcher, action, {}, orders)
+    return orders
+
+
+def _decided(
+    engine: sa.Engine, watcher: Watcher, seen: Seen, looks: t.Mapping[str, Look]
+) -> t.Sequence[actions.Action]:
+    with reading(engine) as connection:
+        rows = watch_rows.rows(connection, seen.looks)
+        now = clock.now(connection)
+        facts = Facts(
+            watch_rows.lease(connection),
+            looks,
+            watch_rows.wishes(connection),
+            guests(connection),
+            tuple(PeerWord(word["host"], word["peer"], seen.at, bool(word["reached"])) for word in seen.words),
+            _heartbeats(seen),
+            watch_rows.fences(connection),
+        )
+        settings = dataclasses.replace(watcher.settings, armed=watch_rows.is_armed(connection))
+    return decide.decide(facts, rows, Clock(now, watcher.controller), settings)
 
 
 def _looks(engine: sa.Engine, watcher: Watcher, seen: Seen) -> dict[str, Look]:

@@ -6,6 +6,7 @@ it, what people decide of healing."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import os
@@ -18,11 +19,11 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._healing import balancing
-from ..._healing.nouns import Clock, Settings
-from ..._host.files import read_text
+from ..._healing.nouns import Clock, HostRow, Lease, Settings, Token
+from ..._host.files import read_text, write_atomically
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
-from ..db.engine import open_ledger, reading, transaction
+from ..db.engine import open_ledger, place_of, reading, transaction
 from ..healing import acts, balance_turns, rounds, watch_rows
 from ..operations import healing
 from ..operations.call import by_playbook
@@ -31,13 +32,14 @@ FRAGMENTS = ("state_dir",)
 ARGUMENT_SPEC = {
     # `begin` takes the lease and says whom to look at, `peers` who is to look for those that are silent, `decide` what
     # is to be done, `permit` whether a host may be switched off still, `fenced` records what its fence agent answered,
-    # `started` how guests were started, and `end` ends the round. Of people: `armed` and `disarmed`, for all hosts or
-    # `host`; `confirmed`: somebody saw that `host` is dead. `testable` fails unless a test may switch `host` off.
+    # `started` how guests were started, and `end` ends the round. Of the run that recovers beside the rounds:
+    # `recovery` says whom it is to look at, `recover` what is to be started. Of people: `armed` and `disarmed`, for all
+    # hosts or `host`; `confirmed`: somebody saw that `host` is dead. `testable` fails unless a test may switch it off.
     "state": {
         "type": "str",
         "required": True,
         "choices": [
-            *("begin", "peers", "decide", "permit", "fenced", "started", "end"),
+            *("begin", "peers", "decide", "permit", "fenced", "started", "end", "recovery", "recover"),
             *("armed", "disarmed", "confirmed", "testable"),
         ],
     },
@@ -71,6 +73,8 @@ ARGUMENT_SPEC = {
     "settings": {"type": "dict", "default": {}},
     # What is done about the balance of the hosts, with `end`; see the step `balance_turn`.
     "balance": {"type": "str", "choices": list(balancing.MODES), "default": balancing.OFF},
+    # Whether the round starts guests, and has hosts give up what others got, with `decide`; else another run does.
+    "recovers": {"type": "bool", "default": True},
     # Options of the scheduler, as `scheduler` takes them.
     "options": {"type": "dict", "default": {}},
 }
@@ -78,6 +82,7 @@ SPEC_RULES = {
     "required_if": [
         ("state", "peers", ["at"]),
         ("state", "decide", ["at"]),
+        ("state", "recover", ["at"]),
         ("state", "end", ["round"]),
         ("state", "confirmed", ["host"]),
         ("state", "testable", ["host"]),
@@ -92,13 +97,15 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 def watch(params: JsonMapping, check_mode: bool) -> JsonObject:
     """Return `changed` and `in_words`, and
-    * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` (with `begin`)
+    * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` (with `begin`, and with
+      `recovery`, which has no round)
     * `asked`: which hosts each peer is to look for, by peer, as the step `peer_look` takes them: those that were silent
       before, together with the look at the peer (with `begin`), and those of which nothing was said yet (with `peers`)
     * `off`: the hosts that are to be switched off
     * `move`: what is to be started where, as the step `server_migration` returns it, and `starting`, by host the UUIDs
     * `restarted`: UUIDs of guests that a `reboot` is under way on, for the step `server_action`
-    * `give_up`: by host, what it gives up, as the role `reclaim` takes it; `tokens` of all of these (with `decide`)
+    * `give_up`: by host, what it gives up, as the role `reclaim` takes it; `tokens` of all of these (with `decide`, and
+      with `recover`)
     * `balances`: whether the balance of the hosts is to be looked at (with `end`)
     * `permitted`: whether the host may be switched off (with `permit`)
 
@@ -142,7 +149,7 @@ def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> J
             words = "another round is under way here" if same else f"{name} watches the hosts"
             return {"watching": False, "in_words": words, "hosts": [], "tokens": {}, "asked": {}}
         rows = watch_rows.rows(connection, hosts)
-        tokens = {host: {"epoch": row.epoch, "term": held.term} for host, row in rows.items()}
+        tokens = {host: _token(row, held) for host, row in rows.items()}
         at = clock.now(connection)
     expected = {host: None if row.missed else host for host, row in rows.items()}
     asked = {
@@ -152,6 +159,28 @@ def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> J
         if (places := [place for place in (_place(params, host) for host in others) if _is_address(place["address"])])
     }
     return {"watching": True, "at": at, "round": number, "tokens": tokens, "hosts": sorted(rows), "asked": asked}
+
+
+def _token(row: HostRow, held: Lease) -> JsonObject:
+    return dataclasses.asdict(Token(row.epoch, held.term))
+
+
+def _begin_recovery(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
+    """Tell whom to look at before anything is started. What rounds find from now on is for the run after this one."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(_recover_file(params))
+    held, hosts = rounds.watched(engine, watcher, params["hosts"])
+    if held is None:
+        words = f"{watcher.controller} does not watch the hosts: whoever does recovers"
+        return {"watching": False, "in_words": words, "hosts": [], "tokens": {}, "asked": {}}
+    with reading(engine) as connection:
+        tokens = {host: _token(row, held) for host, row in watch_rows.rows(connection, hosts).items()}
+        at = clock.now(connection)
+    return {"watching": True, "at": at, "tokens": tokens, "hosts": hosts, "asked": {}}
+
+
+def _recover_file(params: JsonMapping) -> str:
+    return os.path.join(place_of(params.get("home"), params.get("ledger_url")).home, rounds.RECOVER)
 
 
 def _seen(params: JsonMapping) -> rounds.Seen:
@@ -183,7 +212,17 @@ def _is_address(text: str) -> bool:
 
 
 def _decide(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
-    orders = rounds.decide_and_act(engine, watcher, _seen(params), params["options"])
+    orders = rounds.decide_and_act(engine, watcher, _seen(params), params["options"], params["recovers"])
+    if orders.left:
+        write_atomically(_recover_file(params), "", 0o600)
+    return _orders(engine, params, orders)
+
+
+def _recover(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
+    return _orders(engine, params, rounds.recover(engine, watcher, _seen(params)))
+
+
+def _orders(engine: sa.Engine, params: JsonMapping, orders: rounds.Orders) -> JsonObject:
     alive = {host for host, look in params["looks"].items() if look is not None}
     moved = [uuid for uuid, start in orders.starts.items() if start.guest.moving]
     restarted = [uuid for uuid, start in orders.starts.items() if not start.guest.moving]
@@ -199,6 +238,7 @@ def _decide(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> 
         "in_words": "; ".join(orders.lines),
         "off": [dataclasses.asdict(act) for act in orders.off.values()],
         "move": move,
+        "secret": bool(move["secret"]),
         "starting": starting,
         "restarted": restarted,
         "give_up": leave,
@@ -263,6 +303,8 @@ _STATES: t.Mapping[str, t.Callable[[sa.Engine, JsonMapping, rounds.Watcher], Jso
     "fenced": _fenced,
     "started": _started,
     "end": _end,
+    "recovery": _begin_recovery,
+    "recover": _recover,
     "armed": _arm,
     "disarmed": _arm,
     "confirmed": _confirm,
