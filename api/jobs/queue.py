@@ -23,7 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ..web.errors import BadRequestError
-from .kinds import Kind, kind_of
+from .kind import Kind
+from .kinds import kind_of
 
 MAX_TIMEOUT = 24 * 3600  # seconds
 MAX_KEY = 255

@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates impo
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import WINDOWS
 
 from ..jobs import kinds, queue
+from ..jobs.kind import Kind
 from ..web.context import ROLES
 from .problems import PROBLEM
 
@@ -81,7 +82,7 @@ JOB_REQUEST = taken(
 )
 
 
-def _job_request(kind: kinds.Kind) -> Schema:
+def _job_request(kind: Kind) -> Schema:
     properties: dict[str, Schema] = {
         "kind": {"const": kind.name},
         "variables": {**kind.schema, "description": "for the playbook"},
