@@ -5,7 +5,7 @@
 
     python -m tests.reconcile.lost --home <NOVALITE_HOME> --inventory inventories/lab
 
-Over a lab that is prepared (tools/lab up, or the molecule scenario `reconcile`). All that it launches is terminated.
+Over a lab that is prepared (tools/lab up, or the molecule scenario `lost`). All that it launches is terminated.
 """
 
 from __future__ import annotations
