@@ -9,7 +9,7 @@ from __future__ import annotations
 import hypothesis
 
 ALL, PART = "all", "part"  # profiles
-IN_PART = 40  # of a hundred
+IN_PART = 20  # of a hundred
 
 # How long an example takes says how busy the machine is; speed is measured in tests/bench
 hypothesis.settings.register_profile(ALL, deadline=None, max_examples=100)

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from api.ec2 import signing
 from tests.api import ec2_door
 from tests.api.ec2_door import Door
+from tests.support.examples import part_of
 
 ACCESS, SECRET = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
 HOST, FORM = "127.0.0.1:8774", "application/x-www-form-urlencoded"
@@ -80,7 +81,7 @@ def is_right(request: signing.Request, secret: str = SECRET) -> bool:
     return claim.access == ACCESS and signing.is_right(claim, secret)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=part_of(150), deadline=None)
 @given(st.sampled_from(["GET", "POST"]), PATHS, PARAMETERS, st.sampled_from(["RegionOne", "us-east-1"]))
 def test_a_signature_of_version_4_in_the_header_is_right(
     method: str, path: str, parameters: dict[str, str], region: str
@@ -91,7 +92,7 @@ def test_a_signature_of_version_4_in_the_header_is_right(
     assert request.parameters == parameters
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=part_of(100), deadline=None)
 @given(PATHS, PARAMETERS, st.integers(1, 604800))
 def test_a_signature_of_version_4_in_the_query_is_right(path: str, parameters: dict[str, str], lasts: int) -> None:
     request = signed(botocore.auth.SigV4QueryAuth, "GET", path, parameters, "ec2", "RegionOne", expires=lasts)
@@ -126,7 +127,7 @@ def version_2(
     return taken("POST", url, {"content-type": FORM}, data.encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=part_of(150), deadline=None)
 @given(
     st.sampled_from(["GET", "POST"]),
     PATHS,
@@ -146,7 +147,7 @@ def test_botocores_signature_of_version_2_is_right() -> None:
     assert is_right(signed(botocore.auth.SigV2Auth, "POST", "/ec2", {"Action": "DescribeInstances"}))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=part_of(200), deadline=None)
 @given(st.data())
 def test_nothing_can_be_changed_after_it_was_signed(data: st.DataObject) -> None:
     parameters = {"Action": "TerminateInstances", "InstanceId.1": "i-1", **data.draw(PARAMETERS)}

@@ -157,6 +157,7 @@ class TestKilled:
         (attempts,) = jobs.rows(sa.select(run.c.attempts).where(run.c.id == done["run_id"]))[0]
         assert attempts == 2
 
+    @pytest.mark.thorough  # beside the two that end with their supervisor (below) and with their server (TestEmbedded)
     def test_the_worker(self, jobs: JobCloud) -> None:
         made, before = self.launch(jobs)
         os.kill(jobs.workers[0].pid, signal.SIGKILL)
@@ -164,6 +165,7 @@ class TestKilled:
         jobs.work()
         self.ends_well(jobs, made, before)
 
+    @pytest.mark.thorough  # on PostgreSQL, too: test_on_postgresql_another_worker_goes_on
     def test_the_worker_and_another_one_is_there(self, jobs: JobCloud) -> None:
         made, before = self.launch(jobs)
         jobs.work()

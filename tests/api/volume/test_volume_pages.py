@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from tests.api import applications
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
+from tests.support.examples import part_of
 
 Body = dict[str, t.Any]
 COUNT = 40
@@ -107,7 +108,7 @@ QUERY = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(60), deadline=None)
 @given(query=QUERY, value=st.integers(0, COUNT - 1))
 def test_a_page_is_what_all_of_them_make(doors: Doors, kind: str, query: Body, value: int) -> None:
     every, fields, asked = listed(doors, kind)[kind], KINDS[kind], {}

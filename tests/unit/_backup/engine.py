@@ -86,7 +86,7 @@ def run(request: t.Mapping[str, t.Any]) -> t.Any:
     store: Store
     cache = request.get("cache", f"{place}.cache")
     if request.get("key"):
-        store = Restic(place, request["key"], cache, stall=20.0)
+        store = Restic(place, request["key"], cache, stall=request.get("stall", 20.0))
         store.prepare()
     else:
         pathlib.Path(place).mkdir(exist_ok=True)

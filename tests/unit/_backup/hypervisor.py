@@ -27,10 +27,14 @@ for directory in /etc/libvirt /var/lib/libvirt /var/cache/libvirt /run; do
   mkdir -p "$directory"
   mount -t tmpfs -o mode=755 tmpfs "$directory"
 done
+mkdir -p /var/cache/libvirt/qemu/capabilities "$2"
+mount --bind "$2" /var/cache/libvirt/qemu/capabilities
 printf '%s\\n' 'security_driver="none"' 'stdio_handler="file"' 'namespaces=[]' 'cgroup_controllers=[]' \\
   'user="root"' 'group="root"' >/etc/libvirt/qemu.conf
 printf 'host_uuid = "%s"\\n' "$1" >/etc/libvirt/libvirtd.conf
 """
+# What libvirt learned from each QEMU, which takes several processes; it decides itself whether that still holds
+_CAPABILITIES = str(REPOSITORY / ".cache/libvirt-capabilities")
 _NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
 
 
@@ -48,10 +52,10 @@ class Hypervisor:
         self.daemon: subprocess.Popen[bytes] | None = None
         self.guests: list[Guest] = []
         if is_here:
-            subprocess.run(["sh", "-ec", _PLACE, "sh", self.number], check=True)
+            subprocess.run(["sh", "-ec", _PLACE, "sh", self.number, _CAPABILITIES], check=True)
         else:
             script = _PLACE + "exec sleep infinity"
-            argv = ["unshare", "-m", "--propagation", "private", "sh", "-ec", script, "sh", self.number]
+            argv = ["unshare", "-m", "--propagation", "private", "sh", "-ec", script, "sh", self.number, _CAPABILITIES]
             self.place = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             root = pathlib.Path(f"/proc/{self.place.pid}")
             wait(lambda: (root / "cmdline").read_bytes().startswith(b"sleep") or None, "the namespace is not ready")

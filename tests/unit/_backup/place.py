@@ -12,6 +12,7 @@ import typing as t
 
 import pytest
 
+from tests.unit._backup import cheap_repository
 from tests.unit._backup.hypervisor import EngineError, Guest, Hypervisor, wait
 
 
@@ -21,6 +22,8 @@ class Place:
     def __init__(self, host: Hypervisor, path: pathlib.Path, key: str | None = "secret") -> None:
         self.host, self.path, self.key = host, path, key
         self.store: pathlib.Path | str = path / "store"
+        if key is not None:
+            cheap_repository.make(path / "store", key)
         disk = path / "vda"
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(disk), "8M"], check=True)
         self.guest = Guest(host, {"vda": (disk, "qcow2")})

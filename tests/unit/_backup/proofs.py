@@ -4,7 +4,7 @@
 """Verdicts of `verify`, beside what the disks were: with each fault in how backups are put together, planted while one
 is verified, made full, or removed. A fault that changes a disk has to be seen, by it or by the engine itself.
 
-`unshare -m --propagation private /usr/bin/python3 -m tests.unit._backup.proofs` prints where each fault was seen.
+`unshare -m --propagation private /usr/bin/python3 -m tests.unit._backup.proofs` prints where each fault was first seen.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ def main() -> int:
             life = Life(host, 1)
             chain(life)
             for fault in (None, *faults.MERGING):
-                where = {action or "verify": seen(life, fault, action) for action in (None, "full", "delete")}
+                where = {}
+                for action in (None, "full", "delete"):
+                    where[action or "verify"] = seen(life, fault, action)
+                    if any(where.values()):
+                        break  # to be seen once is enough
                 print(f"{fault or 'no fault'}: {where}", flush=True)
                 if any(where.values()) == (fault is None):
                     missed.append(fault or "no fault")

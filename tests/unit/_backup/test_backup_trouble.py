@@ -16,6 +16,7 @@ import typing as t
 
 import pytest
 
+from tests.unit._backup import cheap_repository
 from tests.unit._backup.hypervisor import EngineError, Hypervisor, answer_of, wait
 from tests.unit._backup.place import Place
 
@@ -72,7 +73,7 @@ def damage_pack(pack: pathlib.Path, is_there: bool) -> None:
 def test_damaged_packs_are_named(place: Place, is_there: bool) -> None:
     for pack in packs(place):
         damage_pack(pack, is_there)
-    is_refused(place)
+    is_refused(place, stall=2.0)  # restic asks for what is missing until it is given up
 
 
 def test_one_bit_in_one_pack_is_named(place: Place) -> None:
@@ -123,6 +124,7 @@ def small(host: Hypervisor, name: str, size: str) -> t.Iterator[pathlib.Path]:
 def test_a_full_store_is_said_and_the_next_backup_goes_on(kept: Place, host: Hypervisor) -> None:
     with small(host, "small", "4M") as path:
         store = {"store": str(path / "store"), "cache": str(host.path / "small-cache")}
+        cheap_repository.make(path / "store", "secret")
         kept.do("take", "before", **store)
         kept.write(0, 6 << 20)
         with pytest.raises(EngineError, match="no space left on device"):
@@ -162,6 +164,7 @@ def test_a_network_that_is_cut_is_said_and_the_next_backup_goes_on(
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
     store = {"store": f"sftp:backup@vault:{tmp_path / 'far'}", "cache": str(tmp_path / "cache")}
+    cheap_repository.make(tmp_path / "far", "secret")
     kept.do("take", "before", **store)
     kept.write(0, 6 << 20)
     process, go_on = kept.begin("cut", **store)

@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from tests.unit._backup import cheap_repository
 from tests.unit._backup.hypervisor import PATIENCE, PYTHON, REPOSITORY, Guest, Hypervisor
 
 pytestmark = [
@@ -44,6 +45,10 @@ class Server:
         host.virsh("define", "/dev/stdin", text=xml)
         self.disk = self.directory / "disk"
         (self.directory / "nvram.fd").write_bytes(b"first")
+
+    def get_cheap_store(self) -> None:
+        """Give it a store that costs less than the one that its first backup makes."""
+        cheap_repository.make(pathlib.Path(f"{self.state_dir}.store", self.guest.uuid), KEY)
 
     def do(self, state: str, backup: str, check_mode: bool = False, **more: t.Any) -> JsonObject:
         """Return the step's entry about a backup of this server."""
@@ -113,6 +118,7 @@ def server(host: Hypervisor, state_dir: str) -> t.Iterator[Server]:
 
 def taken(server: Server) -> None:
     """Take two backups, of which the second changes the first."""
+    server.get_cheap_store()
     server.write(1)
     assert server.do("taken", FIRST)["record"]["kind"] == "full"
     server.write(2)

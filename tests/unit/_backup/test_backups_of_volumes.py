@@ -16,6 +16,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from tests.unit._backup import cheap_repository
 from tests.unit._backup.hypervisor import PATIENCE, PYTHON, REPOSITORY, Guest, Hypervisor
 from tests.unit._backup.test_backups_of_servers import state_dir
 
@@ -147,6 +148,7 @@ def test_a_disk_of_a_servers_backup_becomes_a_new_volume(host: Hypervisor, state
     guest = Guest(host, {name: (path, "qcow2") for name, path in disks.items()}, {"vdb": THIRD})
     guest.start()
     server = guest.uuid
+    cheap_repository.make(pathlib.Path(f"{state_dir}.store", server), "ab" * 32)
     try:
         asks = {"action": "take", "backup": FIRST, "server": server, "store": f"{state_dir}.store/{server}"}
         host.engine({**asks, "key": "ab" * 32, "scratch": state_dir, "cache": f"{state_dir}.cache"})

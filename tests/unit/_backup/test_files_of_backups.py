@@ -19,6 +19,8 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._backup import saved_files
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from tests.support import examples
+from tests.unit._backup import cheap_repository
 from tests.unit._backup.hypervisor import PATIENCE, PYTHON, REPOSITORY, Guest, Hypervisor
 from tests.unit._backup.test_backups_of_servers import state_dir
 
@@ -56,6 +58,7 @@ class Saved:
         self.server = guest.uuid
         try:
             asks = {"action": "take", "backup": BACKUP, "server": self.server, "key": KEY, "scratch": state_dir}
+            cheap_repository.make(pathlib.Path(f"{state_dir}.store", self.server), KEY)
             host.engine({**asks, "store": f"{state_dir}.store/{self.server}", "cache": f"{state_dir}.cache"})
         finally:
             guest.kill()
@@ -247,7 +250,7 @@ def test_a_damaged_file_system_ends_in_an_error_or_in_files(host: Hypervisor, st
     directory.mkdir()
     sound = ext4(directory / "sound", hostile).read_bytes()
     images = []
-    for number, seed in enumerate((b"\xff", b"\x41", b"\x00\x7f\x80")):
+    for number, seed in enumerate((b"\xff", b"\x41", b"\x00\x7f\x80")[: examples.part_of(3)]):
         image = directory / f"image{number}"
         data = bytearray(sound)
         for at in range(2048, 256 << 10, 997 + number * 31):  # group descriptors, inodes, directories
@@ -257,7 +260,7 @@ def test_a_damaged_file_system_ends_in_an_error_or_in_files(host: Hypervisor, st
     cut = directory / "cut"
     cut.write_bytes(sound[: 2 * MIB])
     damaged = Saved(host, state_dir, [*images, cut])
-    for disk in ("vda", "vdb", "vdc", "vdd"):
+    for disk in ("vda", "vdb", "vdc", "vdd")[: len(images) + 1]:
         for state in ("listed", "extracted"):
             result = damaged.do(state, "/etc", disk=disk, room=16 * MIB)
             if result.get("failed"):

@@ -51,6 +51,7 @@ def left(server: Server) -> list[str]:
 @needs_hosts
 def test_a_backup_boots(server: Server) -> None:
     saying(server, b"Debian\r\nweb login: ")
+    server.get_cheap_store()
     server.do("taken", FIRST)
     verified = server.do("verified", FIRST, boot_timeout=60)
     booted = verified["boot"]
@@ -69,6 +70,7 @@ def test_a_backup_boots(server: Server) -> None:
 @needs_hosts
 def test_what_a_killed_run_left_goes(server: Server) -> None:
     saying(server, b"nothing")
+    server.get_cheap_store()
     server.do("taken", FIRST)
     process = server.begin("verified", FIRST, boot_timeout=600)
     wait(lambda: len(left(server)) == 2 or None, "no sandbox runs")

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.inspect import ImageInfo, inspect_image
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from tests.support.examples import part_of
 from tests.unit._disk.hostile.headers import MAGICS, at, extension, qcow2
 
 MIB = 1 << 20
@@ -198,7 +199,7 @@ def test_no_disk_at_all(tmp_path: pathlib.Path) -> None:
         inspect_image(str(tmp_path / "short"), "qcow2")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=part_of(300), deadline=None)
 @given(data=st.binary(max_size=400), disk_format=st.sampled_from(["raw", "qcow2"]))
 def test_any_bytes_are_judged_and_never_crash(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, disk_format: str

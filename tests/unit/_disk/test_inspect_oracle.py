@@ -16,6 +16,7 @@ from oslo_utils.imageutils import format_inspector
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.inspect import inspect_image
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from tests.support.examples import part_of
 from tests.unit._disk.hostile.headers import CLUSTER, DATA_FILE, FEATURES, MAGICS, MIB, at, extension, qcow2
 from tests.unit._disk.hostile.images import IMAGES, HostileImage
 from tests.unit._disk.state import needs_qemu_img
@@ -91,7 +92,7 @@ def test_both_recognise_the_formats_that_both_know(
         assert theirs(path, "raw") is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=part_of(300), deadline=None)
 @given(
     field=st.sampled_from(["version", "backing_offset", "backing_size", "crypt", "incompatible", "cluster_bits"]),
     value=st.one_of(st.integers(0, 64), st.integers(0, 63).map(lambda bit: 1 << bit)),

@@ -30,6 +30,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.inspect impor
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ImageRefusedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files
 from ansible_collections.novalite.cloud.plugins.module_utils._likeness import Content
+from tests.support.examples import part_of
 
 DECLARED = ("raw", "qcow2")
 
@@ -196,7 +197,7 @@ def test_a_disk_shows_what_it_is(tmp_path: pathlib.Path, name: str) -> None:
         inspect_image(str(path), "qcow2", content="disk")
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(30), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     text=st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), min_size=1).filter(str.strip),
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
@@ -209,7 +210,7 @@ def test_a_text_in_any_language_is_called_one(tmp_path: pathlib.Path, text: str,
             inspect_image(str(path), declared, content="disk")
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(50), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(content=st.binary(min_size=1, max_size=2048))
 def test_anything_else_is_a_raw_disk_when_it_is_meant(tmp_path: pathlib.Path, content: bytes) -> None:
     """A guest's own disk, of which `any` is asked, is never judged by what the guest wrote."""
@@ -239,7 +240,7 @@ def test_a_guests_own_disk_is_not_judged(tmp_path: pathlib.Path) -> None:
         assert inspect_image(str(path), "raw").disk_format == "raw"
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5 << 20), st.binary(max_size=9000)), max_size=4), st.integers(0, 6 << 20))
 def test_a_checksum_is_the_same_with_holes(tmp_path: pathlib.Path, parts: list[tuple[int, bytes]], size: int) -> None:
     path = tmp_path / "sparse"

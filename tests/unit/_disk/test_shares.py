@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import shares
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from tests.support.examples import part_of
 from tests.unit._rules.test_plain_text import BLANKS, BREAKERS, FAMILY
 
 NAMES = st.lists(st.sampled_from([*BLANKS, "a", "\u6771", "\\", "#", FAMILY]), min_size=1, max_size=9).map("".join)
@@ -49,7 +50,7 @@ def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(name=NAMES)
 def test_a_share_of_any_name_is_mounted_once(machine: Machine, name: str) -> None:
     machine.clear()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import part_of
 from tests.unit._firewall.host_model import Host, request
 from tests.unit._firewall.test_merge import EGRESS, GROUPS, RULES, apply, foreign, instance
 
@@ -79,7 +80,7 @@ def test_without_sets_who_joins_or_leaves_is_in_the_rules(host: Host, zoned: boo
         assert len(opened) == 4 * len(now)  # in, out, and the answers to each
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(60), deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=6), st.booleans(), st.sampled_from(["IPv4", "IPv4", "IPv6"]))
 def test_any_history_leads_to_what_is_wanted(
     steps: list[tuple[str, set[int], set[int]]], kept: bool, family: str

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from tests.support.cloud import Cloud
+from tests.support.examples import part_of
 
 HOSTS = ["hv1", "hv2", "hv10"]
 
@@ -82,7 +83,7 @@ def test_a_plan_begins_nothing(cloud: Cloud) -> None:
     assert begin(cloud, "reboot.yml", check_mode=True)["waiting"] == HOSTS
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 7), max_size=12))
 def test_each_host_has_one_turn_however_often_it_is_cut_off(cloud: Cloud, cuts: list[int]) -> None:
     """Runs that end after so many notes, and a last one that is left alone."""

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.balance
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.balance_placed import Peak, Placed
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import Group, HostState, Request
+from tests.support.examples import part_of
 
 OPTIONS = Options()
 ALL = Rules(max_moves=1000)
@@ -85,7 +86,7 @@ def plain_score(hosts: t.Sequence[HostState]) -> float:
     return sum(statistics.pstdev(column) for column in shares)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=part_of(40), deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=5))
 def test_moves_lower_the_score_to_the_end(counts: list[int]) -> None:
     names = "abcde"[: len(counts)]
@@ -102,7 +103,7 @@ def test_moves_lower_the_score_to_the_end(counts: list[int]) -> None:
     assert lost or max(left.values()) - min(left.values()) <= 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=part_of(25), deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 6), st.integers(2, 24))
 def test_each_move_is_the_best_that_there_is(seed: int, hosts: int, guests: int) -> None:
     states, placed = cluster(random.Random(seed), hosts, guests, **ROOMY)

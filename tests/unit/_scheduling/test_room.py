@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import 
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
+from tests.support.examples import part_of
 
 OPTIONS = Options()
 
@@ -44,7 +45,7 @@ hosts_of = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(60), deadline=None)
 @given(hosts_of, st.integers(1, 4), st.integers(1, 4096), st.integers(0, 20))
 def test_what_fits_is_what_a_scheduler_places(hosts: list[HostState], vcpus: int, memory_mb: int, disk_gb: int) -> None:
     placement_request = request(vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)

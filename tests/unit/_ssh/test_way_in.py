@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import VARIABLES as NAMES
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh.way_in import WITHOUT_OPTION, WayIn, way_in
+from tests.support.examples import part_of
 
 # What Ansible adds for its own runs, or shares between them
 ITS_OWN = (
@@ -97,7 +98,7 @@ def as_config(way: WayIn, path: pathlib.Path) -> list[str]:
     return read_by_ssh(["-F", str(path), "hv1"])
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(VARIABLES)
 def test_ssh_reads_the_file_as_ansibles_command(tmp_path: pathlib.Path, variables: JsonObject) -> None:
     variables.setdefault("ansible_ssh_args", "-C")  # the configuration's, which the action adds
@@ -130,7 +131,7 @@ VALUES = {
 SPELLED = {entry["name"]: VALUES[name] for name in PARAMIKO for entry in BY_PARAMIKO[name]["vars"]}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.fixed_dictionaries(
         {"ansible_host": VALUES["remote_addr"]},
@@ -235,7 +236,7 @@ def test_a_local_host_has_no_options(connection: str) -> None:
     assert way_in({"ansible_connection": connection, "ansible_host": "192.0.2.1"}) == WayIn(local=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(
     name=st.sampled_from(sorted(set(NAMES) - {"ansible_connection"})),
     text=st.lists(st.sampled_from(["a", " ", *"'\"\\%=\n\r\x85", "-o ", "X=", "Host *", "Match all"])).map("".join),

@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._host import small_
 from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall, HostModuleError, call_module
 from ansible_collections.novalite.cloud.plugins.module_utils._steps import epoch_token
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _handshake, _trip
+from tests.support.examples import part_of
 
 Token = tuple[int, int]
 TOKENS = st.tuples(st.integers(0, 5), st.integers(0, 5))
@@ -58,7 +59,7 @@ def test_an_older_token_is_refused_and_a_newer_one_taken(run_dir: pathlib.Path) 
     assert hear((3, 7), "checked")["kept"] == {"epoch": 3, "term": 7}  # to be refused or taken raises nothing
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=part_of(60))
 @given(st.lists(st.tuples(TOKENS, st.booleans()), min_size=1, max_size=12))
 def test_what_is_kept_only_rises(run_dir: pathlib.Path, history: list[tuple[Token, bool]]) -> None:
     (run_dir / "epoch").unlink(missing_ok=True)

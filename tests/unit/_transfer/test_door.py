@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host.waiting import wait_until
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
+from tests.support.examples import part_of
 from tests.support.patience import GENEROUS
 
 IPAddress = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
@@ -40,7 +41,7 @@ def goes_to(argv: t.Sequence[str]) -> tuple[IPAddress, int, str]:
     return ipaddress.ip_address(options["hostname"]), int(options["port"]), options["user"]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     address=st.ip_addresses(),
     port=st.integers(1, 65535),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 import typing as t
 
 import pytest
@@ -56,10 +57,20 @@ class Uneven(Cloud):
         return [line.why for line in self.ask(sa.select(events.c.why).where(events.c.event == "balance"))]
 
 
-@pytest.fixture
-def uneven(seeded: pathlib.Path, tmp_path: pathlib.Path) -> Uneven:
-    cloud = Uneven(tmp_path, seeded)
+@pytest.fixture(scope="module")
+def watched_once(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Uneven, pathlib.Path]:
+    """The cloud after the watch's first round, and a copy of its home as it was then."""
+    cloud = Uneven(tmp_path_factory.mktemp("uneven"), seeded)
     cloud.watch("-e", "novalite_watch_controller=ctl")
+    return cloud, pathlib.Path(shutil.copytree(cloud.home, tmp_path_factory.mktemp("kept") / "home"))
+
+
+@pytest.fixture
+def uneven(watched_once: tuple[Uneven, pathlib.Path]) -> Uneven:
+    """The cloud with its home as after that round."""
+    cloud, kept = watched_once
+    shutil.rmtree(cloud.home)
+    shutil.copytree(kept, cloud.home)
     cloud.trips()
     return cloud
 

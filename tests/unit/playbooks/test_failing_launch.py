@@ -13,6 +13,7 @@ import subprocess
 import sys
 import typing as t
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -59,9 +60,15 @@ def fault(hosts: Hosts) -> str:
     return str(kept["message"])
 
 
-def test_the_last_line_is_the_fault_and_begins_with_the_cause(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    hosts = failing(tmp_path, seeded)
-    lines = launch(hosts, SCREEN)
+@pytest.fixture(scope="module")
+def failed(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Hosts, list[str]]:
+    """Hosts on which a launch has failed, and the lines about it."""
+    hosts = failing(tmp_path_factory.mktemp("failed"), seeded)
+    return hosts, launch(hosts, SCREEN)
+
+
+def test_the_last_line_is_the_fault_and_begins_with_the_cause(failed: tuple[Hosts, list[str]]) -> None:
+    hosts, lines = failed
     said = fault(hosts)
     assert said.startswith(f"Ensure the network filters: {CAUSE}") and "No valid host was found for 'web'" in said
     assert lines[-1] == f"FAILED localhost: {said}"
@@ -84,15 +91,13 @@ def shown(hosts: Hosts, *words: str) -> t.Any:
     return json.loads(subprocess.check_output(command, env=hosts.environment, text=True, timeout=GENEROUS))
 
 
-def test_the_command_shows_the_words_of_the_last_line(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    hosts = failing(tmp_path, seeded)
-    last = launch(hosts, SCREEN)[-1]
+def test_the_command_shows_the_words_of_the_last_line(failed: tuple[Hosts, list[str]]) -> None:
+    hosts, (*_lines, last) = failed
     assert last == f"FAILED localhost: {shown(hosts, 'show', 'web')['fault']['message']}"
 
 
-def test_the_page_shows_the_words_of_the_last_line(seeded: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    hosts = failing(tmp_path, seeded)
-    last = launch(hosts, SCREEN)[-1]
+def test_the_page_shows_the_words_of_the_last_line(failed: tuple[Hosts, list[str]]) -> None:
+    hosts, (*_lines, last) = failed
     pages = {}
     with applications.application(hosts.home) as app:
         api = seeds.Api(app)

@@ -56,8 +56,8 @@ def arguments(name: str) -> JsonObject:
     return {**made, **ARGUMENTS.get(name, {})}
 
 
-def tasks() -> list[JsonObject]:
-    """A task for each module and step of hosts by itself, and among others on a trip."""
+def tasks(ways: t.Collection[str]) -> list[JsonObject]:
+    """A task for each module and step of hosts by itself ("alone"), and among others on a trip ("trip")."""
     made: list[JsonObject] = []
     for name in sorted(modules_of_hosts() | steps_of_hosts()):
         if name in ("host_step", "host_steps"):
@@ -65,9 +65,10 @@ def tasks() -> list[JsonObject]:
         args = arguments(name)
         step = {"step": name, "args": args} if name in steps_of_hosts() else args
         module = "host_step" if name in steps_of_hosts() else name
-        made.append({"name": name, f"novalite.cloud.{module}": step, "ignore_errors": True})
+        alone = {"name": name, f"novalite.cloud.{module}": step, "ignore_errors": True}
         steps = [{"name": "The step", "module": name, "args": args}]
-        made.append({"name": f"trip {name}", "novalite.cloud.host_steps": {"steps": steps}, "ignore_errors": True})
+        trip = {"name": f"trip {name}", "novalite.cloud.host_steps": {"steps": steps}, "ignore_errors": True}
+        made += [task for way, task in (("alone", alone), ("trip", trip)) if way in ways]
     return made
 
 
@@ -80,8 +81,17 @@ def hosts_over(seeded: pathlib.Path, path: pathlib.Path) -> Hosts:
     return hosts
 
 
-@pytest.mark.parametrize("screen", HEADS)
-def test_a_failure_of_each_step_is_its_cause(seeded: pathlib.Path, tmp_path: pathlib.Path, screen: str) -> None:
+# each way on one screen and each screen once; the other half of both takes as long again
+WAYS = [("default", "alone"), ("novalite.cloud.progress", "trip")]
+OTHERS = [("default", "trip"), ("novalite.cloud.progress", "alone")]
+
+
+@pytest.mark.parametrize(
+    ("screen", "way"), [*WAYS, *(pytest.param(*row, marks=pytest.mark.thorough) for row in OTHERS)]
+)
+def test_a_failure_of_each_step_is_its_cause(
+    seeded: pathlib.Path, tmp_path: pathlib.Path, screen: str, way: str
+) -> None:
     hosts = hosts_over(seeded, tmp_path)
     # what a host with some guests returns beside the cause, as the record of a guest with its key
     rows = [{"uuid": str(number), "error": WORDS, "record": json.dumps({"key": KEY})} for number in range(20)]
@@ -91,7 +101,7 @@ def test_a_failure_of_each_step_is_its_cause(seeded: pathlib.Path, tmp_path: pat
     (tmp_path / "failing").write_text(json.dumps({"hv1": dict.fromkeys(names, failed)}))
     (hosts.home / "backup.secret").write_text(bytes(32).hex())  # for those that only read the store
     (hosts.home / "backup.secret").chmod(0o600)
-    play = tasks()
+    play = tasks([way])
     (hosts.elsewhere / "play.yml").write_text(
         yaml.safe_dump([{"hosts": "hv1", "gather_facts": False, "vars": STORE, "tasks": play}], sort_keys=False)
     )

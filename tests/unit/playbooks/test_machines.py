@@ -111,7 +111,8 @@ WAYS: dict[str, dict[str, t.Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+# an asynchronous task goes by modules, too
+@pytest.mark.parametrize("way", ["in a trip", pytest.param("in modules", marks=pytest.mark.thorough), "asynchronous"])
 def test_a_task_on_swapped_hosts_does_nothing(machines: Machines, way: str) -> None:
     options = WAYS[way]
     environment, words = options.get("environment", {}), {"options": options.get("options", "")}

@@ -58,6 +58,9 @@ CONFIGURATIONS: dict[str, dict[str, t.Any]] = {
     "each host for itself": {**turned_round(True), "ANY_ERRORS_FATAL": True, "DEFAULT_STRATEGY": "free"},
     "one second for a task": {"TASK_TIMEOUT": 1, "DEFAULT_STRATEGY": "host_pinned"},
 }
+CONFIGURATIONS["each host for itself, for one second"] = {**CONFIGURATIONS["each host for itself"], "TASK_TIMEOUT": 1}
+# in the last one are both of these
+APART = ("each host for itself", "one second for a task")
 
 
 def configure(directory: pathlib.Path, settings: dict[str, t.Any]) -> None:
@@ -92,7 +95,9 @@ def usual(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> lis
     return outcomes
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] if name in APART else []) for name in CONFIGURATIONS]
+)
 def test_the_same_is_done(usual: list[t.Any], seeded: pathlib.Path, tmp_path: pathlib.Path, name: str) -> None:
     slow = {"STAND_IN_SECONDS": "1.5"} if "TASK_TIMEOUT" in CONFIGURATIONS[name] else {}
     assert story(tmp_path / "it", seeded, CONFIGURATIONS[name], **slow) == usual

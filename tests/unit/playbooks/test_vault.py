@@ -36,7 +36,7 @@ OWN = """
 """
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.thorough), "postgresql"])  # whose URLs have a secret
 def url(
     request: pytest.FixtureRequest, tmp_path: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> t.Iterator[str]:

@@ -14,13 +14,14 @@ from api.waiting_playbook import become, warm_up
 from tests.support.forking import Forking, serve
 from tests.support.playbooks import COMMAND, configuration, play
 
+MOST = 3  # processes, of 100 MB each
+
 
 class Warm:
-    """The process for the configuration that was asked for last."""
+    """Processes for the configurations that were asked for last."""
 
     def __init__(self) -> None:
-        self._process: Forking | None = None
-        self._configuration: object = None
+        self._processes: dict[str, Forking] = {}  # by their configuration, the last one used at the end
         self._temporary = tempfile.TemporaryDirectory()
 
     def run(
@@ -31,17 +32,18 @@ class Warm:
         command: str = "ansible-playbook",
     ) -> subprocess.CompletedProcess[str]:
         """Run the command with these words in a directory."""
-        own = configuration(directory, environment)
-        if self._process is None or own != self._configuration:
-            self.end()
-            all_forks = {**environment, "ANSIBLE_LOCAL_TEMP": self._temporary.name}
-            self._process, self._configuration = Forking(__name__, directory, all_forks), own
-        return self._process.ask(command, words, str(directory), dict(environment))
+        own = repr(configuration(directory, environment))
+        process = self._processes.pop(own, None)
+        if process is None:
+            while len(self._processes) >= MOST:
+                self._processes.pop(next(iter(self._processes))).end()
+            process = Forking(__name__, directory, {**environment, "ANSIBLE_LOCAL_TEMP": self._temporary.name})
+        self._processes[own] = process
+        return process.ask(command, words, str(directory), dict(environment))
 
     def end(self) -> None:
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+        while self._processes:
+            self._processes.popitem()[1].end()
 
 
 WARM = Warm()

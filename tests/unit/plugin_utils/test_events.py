@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -50,11 +51,11 @@ class ActionModule(HostSteps):
 
 
 def played(
-    path: pathlib.Path, action: str = "novalite.cloud.host_steps", **more: str
+    path: pathlib.Path, action: str = "novalite.cloud.host_steps", play: str = PLAY, **more: str
 ) -> tuple[str, list[dict[str, t.Any]]]:
-    """Run PLAY on this machine, which must succeed; return its output, and the events that were heard. `more` goes to
+    """Run a play on this machine, which must succeed; return its output, and the events that were heard. `more` goes to
     the environment."""
-    (path / "play.yml").write_text(PLAY.replace("ACTION", action))
+    (path / "play.yml").write_text(play.replace("ACTION", action))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "NOVALITE_"))}
     environment = {
         "ANSIBLE_COLLECTIONS_PATH": f"{ROOT}/collections:{ROOT}/.cache/collections",
@@ -111,7 +112,7 @@ def test_who_started_the_run_hears_each_end_once(tmp_path: pathlib.Path, pipelin
     os.mkfifo(tmp_path / "steps")
     fd = os.open(tmp_path / "steps", os.O_RDWR)
     nobody = {"ANSIBLE_CALLBACKS_ENABLED": "", "ANSIBLE_PIPELINING": pipelining}
-    played(tmp_path, NOVALITE_STEPS=str(tmp_path / "steps"), **nobody)
+    played(tmp_path, play=PLAY.replace("timeout: 2", "timeout: 1"), NOVALITE_STEPS=str(tmp_path / "steps"), **nobody)
     events = [Event.of_line(line) for line in os.read(fd, 1 << 16).splitlines()]
     os.close(fd)
     ended = [event for event in events if event.kind == "end"]
@@ -153,7 +154,7 @@ def test_a_trip_goes_on_without_its_channel(tmp_path: pathlib.Path, broken: str)
     """The answer says then what its steps were."""
     (tmp_path / "action_plugins").mkdir()
     (tmp_path / "action_plugins/broken.py").write_text(BROKEN.replace("BREAK", f"_follow.{broken}"))
-    output, heard = played(tmp_path, "broken")
+    output, heard = played(tmp_path, "broken", re.sub("timeout: [23]", "timeout: 1", PLAY))
     assert [(event["step"], event["kind"]) for event in heard] == [
         ("Look", "end"),
         ("Wait", "end"),

@@ -201,7 +201,7 @@ def test_the_others_go_on_and_the_run_ends(hosts: Hosts, action: str, arguments:
     assert not hosts.processes("ssh -C") and not hosts.processes("10.99.0.6 "), "an ssh outlived the run"
 
 
-@pytest.mark.parametrize("become", [False, True])
+@pytest.mark.parametrize("become", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_steps_are_heard_of_over_ssh_while_they_happen(hosts: Hosts, become: bool) -> None:
     """By root, and through sudo; and nothing stays that asked for it."""
     if become and not shutil.which("sudo"):

@@ -15,7 +15,7 @@ from tests.unit._ledger.histories.driver import LEAVES, Beginning, histories
 from tests.unit._ledger.histories.faults import FAULTS, Fault
 from tests.unit._ledger.histories.mistakes import ROWS, make
 
-TREES, PARTS = 42, 14  # so that processes can share the work
+TREES, PARTS = 42, 42  # so that processes can share the work
 ALL = [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, PARTS))]
 
 
