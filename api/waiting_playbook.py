@@ -21,7 +21,6 @@ import selectors
 import shutil
 import signal
 import socket
-import struct
 import sys
 import tempfile
 import traceback
@@ -29,11 +28,9 @@ import typing as t
 import warnings
 
 from .kept_templates import Kept
+from .waiting_protocol import FILES, FOLLOWS, MESSAGE, STALE, peer
 
 IDLE = 300.0  # seconds after which it ends
-MESSAGE = 2**17  # bytes; larger ones are not sent
-FILES = 250  # open files; the kernel lets no more through
-FOLLOWS, STALE = b"follows", b"stale"  # first answers
 PATIENCE = 5.0  # seconds for which it listens to who says nothing
 CACHE = "ansiballz_cache"  # ansible.executor.module_common
 # What most playbooks use, and what that imports
@@ -49,12 +46,6 @@ PLUGINS = (
     "lookup.playbook_variables",
 )
 Stamps = dict[str, tuple[object, ...]]  # path of a file or directory -> by what a change of it is seen
-
-
-def peer(connection: socket.socket) -> tuple[int, int]:
-    """Return the process at the other end: its id, and its user's."""
-    pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid), int(uid)
 
 
 def warm_up() -> None:

@@ -13,7 +13,7 @@ from .._model.plain_text import shortened, without_controls
 
 
 class Task(t.Protocol):
-    """What Ansible's task is asked here: files of modules may not import the controller's classes."""
+    """Attributes of Ansible's task that are asked here: files of modules may not import the controller's classes."""
 
     @property
     def action(self) -> str: ...
