@@ -27,6 +27,7 @@ import traceback
 import typing as t
 import warnings
 
+from .kept_documents import KeptDocuments
 from .kept_templates import Kept
 from .waiting_protocol import FILES, FOLLOWS, MESSAGE, STALE, peer
 
@@ -60,9 +61,9 @@ def warm_up() -> None:
     for name in PLUGINS:
         importlib.import_module(f"{COLLECTION}.plugins.{name}")
     importlib.import_module(f"{COLLECTION}.plugins.module_utils._domain.guest").template()
-    kept = Kept()
-    kept.install()
-    kept.fill(_collection())
+    for kept in (Kept(), KeptDocuments()):
+        kept.install()
+        kept.fill(_collection())
 
 
 def _collection() -> pathlib.Path:
