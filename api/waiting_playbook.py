@@ -44,6 +44,7 @@ PLUGINS = (
     "action.host_steps",
     "action.host_step",
     "action.ledger_step",
+    "action.ssh_config",
     "lookup.playbook_variables",
 )
 Stamps = dict[str, tuple[object, ...]]  # path of a file or directory -> by what a change of it is seen
@@ -64,6 +65,15 @@ def warm_up() -> None:
     for kept in (Kept(), KeptDocuments()):
         kept.install()
         kept.fill(_collection())
+
+
+def _rehearse() -> None:
+    """Have what a launch's tasks compile at their first use compiled here; without it they are slower, and no worse."""
+    from . import rehearsal  # no sooner than Ansible has imported its collections
+
+    errors = importlib.import_module(f"{COLLECTION}.plugins.module_utils._errors")
+    with contextlib.suppress(OSError, errors.NovaliteError):
+        rehearsal.rehearse()
 
 
 def _collection() -> pathlib.Path:
@@ -235,6 +245,7 @@ def main(path: str) -> None:
         held.flush()
         try:
             warm_up()
+            _rehearse()
             gc.freeze()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)  # of one that was killed
