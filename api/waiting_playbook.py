@@ -36,7 +36,7 @@ PATIENCE = 5.0  # seconds for which it listens to who says nothing
 CACHE = "ansiballz_cache"  # ansible.executor.module_common
 # What most playbooks use, and what that imports
 MODULES = ("ansible.cli.playbook", "ansible.executor.playbook_executor", "ansible.plugins.strategy.linear")
-KINDS = ("inventory", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
+KINDS = ("inventory", "vars", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
 COLLECTION = "ansible_collections.novalite.cloud"
 PLUGINS = (
     "action.server",
@@ -45,6 +45,8 @@ PLUGINS = (
     "action.host_step",
     "action.ledger_step",
     "action.ssh_config",
+    "callback.launch_summary",
+    "callback.progress",
     "lookup.playbook_variables",
 )
 Stamps = dict[str, tuple[object, ...]]  # path of a file or directory -> by what a change of it is seen
