@@ -21,24 +21,22 @@ import selectors
 import shutil
 import signal
 import socket
-import struct
 import sys
 import tempfile
 import traceback
 import typing as t
 import warnings
 
+from .kept_documents import KeptDocuments
 from .kept_templates import Kept
+from .waiting_protocol import FILES, FOLLOWS, MESSAGE, STALE, peer
 
 IDLE = 300.0  # seconds after which it ends
-MESSAGE = 2**17  # bytes; larger ones are not sent
-FILES = 250  # open files; the kernel lets no more through
-FOLLOWS, STALE = b"follows", b"stale"  # first answers
 PATIENCE = 5.0  # seconds for which it listens to who says nothing
 CACHE = "ansiballz_cache"  # ansible.executor.module_common
 # What most playbooks use, and what that imports
 MODULES = ("ansible.cli.playbook", "ansible.executor.playbook_executor", "ansible.plugins.strategy.linear")
-KINDS = ("inventory", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
+KINDS = ("inventory", "vars", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
 COLLECTION = "ansible_collections.novalite.cloud"
 PLUGINS = (
     "action.server",
@@ -46,15 +44,12 @@ PLUGINS = (
     "action.host_steps",
     "action.host_step",
     "action.ledger_step",
+    "action.ssh_config",
+    "callback.launch_summary",
+    "callback.progress",
     "lookup.playbook_variables",
 )
 Stamps = dict[str, tuple[object, ...]]  # path of a file or directory -> by what a change of it is seen
-
-
-def peer(connection: socket.socket) -> tuple[int, int]:
-    """Return the process at the other end: its id, and its user's."""
-    pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid), int(uid)
 
 
 def warm_up() -> None:
@@ -69,9 +64,18 @@ def warm_up() -> None:
     for name in PLUGINS:
         importlib.import_module(f"{COLLECTION}.plugins.{name}")
     importlib.import_module(f"{COLLECTION}.plugins.module_utils._domain.guest").template()
-    kept = Kept()
-    kept.install()
-    kept.fill(_collection())
+    for kept in (Kept(), KeptDocuments()):
+        kept.install()
+        kept.fill(_collection())
+
+
+def _rehearse() -> None:
+    """Have what a launch's tasks compile at their first use compiled here; without it they are slower, and no worse."""
+    from . import rehearsal  # no sooner than Ansible has imported its collections
+
+    errors = importlib.import_module(f"{COLLECTION}.plugins.module_utils._errors")
+    with contextlib.suppress(OSError, errors.NovaliteError):
+        rehearsal.rehearse()
 
 
 def _collection() -> pathlib.Path:
@@ -243,6 +247,7 @@ def main(path: str) -> None:
         held.flush()
         try:
             warm_up()
+            _rehearse()
             gc.freeze()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)  # of one that was killed

@@ -12,7 +12,7 @@ import typing as t
 
 import click
 
-from . import looking, playbooks
+from . import playbooks
 from .tables import OUTPUTS, Form
 
 Command = t.Callable[..., None]
@@ -67,6 +67,8 @@ def structure(command: Command) -> Command:
 
 
 def _complete_server(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from . import looking  # which imports more than all commands that look at nothing
+
     words = context.params
     return looking.names_beginning(incomplete, words.get("project"), bool(words.get("all_projects")))
 

@@ -17,12 +17,11 @@ import os
 import signal
 import socket
 import stat
-import subprocess
 import sys
 import typing as t
 
-from .. import keep_alive, waiting_playbook
-from ..waiting_playbook import FILES, FOLLOWS, MESSAGE, peer
+from .. import keep_alive
+from ..waiting_protocol import FILES, FOLLOWS, MESSAGE, peer
 
 VARIABLE = "NOVALITE_WAITING"  # 0: never; 1: also without a terminal
 # Variables that differ from one terminal, or login, to the next; a run gets its caller's
@@ -144,8 +143,11 @@ def _handed_down() -> list[int]:
 
 def _start(path: str, environment: t.Mapping[str, str]) -> None:
     """Start the process that waits at this socket."""
+    import subprocess  # which no run needs that is handed over
+
+    program = f"{keep_alive.__package__}.waiting_playbook"
     subprocess.Popen(
-        [sys.executable, "-P", "-m", waiting_playbook.__name__, path],
+        [sys.executable, "-P", "-m", program, path],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -13,11 +13,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sqlite_engine import STATEMENTS
+
+MOST = 20_000  # of all tests of a process
+
 
 @contextlib.contextmanager
 def compiled_once() -> t.Iterator[None]:
     """Compiling takes a quarter of the time of tests that have a ledger of their own each."""
-    compiled: LRUCache[t.Any, t.Any] = LRUCache(20_000)
+    compiled: LRUCache[t.Any, t.Any] = LRUCache(MOST)
     with contextlib.ExitStack() as stack:
         for owner, name, value in (
             # its key has the dialect in it, of which each engine has one
@@ -26,4 +30,7 @@ def compiled_once() -> t.Iterator[None]:
             (sa.Engine, "_compiled_cache", property(lambda _: compiled, lambda *_: None)),
         ):
             stack.enter_context(unittest.mock.patch.object(owner, name, value, create=True))
+        # SQLite's, which its engines share by themselves
+        stack.callback(setattr, STATEMENTS, "capacity", STATEMENTS.capacity)
+        STATEMENTS.capacity = MOST
         yield

@@ -98,7 +98,7 @@ def test_a_wrong_file_is_named(file: pathlib.Path, text: str, message: str) -> N
 @pytest.mark.parametrize("name", [name for name, (option, _text) in config.SETTINGS.items() if option])
 def test_each_setting_is_an_option_of_some_command(name: str) -> None:
     option = config.SETTINGS[name][0]
-    commands = [cli.main, *cli.main.commands.values()]
+    commands = [cli.main, *cli.all_commands().values()]
     assert any(option == parameter.name for command in commands for parameter in command.params)
 
 

@@ -113,7 +113,7 @@ def walk() -> list[list[str]]:
     """Commands that look: each command that says how its output is shown, in each way that people see it, and the help
     of all."""
     words: list[list[str]] = [["--help"], ["config", "show"]]
-    for name, command in cli.main.commands.items():
+    for name, command in cli.all_commands().items():
         parameters = {parameter.name: parameter for parameter in command.params}
         groups = command.commands if isinstance(command, click.Group) else {}
         words += [[name, "--help"]] * (name not in SERVING) + [[name, sub, "--help"] for sub in groups]
@@ -192,7 +192,7 @@ def test_why_tells_what_the_scheduler_recorded(cloud_in_use: Cloud) -> None:
 @pytest.mark.parametrize("name", actions.ACTIONS)
 def test_an_action_says_what_its_playbook_takes(name: str) -> None:
     playbook = PLAYBOOKS[name.replace("-", "_")]
-    command = cli.main.commands[name]
+    command = cli.all_commands()[name]
     own = {option.name for option in command.params} - {"servers", "project", "all_projects"}
     theirs = {"inventory", "limit", "extra_vars", "check", "diff", "verbose"}
     assert own - theirs <= playbook.variables.keys() and "uuids" in playbook.variables
@@ -232,7 +232,7 @@ def test_numbers_in_names_are_sorted_by_their_size(number: int, other: int) -> N
 
 def test_the_chapter_names_each_command() -> None:
     chapter = (ROOT / "docs/cli.md").read_text()
-    assert not [name for name in cli.main.commands if f"`{name}" not in chapter and f"`novalite {name}" not in chapter]
+    assert not [name for name in cli.all_commands() if f"`{name}" not in chapter and f"`novalite {name}" not in chapter]
 
 
 def test_images_that_a_launch_can_name_are_listed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

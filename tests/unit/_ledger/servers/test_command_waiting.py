@@ -256,3 +256,13 @@ def test_code_that_was_changed_is_not_run_as_it_was(command: Command) -> None:
         command.wait_for(count)
     finally:
         os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_a_launch_that_is_handed_over_imports_little() -> None:
+    """Neither what other commands look with, nor what the waiting playbook has imported."""
+    program = "import sys; from api.cli import main; from api.cli import waiting; main.get_command(None, 'launch'); "
+    program += "assert 'launch' in main.commands; print(*sys.modules)"
+    modules = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT).split()
+    assert "api.cli.launching" in modules
+    heavy = {"jinja2", "yaml", "sqlalchemy", "subprocess", "tempfile", "api.cli.looking", "api.cli.commands"}
+    assert not heavy & set(modules)
