@@ -23,7 +23,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.novalite.cloud.plugins.action.server import ActionModule as ServerAction
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import SERVER, Option, v1_schema
-from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import StackPlan
+from ansible_collections.novalite.cloud.plugins.plugin_utils._plan_step_actions import StackPlan
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import meant
 from tests.support.cloud import Cloud, sqlite
 
