@@ -132,7 +132,7 @@ def test_arrows_point_one_way() -> None:
 
 def test_every_controller_module_has_its_operation() -> None:
     actions = {path.stem for path in (PLUGINS / "action").glob("*.py") if "_action import" in path.read_text()}
-    actions |= set(re.findall(r"(?m)^    module = (\w+)$", (PLUGINS / "plugin_utils/_step_actions.py").read_text()))
+    actions |= set(re.findall(r"(?m)^    module = (\w+)$", (PLUGINS / "plugin_utils/_host_scan_action.py").read_text()))
     files = sorted([*(UTILS / "_ledger/tasks").glob("*.py"), *(UTILS / "_ledger/steps").glob("*.py")])
     records = set(re.findall(r"(?m)^(\w+) = _operation\(", (UTILS / "_ledger/tasks/records.py").read_text()))
     actions |= {path.stem for path in files if "\nARGUMENT_SPEC" in path.read_text()}

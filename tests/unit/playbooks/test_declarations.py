@@ -212,3 +212,12 @@ def test_steps_that_are_taken_are_there_with_their_options(path: pathlib.Path) -
 def test_each_step_is_taken() -> None:
     taken = {(module, task["step"]) for path in YAML for module, task in _steps(yaml.safe_load(path.read_text()))}
     assert {("novalite.cloud.ledger_step", step) for step in ACTIONS} <= taken
+
+
+@pytest.mark.parametrize("name", [name for name in PLAYBOOKS if PLAYBOOKS[name].steps is not None])
+def test_steps_that_are_declared_are_those_that_are_taken(name: str) -> None:
+    """Another one would be right, and imported anew by each worker that takes it."""
+    text = _everything(ROOT / "playbooks" / f"{name}.yml")
+    for file in set(re.findall(r"novalite_steps: (\w+\.yml)", text)):
+        text += _everything(ROOT / "roles/spawn/tasks" / file)
+    assert set(re.findall(r"(?m)^ +step: (\w+)$", text)) == set(PLAYBOOKS[name].steps or ())

@@ -85,3 +85,40 @@ def test_a_process_is_quickened_once(monkeypatch: pytest.MonkeyPatch) -> None:
     _startup.quicken()
     _startup.quicken()
     assert [type(finder) for finder in sys.meta_path].count(_startup.BytecodeFinder) == 1 and len(registered) == 1
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the actions that were made, in a process of its own as far as these go."""
+    monkeypatch.setattr(_startup.Actions, "_made_here", [])
+    return []
+
+
+def actions_of(made: list[str], *names: str) -> _startup.Actions[object]:
+    def make(name: str) -> type[object]:
+        made.append(name)
+        return type(name, (), {})
+
+    return _startup.Actions(names, make)
+
+
+def test_the_actions_that_a_playbook_takes_are_made_at_its_beginning(
+    made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_startup.Actions, "_expected", ("take",))
+    actions = actions_of(made, "take", "prove", "remove")
+    assert made == ["take"] and list(actions) == ["take", "prove", "remove"]
+    _startup.Actions.expect(("prove", "unknown"))  # of the playbook after it, in the same process
+    assert made == ["take", "prove"]
+    assert actions["take"] is actions["take"] and actions["remove"].__name__ == "remove"
+    assert made == ["take", "prove", "remove"]
+    with pytest.raises(KeyError):
+        actions["unknown"]
+
+
+def test_all_actions_are_made_where_nobody_says_which(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_startup.Actions, "_expected", ())
+    actions_of(made, "take", "prove")
+    assert made == []
+    _startup.Actions.expect(None)
+    assert made == ["take", "prove"]

@@ -23,7 +23,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.novalite.cloud.plugins.action.server import ActionModule as ServerAction
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import SERVER, Option, v1_schema
-from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import StackPlan
+from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import ACTIONS as STEPS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import meant
 from tests.support.cloud import Cloud, sqlite
 
@@ -106,7 +106,7 @@ def by_variables(entry: dict[str, t.Any], url: str, path: pathlib.Path) -> str:
 def by_stack(entry: dict[str, t.Any], url: str, path: pathlib.Path) -> str:
     file = path / "cloud.yml"
     file.write_text(yaml.safe_dump({"project": "demo", "servers": [entry]}))
-    message = refused(StackPlan, path=str(file), ledger_url=url)
+    message = refused(STEPS["stack_plan"], path=str(file), ledger_url=url)
     assert re.search(r"cloud\.yml:\d+:\d+: ", message), message
     return message
 

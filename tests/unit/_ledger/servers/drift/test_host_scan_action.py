@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_scan_action
-from ansible_collections.novalite.cloud.plugins.plugin_utils._step_actions import HostDrift
+from ansible_collections.novalite.cloud.plugins.plugin_utils._host_scan_action import HostDrift
 from tests.unit._ledger.servers.drift.test_contested import ON, launched, look_of, no_domains, traces
 
 __all__ = ["no_domains"]

@@ -54,7 +54,7 @@ from ..module_utils._ledger_module import check_changeable
 from ..plugin_utils import _home
 from ..plugin_utils import _playbook_variables as rules
 from ..plugin_utils._playbooks import PLAYBOOKS
-from ..plugin_utils._startup import quicken
+from ..plugin_utils._startup import Actions, quicken
 from ..plugin_utils._texts import as_list
 
 CONTROLLER = "localhost"
@@ -86,6 +86,7 @@ class LookupModule(LookupBase):
             self._check(name, variables, hostvars._variable_manager.extra_vars, hostvars._inventory)
         except NovaliteError as error:
             raise AnsibleError(str(error)) from error
+        Actions.expect(PLAYBOOKS[name].steps)
         return [CONTROLLER]
 
     def _check(self, name: str, variables: JsonObject, extra: JsonObject, inventory: InventoryManager) -> None:

@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The bases of action plug-ins that work on a host there, with the module of the same name, and on the ledger here."""
+"""Action plug-ins that work on a host there, with the step of the same name, and on the ledger here."""
 
 from __future__ import annotations
 
 import collections.abc as c
+import dataclasses
 import time
 import typing as t
 
@@ -17,6 +18,8 @@ from ..module_utils._drift.host_scan import HOST_ARGUMENTS
 from ..module_utils._drift.proofs import sights_of
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._steps import host_drift, host_record, orphans
+from ._handshake import Errand
 from ._ledger_action import LedgerAction
 from ._trip import TripAction
 
@@ -45,6 +48,29 @@ class HostLedgerAction(TripAction, LedgerAction):
         return t.cast(JsonObject, remove_values(result, {where["ledger_url"]} if where["ledger_url"] else set()))
 
 
+class HostRecord(HostLedgerAction):
+    """Asks the ledger here what the host is to keep, and gives it to the step there."""
+
+    module = host_record
+
+    def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
+        # what a host keeps is asked for because the ledger is older
+        return dataclasses.replace(super().errand(steps, task_vars), any_mark=self._task.args.get("state") == "read")
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        params, task_vars = self.options(tmp, task_vars), task_vars or {}
+        arguments = {option: params[option] for option in (*HOST_ARGUMENTS, "state")}
+        if params["state"] == "present":
+            if self._task.check_mode:
+                return {"changed": False, "written": []}  # what is written is a copy of the ledger, and no difference
+            host = params["name"] or task_vars["inventory_hostname"]
+            kept = self.ask_ledger({"host": host}, self.where(params, task_vars))
+            if kept.get("failed"):
+                return kept
+            arguments |= kept
+        return self.run_on_host("host_record", arguments, task_vars)
+
+
 class HostScanAction(HostLedgerAction):
     """Looks at a host, then compares it with the ledger. In that order: an instance that is placed meanwhile is then in
     the ledger, and not taken for left over."""
@@ -67,3 +93,11 @@ class HostScanAction(HostLedgerAction):
         look |= {name: params[name] for name in options if name in params}
         compared = self.ask_ledger({**arguments, **look}, where)
         return {"changed": False, "found": result["found"], **compared}
+
+
+class HostDrift(HostScanAction):
+    module = host_drift
+
+
+class Orphans(HostScanAction):
+    module = orphans

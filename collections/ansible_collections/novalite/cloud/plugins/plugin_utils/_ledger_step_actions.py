@@ -15,19 +15,17 @@ from ansible.template import trust_as_template
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import Json, JsonMapping, JsonObject
-from ..module_utils._ledger.steps import launch_plan, stack_plan
 from ..module_utils._ledger_module import plain, spec_of
 from ..module_utils._model import yaml_types
 from ..module_utils._stack import source
 from ..modules import ledger_step
 from . import _host_expectations
 from ._ledger_action import LedgerAction
+from ._startup import Actions
 
 
 class LaunchPlan(LedgerAction):
     """Plans after a look at what the inventory says of the hosts that it may choose from."""
-
-    module = launch_plan
 
     def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         if params["hosts"] is None or not params["instances"]:
@@ -39,8 +37,6 @@ class LaunchPlan(LedgerAction):
 
 class StackPlan(LedgerAction):
     """Reads the document, and refuses what JSON has no word for."""
-
-    module = stack_plan
 
     def refuse_converted(self, spec: JsonMapping) -> None:
         _refuse_converted(source.unwrapped(self._task.args.get("document")), _extra_vars_file())
@@ -89,7 +85,11 @@ def _extra_vars_file() -> str | None:
 SPEC = spec_of(ledger_step.DOCUMENTATION)
 _OWN: t.Mapping[str, type[LedgerAction]] = {"launch_plan": LaunchPlan, "stack_plan": StackPlan}
 _OPERATIONS = f"{__package__.rpartition('.')[0]}.module_utils._ledger.steps"
-ACTIONS: t.Mapping[str, type[LedgerAction]] = {
-    step: _OWN.get(step) or type(step, (LedgerAction,), {"module": importlib.import_module(f"{_OPERATIONS}.{step}")})
-    for step in SPEC["step"]["choices"]
-}
+
+
+def _action_of(step: str) -> type[LedgerAction]:
+    module = importlib.import_module(f"{_OPERATIONS}.{step}")
+    return type(step, (_OWN.get(step, LedgerAction),), {"module": module})
+
+
+ACTIONS = Actions(SPEC["step"]["choices"], _action_of)

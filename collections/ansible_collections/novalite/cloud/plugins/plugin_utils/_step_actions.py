@@ -7,9 +7,8 @@ alone."""
 
 from __future__ import annotations
 
-import collections.abc as c
-import dataclasses
 import functools
+import importlib
 import os
 import shutil
 import tempfile
@@ -20,16 +19,13 @@ from ansible.errors import AnsibleError
 from ..module_utils._backup import saved_files, unpacked
 from ..module_utils._backup import servers as backups
 from ..module_utils._disk.controller_files import received
-from ..module_utils._drift.host_scan import HOST_ARGUMENTS
 from ..module_utils._errors import NovaliteError
 from ..module_utils._guest.signature import host_key
 from ..module_utils._host import deadlines
 from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._secret_file import BACKUP, ensure_secret, read_secret, secret_path
-from ..module_utils._steps import host_drift, host_record, orphans
 from . import _home, _patience
-from ._handshake import Errand
-from ._host_scan_action import HostLedgerAction, HostScanAction
+from ._startup import Actions
 from ._trip import TripAction
 
 LETS_IN = ("accepted", "closed")
@@ -91,29 +87,6 @@ class DiskSnapshot(TripAction):
     def _fetched(self, copy: JsonObject, path: str) -> None:
         with _patience.limited(self._connection, deadlines.of_file(copy["size"])):
             self._connection.fetch_file(copy["path"], path)
-
-
-class HostRecord(HostLedgerAction):
-    """Asks the ledger here what the host is to keep, and gives it to the step there."""
-
-    module = host_record
-
-    def errand(self, steps: c.Sequence[JsonMapping], task_vars: c.Mapping[str, t.Any]) -> Errand:
-        # what a host keeps is asked for because the ledger is older
-        return dataclasses.replace(super().errand(steps, task_vars), any_mark=self._task.args.get("state") == "read")
-
-    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
-        params, task_vars = self.options(tmp, task_vars), task_vars or {}
-        arguments = {option: params[option] for option in (*HOST_ARGUMENTS, "state")}
-        if params["state"] == "present":
-            if self._task.check_mode:
-                return {"changed": False, "written": []}  # what is written is a copy of the ledger, and no difference
-            host = params["name"] or task_vars["inventory_hostname"]
-            kept = self.ask_ledger({"host": host}, self.where(params, task_vars))
-            if kept.get("failed"):
-                return kept
-            arguments |= kept
-        return self.run_on_host("host_record", arguments, task_vars)
 
 
 class Backup(TripAction):
@@ -194,24 +167,24 @@ class BackupFiles(Backup):
             unpacked.unpack(path, into, room)
 
 
-class HostDrift(HostScanAction):
-    module = host_drift
-
-
-class Orphans(HostScanAction):
-    module = orphans
-
-
-ACTIONS: t.Mapping[str, type[TripAction]] = {
+_ACTIONS: t.Mapping[str, type[TripAction]] = {
     "backup_files": BackupFiles,
     "disk_move": DiskMove,
     "disk_snapshot": DiskSnapshot,
-    "host_drift": HostDrift,
-    "host_record": HostRecord,
-    "orphans": Orphans,
     "server_backup": ServerBackup,
     "volume_backup": VolumeBackup,
 }
+_SCANS = {"host_drift": "HostDrift", "host_record": "HostRecord", "orphans": "Orphans"}  # which import the ledger
+
+
+def _action_of(step: str) -> type[TripAction]:
+    if step in _ACTIONS:
+        return _ACTIONS[step]
+    scans = importlib.import_module(f"{__package__}._host_scan_action")
+    return t.cast("type[TripAction]", getattr(scans, _SCANS[step]))
+
+
+ACTIONS = Actions([*_ACTIONS, *_SCANS], _action_of)
 
 
 def with_key(args: JsonMapping, task_vars: JsonMapping, templar: _home.Templar, check_mode: bool) -> JsonObject:

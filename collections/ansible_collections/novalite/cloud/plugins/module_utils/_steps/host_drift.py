@@ -4,7 +4,7 @@
 
 """Step `host_drift`: find where a hypervisor is not as the ledger says.
 
-Looks, on the hypervisor, at what carries novalite's names or metadata. The action (`plugin_utils/_step_actions.py`)
+Looks, on the hypervisor, at what carries novalite's names or metadata. The action (`plugin_utils/_host_scan_action.py`)
 then compares it with the ledger on the controller, and works out what is to be done about each difference. Instances
 that something is being done to, or was since the look began, are not judged. Guests that the ledger wants to run and
 that do not are marked as being rebooted, so that nobody else is at them; `server_action` is to be told the outcome.

@@ -7,8 +7,8 @@
 A step of playbooks such as `reconcile.yml` and `ledger_rebuild.yml`. Writes for each instance a file `record.json` in
 its directory, for each adopted one `adopted/<uuid>.json`, for some of those that are shelved, and so on no host,
 `shelved/<uuid>.json`, and `host-record.json` for the host. A ledger that is lost is made again from these by
-`ledger_rebuild`. `disk` writes the file of a new instance. The action (`plugin_utils/_step_actions.py`) reads on the
-controller what is to be written. The files have mode 0600. No passwords, tokens, keys or user data are in them.
+`ledger_rebuild`. `disk` writes the file of a new instance. The action (`plugin_utils/_host_scan_action.py`) reads on
+the controller what is to be written. The files have mode 0600. No passwords, tokens, keys or user data are in them.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@
 
 A hypervisor that breaks in the middle of a build cannot undo it. The instance is built elsewhere, and what it left
 behind is to be removed when the hypervisor is back. Lists, on the hypervisor, what carries novalite's names or
-metadata. The action (`plugin_utils/_step_actions.py`) then compares it with the ledger on the controller, and works out
-what the role `reclaim` is to take away. Only what belonged to instances of this ledger is taken for left over. The
-host's own addresses in networks that it does not serve any more are given back in the ledger; nothing else is changed.
+metadata. The action (`plugin_utils/_host_scan_action.py`) then compares it with the ledger on the controller, and
+works out what the role `reclaim` is to take away. Only what belonged to instances of this ledger is taken for left
+over. The host's own addresses in networks that it does not serve any more are given back in the ledger; nothing else
+is changed.
 """
 
 from __future__ import annotations
