@@ -20,7 +20,7 @@ from tools import story
 from ansible_collections.novalite.cloud.plugins.module_utils._graph.launch_steps import HOSTS, STEPS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
-from api.cli import main
+from api.cli import all_commands
 from api.jobs.options import Options
 from api.settings import Settings
 
@@ -88,7 +88,7 @@ def unknown_commands(text: str) -> set[str]:
     """Commands of `novalite` that `text` calls in code, and that it does not have."""
     blocks = re.findall(r"(?ms)^ *```\w*\n(.*?)^ *```", text)
     inline = re.findall(r"`([^`\n]+)`", text)
-    return set(COMMAND.findall("\n".join(blocks + inline))) - set(main.commands)
+    return set(COMMAND.findall("\n".join(blocks + inline))) - set(all_commands())
 
 
 def anchors(path: pathlib.Path) -> set[str]:
