@@ -146,7 +146,8 @@ class Cloud(Controller):
         playbook = str(ROOT / "playbooks/rolling.yml")
         words = [str(COMMAND), "-i", "hosts.ini", playbook, "-e", "task=upgrade.yml", *more]
         options = {"cwd": self.elsewhere, "env": self.environment, "capture_output": True, "text": True}
-        done: subprocess.CompletedProcess[str] = subprocess.run(words, check=False, timeout=GENEROUS, **options)  # type: ignore[call-overload]  # typed one by one
+        patience = GENEROUS * len(self.names)  # each host takes a minute or two
+        done: subprocess.CompletedProcess[str] = subprocess.run(words, check=False, timeout=patience, **options)  # type: ignore[call-overload]  # typed one by one
         assert (done.returncode == -signal.SIGKILL) == (kill is not None), done.stdout + done.stderr
         return done
 
