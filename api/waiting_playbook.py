@@ -34,8 +34,8 @@ from .waiting_protocol import FILES, FOLLOWS, MESSAGE, STALE, peer
 IDLE = 300.0  # seconds after which it ends
 PATIENCE = 5.0  # seconds for which it listens to who says nothing
 CACHE = "ansiballz_cache"  # ansible.executor.module_common
-# What most playbooks use, and what that imports. No plug-ins of variables: of one that is imported before there is an inventory,
-# the variables of groups are not read
+# What most playbooks use, and what that imports. No plug-ins of variables: what is imported before there is an
+# inventory reads no variables of groups
 MODULES = ("ansible.cli.playbook", "ansible.executor.playbook_executor", "ansible.plugins.strategy.linear")
 KINDS = ("inventory", "cache", "callback", "strategy", "connection", "shell", "become", "filter", "test")
 COLLECTION = "ansible_collections.novalite.cloud"

@@ -164,5 +164,5 @@ def test_nobody_else_starts_ssh() -> None:
         *("ansible.cfg", "ansible.cfg.j2", "install.md"),  # by_our_own_configuration
         "playbooks.py",  # by_the_command_and_by_jobs
         "channel.py",  # of_moves
-        *("config.py", "__init__.py"),  # of_users_and_their_consoles: with -F
+        *("config.py", "commands.py"),  # of_users_and_their_consoles: with -F
     }
