@@ -37,10 +37,8 @@ def rehearse() -> None:
         _seed(home)
         seen = {"seen_hosts": ["host"]}
         # of a host that is asked first, and of one of which the ledger has heard
-        for known in (
-            {"compute_hosts": [FACTS], "seen_hosts": ["host"]},
-            {"expected": {"host": {}}, "seen_hosts": ["host"]},
-        ):
+        choices: tuple[dict[str, object], ...] = ({"compute_hosts": [FACTS]}, {"expected": {"host": {}}})
+        for known in choices:
             asked = _run(home, "server", servers=[SERVER])
             plan = _run(home, "launch_plan", {**known, **seen}, instances=asked["to_build"])
             outcome = {"uuids": plan["hosts"]["host"]["build"]["uuids"], "host": "host"}

@@ -38,13 +38,6 @@ LAST_WORDS = 4000  # bytes
 BACKUPS = 24 * 3600.0  # seconds: all that is due, of large disks
 MOVES = 24 * 3600.0  # seconds: moves of large servers
 RECOVERY = 1  # second between two looks at whether the watch left something to start
-PLAYBOOKS = {
-    "samples": "samples.yml",
-    "watch": "watch.yml",
-    "recovery": "watch_recover.yml",
-    "backups": "backup_due.yml",
-    "balance": "balance.yml",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,26 +60,26 @@ class Chore:
 def of_options(options: Options) -> list[Chore]:
     """List the chores that the environment asks for."""
     chores = []
-    patience = {"samples": 0, "watch": ROUND, "recovery": BUILDS, "backups": BACKUPS, "balance": MOVES}
-    every = {
-        "samples": options.sample_seconds,
-        "watch": options.watch_seconds,
-        "recovery": RECOVERY if options.watch_seconds else 0,
-        "backups": options.backup_seconds,
-        "balance": options.balance_seconds,
-    }
-    words = {
-        "watch": ("-e", json.dumps({"watch_recovers": False})),
-        "balance": ("-e", json.dumps({"balance_watch": True, "balance_every": options.balance_seconds})),
-    }
-    trigger = {"recovery": os.path.join(options.place.home, RECOVER)}
-    for name, seconds in every.items():
+
+    def play(
+        name: str, seconds: int, playbook: str, patience: float = 0, trigger: str | None = None, **variables: object
+    ) -> None:
+        """Add a playbook that is run every so many seconds, with these variables; 0: it is not asked for."""
         if seconds:
             inventory = ("-i", options.inventory) if options.inventory else ()
-            playbook = os.path.join(options.playbooks, PLAYBOOKS[name])
-            command = (sys.executable, "-m", "ansible", "playbook", *inventory, *words.get(name, ()), playbook)
+            words = ("-e", json.dumps(variables)) if variables else ()
+            path = os.path.join(options.playbooks, playbook)
+            command = (sys.executable, "-m", "ansible", "playbook", *inventory, *words, path)
             environment, project = options.environment(), options.project
-            chores.append(Chore(name, seconds, command, environment, project, patience[name], trigger.get(name)))
+            chores.append(Chore(name, seconds, command, environment, project, patience, trigger))
+
+    watch, balance = options.watch_seconds, options.balance_seconds
+    left = os.path.join(options.place.home, RECOVER)
+    play("samples", options.sample_seconds, "samples.yml")
+    play("watch", watch, "watch.yml", ROUND, watch_recovers=False)
+    play("recovery", RECOVERY if watch else 0, "watch_recover.yml", BUILDS, left)
+    play("backups", options.backup_seconds, "backup_due.yml", BACKUPS)
+    play("balance", balance, "balance.yml", MOVES, balance_watch=True, balance_every=balance)
     try:
         receives = bool(receivers())
     except NovaliteError as error:

@@ -114,12 +114,12 @@ class Playbook:
     steps: tuple[str, ...] | None = None  # of the ledger and of hosts that it takes, for a quicker start; None: any
 
 
-def of_servers(*more: t.Mapping[str, Variable]) -> Playbook:
-    """Return the playbook of an action on servers, with its own variables."""
+def of_servers(*more: t.Mapping[str, Variable], steps: tuple[str, ...] | None = None) -> Playbook:
+    """Return the playbook of an action on servers, with its own variables, and the steps that it takes, if declared."""
     variables = dict(ACTION)
     for mapping in more:
         variables.update(mapping)
-    return Playbook(variables, WHOM, instead=EITHER)
+    return Playbook(variables, WHOM, instead=EITHER, steps=steps)
 
 
 def options_named(*names: str) -> dict[str, Variable]:

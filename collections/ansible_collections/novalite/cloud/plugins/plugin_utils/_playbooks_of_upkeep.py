@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..module_utils._healing import balancing
 from ..module_utils._rules import ha_wishes
 from ._playbook_words import (
@@ -32,14 +30,12 @@ from ._settings import Variable
 
 _BACKUPS = ("server_action", "server_backup")  # steps
 UPKEEP = {
-    "backup": dataclasses.replace(
-        of_servers(
-            KEEP,
-            {"backup": Variable("name of the backup"), "full_backup": Variable("take all that the disks hold", "bool")},
-        ),
+    "backup": of_servers(
+        KEEP,
+        {"backup": Variable("name of the backup"), "full_backup": Variable("take all that the disks hold", "bool")},
         steps=_BACKUPS,
     ),
-    "backup_delete": dataclasses.replace(of_servers({"backup": Variable("name or id of the backup")}), steps=_BACKUPS),
+    "backup_delete": of_servers({"backup": Variable("name or id of the backup")}, steps=_BACKUPS),
     "backup_due": Playbook({}, steps=("backup_policy", *_BACKUPS)),
     "backup_files": Playbook(
         {
@@ -84,14 +80,12 @@ UPKEEP = {
         },
         (("backup",), ("backup_disk",)),
     ),
-    "backup_verify": dataclasses.replace(
-        of_servers(
-            {
-                "backup": Variable("name or id of the backup; the newest, if left out"),
-                "boot": Variable("boot it in a sandbox; without a name, the newest full one", "bool"),
-                "boot_timeout": Variable("seconds that its guest gets to be up", "int"),
-            }
-        ),
+    "backup_verify": of_servers(
+        {
+            "backup": Variable("name or id of the backup; the newest, if left out"),
+            "boot": Variable("boot it in a sandbox; without a name, the newest full one", "bool"),
+            "boot_timeout": Variable("seconds that its guest gets to be up", "int"),
+        },
         steps=_BACKUPS,
     ),
     "balance": Playbook(

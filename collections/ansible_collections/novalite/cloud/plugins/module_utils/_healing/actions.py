@@ -114,7 +114,7 @@ class Recorded:
 def refusal(act: Act, recorded: Recorded, clock: Clock) -> str:
     """Return why `act` must not be carried out by what the ledger says now; "" when it may."""
     lease, row, guest = recorded.lease, recorded.row, recorded.guest
-    if lease is None or lease.owner != clock.controller or lease.term != act.term or lease.expires <= clock.now:
+    if lease is None or not lease.is_held(clock) or lease.term != act.term:
         return f"{clock.controller} does not hold the lease of term {act.term} any more"
     if clock.now > act.until:
         return f"the order for {act.host} is {clock.now - act.until:.0f} s too old"

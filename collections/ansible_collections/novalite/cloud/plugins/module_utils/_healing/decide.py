@@ -22,7 +22,7 @@ LONGEST_PAUSE = 8  # between attempts at fencing, in times of the first
 def decide(facts: Facts, rows: t.Mapping[str, HostRow], clock: Clock, settings: Settings) -> tuple[Action, ...]:
     """Return what to do, in order. Without the lease that is to take it, once nobody holds it, and nothing else."""
     held = facts.lease
-    if held is None or held.owner != clock.controller or held.expires <= clock.now:
+    if held is None or not held.is_held(clock):
         if held is not None and held.expires > clock.now:
             return ()
         after = Lease(clock.controller, clock.now + settings.lease_s, 1 if held is None else held.term + 1)

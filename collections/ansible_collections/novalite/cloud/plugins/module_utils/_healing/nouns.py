@@ -44,6 +44,10 @@ class Lease:
     expires: float
     term: int
 
+    def is_held(self, clock: Clock) -> bool:
+        """Tell whether it is that of the controller which asks, and has not expired."""
+        return self.owner == clock.controller and self.expires > clock.now
+
 
 @dataclasses.dataclass(frozen=True)
 class Clock:

@@ -12,7 +12,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._healing import actions, decide, states
-from ..._healing.nouns import AGENT, SWITCH, Clock, Facts, Heartbeat, Lease, Look, PeerWord, Settings
+from ..._healing.nouns import AGENT, SWITCH, Clock, Facts, Heartbeat, HostRow, Lease, Look, PeerWord, Settings
 from ..._json import JsonMapping
 from ..db import clock
 from ..db.engine import reading, transaction
@@ -65,12 +65,12 @@ def begin(engine: sa.Engine, watcher: Watcher, number: str, means: t.Mapping[str
         watch_rows.ensure(connection, means)
         watch_rows.set_means(connection, means)
         held = watch_rows.lease(connection, lock=True)
-        now = clock.now(connection)
+        now = Clock(clock.now(connection), watcher.controller)
         facts = Facts(held, {}, {})
-        for action in decide.decide(facts, {}, Clock(now, watcher.controller), watcher.settings):
+        for action in decide.decide(facts, {}, now, watcher.settings):
             if isinstance(action, actions.Hold) and watch_rows.hold(connection, action):
                 held = action.after
-        if held is None or held.owner != watcher.controller or held.expires <= now:
+        if held is None or not held.is_held(now):
             return None
         return held if watch_rows.begin_round(connection, number, watcher.settings.lease_s) else None
 
@@ -109,17 +109,16 @@ def decide_and_act(
     return orders
 
 
-def watched(engine: sa.Engine, watcher: Watcher, hosts: t.Collection[str]) -> tuple[Lease | None, list[str]]:
-    """Return the lease if this controller has it, and those of `hosts` that may have something to start or to give up.
+def lease_of(connection: sa.Connection, watcher: Watcher) -> Lease | None:
+    """Return the lease if this controller has it. It is held no longer for that: whoever looks does so."""
+    held = watch_rows.lease(connection)
+    return held if held is not None and held.is_held(Clock(clock.now(connection), watcher.controller)) else None
 
-    It begins no round, and holds the lease no longer: whoever looks does.
-    """
-    with reading(engine) as connection:
-        held, now = watch_rows.lease(connection), clock.now(connection)
-        if held is None or held.owner != watcher.controller or held.expires <= now:
-            return None, []
-        rows = watch_rows.rows(connection, hosts)
-    return held, [host for host, row in rows.items() if row.state in (states.UP, states.BACK)]
+
+def up_or_back(connection: sa.Connection, hosts: t.Collection[str]) -> dict[str, HostRow]:
+    """Return those of `hosts` that may have something to start or to give up."""
+    rows = watch_rows.rows(connection, hosts)
+    return {host: row for host, row in rows.items() if row.state in (states.UP, states.BACK)}
 
 
 def recover(engine: sa.Engine, watcher: Watcher, seen: Seen) -> Orders:

@@ -169,14 +169,14 @@ def _begin_recovery(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watc
     """Tell whom to look at before anything is started. What rounds find from now on is for the run after this one."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(_recover_file(params))
-    held, hosts = rounds.watched(engine, watcher, params["hosts"])
-    if held is None:
-        words = f"{watcher.controller} does not watch the hosts: whoever does recovers"
-        return {"watching": False, "in_words": words, "hosts": [], "tokens": {}, "asked": {}}
     with reading(engine) as connection:
-        tokens = {host: _token(row, held) for host, row in watch_rows.rows(connection, hosts).items()}
+        held = rounds.lease_of(connection, watcher)
+        if held is None:
+            words = f"{watcher.controller} does not watch the hosts: whoever does recovers"
+            return {"watching": False, "in_words": words, "hosts": [], "tokens": {}, "asked": {}}
+        tokens = {host: _token(row, held) for host, row in rounds.up_or_back(connection, params["hosts"]).items()}
         at = clock.now(connection)
-    return {"watching": True, "at": at, "tokens": tokens, "hosts": hosts, "asked": {}}
+    return {"watching": True, "at": at, "tokens": tokens, "hosts": list(tokens), "asked": {}}
 
 
 def _recover_file(params: JsonMapping) -> str:
