@@ -16,6 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.unit._ledger.servers.test_server_migration import ask, carried, check_sums, claims, row, server, status, well
 
+pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
+
 
 @pytest.mark.parametrize(
     ("source", "dest", "host", "of_move"),
