@@ -11,6 +11,7 @@ of those, so another one is never asked. Where anything is unusual, the caller g
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -52,7 +53,7 @@ def hand_over(words: t.Sequence[str], environment: t.Mapping[str, str]) -> None:
             try:
                 connection.connect(path)
             except OSError:
-                if sum(name.endswith(".lock") for name in os.listdir(directory)) < MOST:
+                if _count(directory) < MOST:
                     _start(path, environment)
                 return
             if peer(connection)[1] == os.geteuid():
@@ -104,6 +105,21 @@ def _directory(environment: t.Mapping[str, str]) -> str:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"{path} is not this user's alone: chmod 700 it")
     return path
+
+
+def _count(directory: str) -> int:
+    """Return how many processes wait. Each holds its lock; one that was killed has left it behind. Raises OSError."""
+    paths = [os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".lock")]
+    return sum(map(_is_held, paths))
+
+
+def _is_held(path: str) -> bool:
+    with open(path, encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _digest(environment: t.Mapping[str, str]) -> str:

@@ -53,7 +53,8 @@ class Field:
     none: str = ""  # what is shown for no choice
     entry: str = ""  # of the policy, beside the form's
     initial: t.Callable[[Call, Thing], object] | None = None
-    least: int = 0
+    least: int = 0  # as `greatest`, of a number
+    greatest: int = LARGEST
     most: int = 255  # characters
 
     def value(self, call: Call, thing: Thing) -> t.Any:
@@ -76,8 +77,11 @@ class Field:
         if not text:
             return None
         digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 10 and self.least <= int(text) <= LARGEST):
-            raise BadRequestError(f"{self.label}: '{text[:60]}': give a whole number from {self.least} to {LARGEST}")
+        is_number = digits.isascii() and digits.isdigit() and len(digits) <= 10
+        if not (is_number and self.least <= int(text) <= self.greatest):
+            raise BadRequestError(
+                f"{self.label}: '{text[:60]}': give a whole number from {self.least} to {self.greatest}"
+            )
         return int(text)
 
 
@@ -111,6 +115,7 @@ class Form:
     fits: t.Callable[[t.Any], bool] = lambda _record: True
     prepare: t.Callable[[Values], Values] = dict
     entry: str = ""  # of the policy
+    page: str = ""  # endpoint of the page of what it is about, by UUID, which shows more of that than the list
 
     @property
     def noun(self) -> str:
@@ -122,8 +127,12 @@ class Form:
 
     @property
     def back(self) -> str:
-        """The endpoint of the list that shows what came of it."""
+        """The endpoint of the list in which is what it is about."""
         return f"pages.list_{self.noun.replace('-', '_')}"
+
+    def shows(self, number: str | None) -> str:
+        """Return the path of what shows what came of it: a page, or the list."""
+        return url_for(self.page, uuid=number) if self.page else url_for(self.back)
 
     @property
     def button(self) -> str:

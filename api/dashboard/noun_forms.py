@@ -23,6 +23,7 @@ from ..work.networks import project_name
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Link, Secret, Thing, Values, forms_of
 from .identity_forms import IDENTITY_FORMS
 from .network_forms import FLOATING_FORMS, GROUP_FORMS, NETWORK_FORMS
+from .server_forms import SERVER_FORMS
 
 # --- Key pairs ------------------------------------------------------------------------------------------------------
 
@@ -155,7 +156,7 @@ VOLUME_FORMS = forms_of(
 )
 
 
-FORMS = (*NETWORK_FORMS, *GROUP_FORMS, *FLOATING_FORMS, *KEY_FORMS, *VOLUME_FORMS, *IDENTITY_FORMS)
+FORMS = (*SERVER_FORMS, *NETWORK_FORMS, *GROUP_FORMS, *FLOATING_FORMS, *KEY_FORMS, *VOLUME_FORMS, *IDENTITY_FORMS)
 
 
 def links(call: Call, noun: str, number: str | None = None, record: object = None) -> list[Link]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from flask import redirect, render_template, url_for
+from flask import redirect, render_template
 from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
@@ -35,7 +35,7 @@ def _send(form: Form, number: str | None) -> ResponseReturnValue:
             raise
         status = status_of(error)
         return _page(form, number, message_of(error, status)), status
-    back = url_for(form.back)
+    back = form.shows(number)
     if secret is not None:
         return render_template("pages/secret.html", secret=secret, back=back)
     return redirect(back, 303)
@@ -52,7 +52,7 @@ def _page(form: Form, number: str | None, message: str | None = None) -> str:
             shown=form.shown(call, thing, sent=message is not None),
             goes=form.goes(call, thing) if form.goes is not None else None,
             message=message,
-            back=url_for(form.back),
+            back=form.shows(number),
             path=form.url(number),
         )
 

@@ -35,6 +35,7 @@ from ..web.services import reads, writes
 from ..work.calls import calling
 from ..work.refusals import refusals_as_bad_requests
 from . import graphs, rendering, server_actions, session
+from .noun_forms import links
 from .routes_jobs import masked, rows_of_jobs
 from .session import pages
 
@@ -94,6 +95,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
     return render_template(
         "pages/instance.html",
         instance=instance,
+        ways=links(calling(connection), "instances", uuid) if row is not None else [],
         launched=instance["launched_at"] is not None and any(each["action"] == "create" for each in done),
         offered=server_actions.offered(calling(connection), row) if row is not None else [],
         consoles=consoles.offered(calling(connection), row) if row is not None and rendering.HAS_CONSOLES else (),

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import pytest
 
+from tests.molecule.chapters import __main__ as scenario
 from tests.molecule.chapters.printed import chapter, expected, parsed, pattern
 
 CHAPTERS = ["README", "launch", "lifecycle", "networks", "volumes", "security-groups", "stack"]
@@ -50,3 +52,17 @@ def test_printed_output_is_found_whatever_differs_each_time() -> None:
     table = pattern("+ server  web\n...\nPlan: 2 to add.\n")
     assert table.search("  +  server    web\n  +  server  db\nPlan: 2 to add.\n")
     assert not table.search("  +  server    web\nPlan: 3 to add.\n")
+
+
+@pytest.mark.parametrize(("problems", "ends"), [([], None), (["it ended with 2"], "it ended with 2")])
+def test_the_scenario_fails_when_something_went_wrong(
+    problems: list[str], ends: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["chapters", "/nowhere"])
+    monkeypatch.setattr(scenario, "prepare", lambda _home, _directory: None)
+    monkeypatch.setattr(scenario, "write_files", lambda _directory, _files: None)
+    monkeypatch.setattr(scenario, "expected", lambda: {"install": []})
+    monkeypatch.setattr(scenario, "run", lambda *_page: problems)
+    with pytest.raises(SystemExit) as ended:
+        scenario.main()
+    assert ended.value.code == ends

@@ -140,7 +140,11 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     ),
     "compute:servers:detail": (Http("GET", "/compute/v2.1/servers/detail"), Ec2("describe_instances")),
     "compute:servers:evacuate": (action("evacuate", {}), job("evacuate")),
-    "compute:servers:ha": (Http("PATCH", "/v1/instances/{server}/ha", {"ha_priority": 1}),),
+    "compute:servers:ha": (
+        Http("PATCH", "/v1/instances/{server}/ha", {"ha_priority": 1}),
+        Page("GET", "/instances/{server}/ha"),
+        Page("POST", "/instances/{server}/ha"),
+    ),
     "compute:servers:index": (Http("GET", "/compute/v2.1/servers"), Page("GET", "/instances")),
     "compute:servers:live_migrate": (
         action("os-migrateLive", {"host": None, "block_migration": "auto"}),

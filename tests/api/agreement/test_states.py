@@ -36,7 +36,7 @@ from api.cli import playbooks
 from api.ec2 import ids
 from api.web.operations import OPERATIONS
 from tests.api.agreement.doors import Answer, Cloud
-from tests.api.agreement.operations import INSTANCES, OPERATIONS_BY_DOOR, Ec2, Http, Request, action, job
+from tests.api.agreement.operations import INSTANCES, OPERATIONS_BY_DOOR, Ec2, Http, Page, Request, action, job
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +174,10 @@ REQUESTS: dict[str, tuple[Request, ...]] = {
         Ec2("associate_address", {"AllocationId": "{ec2_floating_ip}", "InstanceId": "{ec2_server}"}),
     ),
     "change_cdrom": (job("cdrom", eject=True),),
+    "change_ha": (
+        Http("PATCH", "/v1/instances/{server}/ha", {"ha_priority": 1}),
+        Page("POST", "/instances/{server}/ha"),
+    ),
     "change_security_groups": (
         action("addSecurityGroup", {"name": "alts"}),
         Ec2("modify_instance_attribute", {"InstanceId": "{ec2_server}", "Groups": ["{ec2_security_group}"]}),

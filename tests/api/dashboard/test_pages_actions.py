@@ -136,3 +136,26 @@ def test_only_what_is_listed_can_be_chosen(api: seeds.Api, scene: scenes.Scene) 
         assert "<script>document" not in answer.get_data(as_text=True)
     assert member.post(f"/instances/{scene.foreign}/lock").status_code == 404
     assert member.post(f"/instances/{scene.web}/explode").status_code == 404
+
+
+def test_members_say_what_becomes_of_a_server_when_its_host_dies(api: seeds.Api) -> None:
+    uuid = server(api, "active")
+    reader, member, path = Visitor(api, "reader"), Visitor(api, "demo"), f"/instances/{uuid}/ha"
+    assert path in [link["href"] for link in member.get(f"/instances/{uuid}").all("a")]
+    assert path not in [link["href"] for link in reader.get(f"/instances/{uuid}").all("a")]
+    reader.get(path, 403)
+    for values, reason in (
+        ({"ha": "yes"}, "ha_rebuild"),  # its disk dies with its host
+        ({"ha": "yes", "ha_rebuild": "yes", "ha_priority": "101"}, "from -100 to 100"),
+    ):
+        answer = member.post(path, path, **values)
+        assert answer.status_code == 400 and reason in answer.get_data(as_text=True)
+    answer = member.post(path, path, ha="yes", ha_rebuild="yes", ha_priority="-5")
+    assert (answer.status_code, answer.location) == (303, f"/instances/{uuid}")
+    assert "it runs again on another: priority -5, with a new disk of its image" in member.get(answer.location).words
+    fields = {str(field["name"]): field for field in member.get(path).all("input")}
+    assert fields["ha_priority"]["value"] == "-5" and {"ha", "ha_rebuild"} == {
+        name for name, field in fields.items() if "checked" in field
+    }
+    assert member.post(path, path, ha_priority="-5").status_code == 303  # a box that is empty is sent as nothing
+    assert "it stays dead" in member.get(f"/instances/{uuid}").words

@@ -154,7 +154,7 @@ def main() -> None:
     for name, steps in chapters.items():
         if not chosen or name in ("README", "install", *chosen):
             wrong += run(shell, name, pages[name], steps)
-    sys.exit("\n".join(wrong))
+    sys.exit("\n".join(wrong) or None)  # an empty text is a failure, too
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import typing as t
 
 from tests.unit._backup import faults
 from tests.unit._backup.hypervisor import EngineError, Hypervisor
-from tests.unit._backup.sequences import Life
+from tests.unit._backup.life import Life
 
 CHAIN = ("b1", "b2", "b3", "b4")
 

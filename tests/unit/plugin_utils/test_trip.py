@@ -137,7 +137,7 @@ def test_a_link_is_not_believed(visited: Host) -> None:
 
 def test_damaged_ones_go(visited: Host) -> None:
     (kept,) = visited.kept()
-    kept.rename(kept.with_name(f"{0:064}.cpython-311.{0:064}.zip"))
+    kept.rename(kept.with_name(f"{0:064}.cpython-311.{0:064}.code"))
     visited.answers(visited.tail(), code=CODE)
     (sound,) = visited.kept()
     assert sound.name.startswith(DIGEST)

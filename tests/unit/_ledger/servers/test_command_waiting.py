@@ -20,6 +20,7 @@ import typing as t
 
 import pytest
 
+from api.cli import waiting
 from tests.support.patience import GENEROUS
 
 ROOT = pathlib.Path(__file__).parents[4]
@@ -266,3 +267,13 @@ def test_a_launch_that_is_handed_over_imports_little() -> None:
     assert "api.cli.launching" in modules
     heavy = {"jinja2", "yaml", "sqlalchemy", "subprocess", "tempfile", "api.cli.looking", "api.cli.commands"}
     assert not heavy & set(modules)
+
+
+def test_processes_that_were_killed_are_not_counted(tmp_path: pathlib.Path) -> None:
+    locks = [tmp_path / f"{number}.lock" for number in range(waiting.MOST)]
+    for lock in locks:
+        lock.write_text("1")
+    assert waiting._count(str(tmp_path)) == 0
+    with open(locks[0]) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert waiting._count(str(tmp_path)) == 1

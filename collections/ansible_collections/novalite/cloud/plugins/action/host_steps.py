@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
 import importlib
 import time
+import typing as t
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
@@ -21,6 +23,8 @@ from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
 from ..plugin_utils._step_actions import with_key
 
+# Variables of role spawn: what its steps are about
+PLANS = frozenset(["spawn_plan", "spawn_peers", "spawn_groups"])
 KNOWN = modules_of_hosts() | steps_of_hosts()
 
 # In the parent of all workers, of which each would import them anew to see what their arguments are
@@ -29,6 +33,24 @@ for _name in KNOWN:
 
 
 class ActionModule(ImageAction):
+    @classmethod
+    @contextlib.contextmanager
+    def get_finalize_task_args_context(cls) -> t.Iterator[dict[str, t.Any]]:
+        """The variables in PLANS, once they are templated."""
+        yield {}
+
+    @classmethod
+    def finalize_task_arg(cls, name: str, value: t.Any, templar: t.Any, context: dict[str, t.Any]) -> t.Any:
+        """Template an argument of the task. Ansible would template a plan anew for each argument of a step that is a
+        part of it: half a hundred times for a host that builds one guest."""
+        variables = templar.available_variables
+        for plan in PLANS & variables.keys() - context.keys():
+            with contextlib.suppress(AnsibleError):  # whoever needs one that cannot be templated is told why
+                context[plan] = templar.template(variables[plan])
+        templar = templar.copy()
+        templar.available_variables = {**variables, **context}
+        return templar.template(value)
+
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         task_vars = task_vars or {}

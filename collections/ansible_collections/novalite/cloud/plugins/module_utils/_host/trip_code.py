@@ -11,16 +11,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import marshal
 import os
-import py_compile
+import pathlib
 import sys
-import tempfile
 import zipfile
 
 from .files import write_atomically
 from .own_directory import NotOwnError, make_own
 
 KEPT = 3  # versions of the code: two controllers may be at different ones
+ENDINGS = (".code", ".zip")  # the other one is of controllers that are older
 
 
 def keep(directory: str, digest: str, code: bytes) -> None:
@@ -35,9 +36,9 @@ def keep(directory: str, digest: str, code: bytes) -> None:
         return  # each step says so that works there
     os.chmod(directory, 0o700)
     compiled = _compiled(code)
-    name = f"{digest}.{sys.implementation.cache_tag}.{hashlib.sha256(compiled).hexdigest()}.zip"
+    name = f"{digest}.{sys.implementation.cache_tag}.{hashlib.sha256(compiled).hexdigest()}.code"
     write_atomically(os.path.join(directory, name), compiled, 0o600)
-    ours = [os.path.join(directory, entry) for entry in os.listdir(directory) if entry.endswith(".zip")]
+    ours = [os.path.join(directory, entry) for entry in os.listdir(directory) if entry.endswith(ENDINGS)]
     damaged = [path for path in ours if not _is_sound(path)]
     sound = [path for path in ours if path not in damaged]
     for path in damaged + sorted(sound, key=os.path.getmtime)[:-KEPT]:
@@ -53,21 +54,14 @@ def _is_sound(path: str) -> bool:
 
 
 def _compiled(code: bytes) -> bytes:
-    """The archive `code` with each source file compiled, without docstrings."""
-    made = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(code)) as source,
-        zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive,
-        tempfile.TemporaryDirectory() as scratch,
-    ):
-        path, target = os.path.join(scratch, "file.py"), os.path.join(scratch, "file.pyc")
+    """The archive `code` with each source file compiled: by the module's name, whether it is a package, and its code,
+    all of it marshalled. zipimport would inflate and unmarshal each of them three times."""
+    modules = {}
+    with zipfile.ZipFile(io.BytesIO(code)) as source:
         for name in source.namelist():
-            with open(path, "wb") as handle:
-                handle.write(source.read(name))
-            # by hash, unchecked: zipimport compares a time stamp with a source that is not there
-            mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-            py_compile.compile(path, target, name, doraise=True, optimize=2, invalidation_mode=mode)
-            with open(target, "rb") as handle:
-                # whose time is always the same: what is kept once more replaces the file, and needs no other name
-                archive.writestr(zipfile.ZipInfo(f"{name}c"), handle.read(), zipfile.ZIP_DEFLATED)
-    return made.getvalue()
+            # docstrings stay: for a class without one, `dataclasses` works out its signature
+            compiled = compile(source.read(name), name, "exec", dont_inherit=True, optimize=1)
+            path = pathlib.PurePath(name)
+            module = path.parent if path.stem == "__init__" else path.with_suffix("")
+            modules[".".join(module.parts)] = (path.stem == "__init__", marshal.dumps(compiled))
+    return marshal.dumps(modules)
