@@ -13,8 +13,8 @@ RAW = "raw"
 
 @dataclasses.dataclass(frozen=True)
 class Disks:
-    """What decides whether a server's disks can be copied: the format of its own ones (None: it has none), the name of
-    a volume that only its host has, and whether its state is elsewhere, too: others defined it, or it has a TPM."""
+    """Disks of a server, as far as they decide whether they can be copied: the format of its own ones (None: it has
+    none), the name of a volume that only its host has; and whether others defined its guest, or it has a TPM."""
 
     backend: str | None
     local_volume: str | None = None

@@ -172,7 +172,7 @@ def _end(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 
 def _report(outcomes: t.Mapping[str, JsonMapping], host: str, uuid: str) -> JsonMapping:
-    """What a host said of the copy of a server."""
+    """Return what a host said of the copy of a server."""
     outcome = outcomes.get(host)
     if outcome is None:
         return {"error": f"host {host} did not answer"}
