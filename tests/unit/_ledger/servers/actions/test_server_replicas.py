@@ -46,7 +46,7 @@ def end(cloud: t.Any, begun: dict[str, t.Any], error: str | None = None, **recor
             for move in begun["hosts"][outcome["host"]].get("arriving", ())
         ]
         outcome["results"] += [
-            {"uuid": uuid, "removed": True} for uuid in begun["hosts"][outcome["host"]].get("discarded", ())
+            {"uuid": gone["uuid"], "removed": True} for gone in begun["hosts"][outcome["host"]].get("discarded", ())
         ]
     done = cloud.task("server_replica", state="end", moves=begun["moves"], outcomes=outcomes)
     return t.cast("dict[str, t.Any]", done)
@@ -92,7 +92,7 @@ def test_a_copy_claims_room_on_another_host_and_gives_it_back(cloud: t.Any) -> N
     assert disk_used(cloud) == before and (copy(cloud).every, copy(cloud).former) == (None, [host])
     assert not cloud.task("server_replica", state="absent", servers=["web"])["changed"]
     begun = begin(cloud)  # what it has goes with the next run
-    assert (begun["moves"], begun["hosts"][host]["discarded"]) == ([], [uuid])
+    assert (begun["moves"], begun["hosts"][host]["discarded"]) == ([], [{"uuid": uuid}])
     end(cloud, begun)
     assert cloud.rows(sa.select(table)) == []
 
@@ -141,7 +141,7 @@ def test_a_server_that_came_to_its_second_host_gets_another_one(cloud: t.Any) ->
     cloud.write(sa.update(instance).where(instance.c.uuid == uuid).values(host=second))
     begun = begin(cloud, servers=["web"])
     assert begun["moves"][0]["to_host"] not in (second, None)
-    assert begun["hosts"][second]["discarded"] == [uuid] and copy(cloud).copy_id is None
+    assert begun["hosts"][second]["discarded"] == [{"uuid": uuid}] and copy(cloud).copy_id is None
 
 
 def test_an_evacuated_server_runs_from_its_copy_which_is_no_second_one_then(cloud: t.Any) -> None:

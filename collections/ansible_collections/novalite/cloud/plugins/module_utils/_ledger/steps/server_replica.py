@@ -140,7 +140,7 @@ def _plans(connection: sa.Connection, moves: t.Sequence[JsonObject]) -> dict[str
         hosts.setdefault(move["from_host"], {}).setdefault(targets.LEAVING, []).append(move)
         hosts.setdefault(move["to_host"], {}).setdefault(targets.ARRIVING, []).append(move)
     for host, uuids in replicas.superfluous(connection).items():
-        hosts.setdefault(host, {})[targets.DISCARDED] = uuids
+        hosts.setdefault(host, {})[targets.DISCARDED] = [{"uuid": uuid} for uuid in uuids]
     _endpoints, directories = host_plans.places(connection)
     for host, plan in hosts.items():
         for kind, end in ((targets.ARRIVING, "from_host"), (targets.LEAVING, "to_host")):
