@@ -10,6 +10,9 @@ import typing as t
 from ..._errors import NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import Instance
+from ..._rules.backup_policies import seconds_of
+from ..._rules.replicas import LEAST
+from ..queries import lookups
 from ..volumes import ha_disks, replicas
 from ..volumes.replicas import REPLICATE, Replica
 from . import servers
@@ -24,11 +27,13 @@ def listed(call: Call) -> list[Replica]:
     return replicas.replicas_by(call.connection, project_id=call.project_id)
 
 
-def ensure(call: Call, server: Instance, every: int, host: str | None = None) -> bool:
-    """Have a server's disks copied to a second host `every` so many seconds; returns whether that changes anything.
-    Raises as replicas.ensure()."""
+def ensure(call: Call, server: Instance, every: str, host: str | None = None) -> bool:
+    """Have a server's disks copied to a second host `every` so often, such as `5m` or `hourly`; returns whether that
+    changes anything. Raises as replicas.ensure(), and NotFoundError for a host that is unknown."""
     call.check(WRITE)
-    return replicas.ensure(call.connection, server, every, host)
+    if host is not None:
+        lookups.check_compute_hosts(call.connection, [host])
+    return replicas.ensure(call.connection, server, seconds_of("every", every, LEAST), host)
 
 
 def remove(call: Call, server: Instance) -> bool:

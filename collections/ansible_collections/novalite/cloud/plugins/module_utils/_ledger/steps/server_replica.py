@@ -14,16 +14,15 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._plan import targets
 from ..._plan.host_plan import Plan
-from ..._rules import backup_policies, server_requests
+from ..._rules import server_requests
 from ..._rules.records import with_diff
-from ..._rules.replicas import LEAST
 from ..compute import server_actions
 from ..compute.named_servers import OUTCOMES, servers_named, take_over, under_way, with_names
 from ..migration import host_plans
 from ..migration.outcomes import error_of
 from ..operations import server_replicas
 from ..operations.call import by_playbook
-from ..queries import actions, lookups
+from ..queries import actions
 from ..queries.views import instances_by
 from ..volumes import replicas
 from ..volumes.replicas import REPLICATE
@@ -71,16 +70,13 @@ def _named(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
 
 
 def _ensure(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    call, host = by_playbook(connection), params.get("host")
-    every = backup_policies.seconds_of("every", params["every"], LEAST)
-    if host is not None:
-        lookups.check_compute_hosts(connection, [host])
+    call = by_playbook(connection)
     before, changed = _shown(connection), False
     for server in _named(connection, params):
         if params["state"] == "absent":
             changed = server_replicas.remove(call, server) or changed
         else:
-            changed = server_replicas.ensure(call, server, every, host) or changed
+            changed = server_replicas.ensure(call, server, params["every"], params.get("host")) or changed
     after = _shown(connection)
     return with_diff({"changed": changed, "replicas": list(after.values())}, before, after)
 
