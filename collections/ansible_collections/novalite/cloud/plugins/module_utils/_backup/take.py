@@ -200,6 +200,8 @@ def _running(domain: libvirt.virDomain, request: Request, receiver: Receiver, pa
     live.end_left_over(domain)
     definition = domain.XMLDesc(0)
     disks = _disks(request, definition)
+    if not disks:
+        raise NovaliteError(f"domain {request.server} has none of the disks that are to be taken: see virsh domblklist")
     reason = ASKED if request.full else receiver.first
     since: Manifest | None = None if request.full else parent
     if receiver.keeps_parent:  # those of runs that came to nothing, or that another one followed
