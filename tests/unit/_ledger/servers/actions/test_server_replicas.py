@@ -53,8 +53,8 @@ def end(cloud: t.Any, begun: dict[str, t.Any], error: str | None = None, **recor
 
 
 def copy(cloud: t.Any) -> t.Any:
-    (found,) = cloud.rows(sa.select(table))
-    return found
+    (row_there,) = cloud.rows(sa.select(table))
+    return row_there
 
 
 def disk_used(cloud: t.Any) -> dict[str, int]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What goes to a second host: the blocks that changed of all disks, in parts, and last what they are.
+"""Delta that goes to a second host: the blocks that changed of all disks, in parts, and last what they are.
 
 Each part is an object of some blocks of one disk, as a backup has it (_backup/objects.py). The last file, DELTA, has
 the hash of each part: without it, or with another part, nothing of it counts.

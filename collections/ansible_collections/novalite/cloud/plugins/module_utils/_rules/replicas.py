@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Copies of servers' disks on a second host: which servers can have one, when the next is due, which one is late."""
+"""Copies of servers' disks on a second host: which servers can have one, when the next is due, how old one is."""
 
 from __future__ import annotations
 
@@ -40,11 +40,6 @@ def refused(disks: Disks) -> str | None:
 def is_due(every: int | None, tried_at: int | None, now: int) -> bool:
     """Tell whether the next copy is to be taken; one that failed is tried again after the same time."""
     return every is not None and (tried_at is None or now - tried_at >= every)
-
-
-def is_late(every: int | None, taken_at: int | None, since: int, now: int) -> bool:
-    """Tell whether the newest copy is older than twice what was asked for `since` then, as the alert rule has it."""
-    return every is not None and now - (taken_at or since) > 2 * every
 
 
 def in_words(age: int) -> str:
