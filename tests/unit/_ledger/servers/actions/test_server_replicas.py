@@ -152,7 +152,10 @@ def test_an_evacuated_server_runs_from_its_copy_which_is_no_second_one_then(clou
     cloud.write(sa.update(table).values(taken_at=table.c.taken_at - 240))
     begun = evacuate(cloud)
     (move,) = begun["moves"]
-    assert move["to_host"] == second and move["why"][0] == f"it runs from the copy on {second}, 4 min old"
+    assert (
+        move["to_host"] == second
+        and move["why"][0] == move["reason"] == f"it runs from the copy on {second}, 4 min old"
+    )
     plan = begun["hosts"][second]["build"]
     assert plan["copies"] == [{"uuid": uuid, "copy_id": copy(cloud).copy_id}] and not plan["injections"]
     assert disk_used(cloud)[second] == before[second]  # the server has its room now

@@ -186,7 +186,7 @@ def move_of(action: str, server: Instance, move: MoveRow, why: list[str]) -> Mov
     ends = [(move.source_host, move.old_flavor), (move.dest_host or "", move.new_flavor)]
     (from_host, from_flavor), (to_host, to_flavor) = reversed(ends) if back else ends
     state = move.old_vm_state
-    return {
+    moving: Move = {
         "uuid": server["uuid"],
         "name": server["name"],
         "domain_name": server["domain_name"],
@@ -200,3 +200,6 @@ def move_of(action: str, server: Instance, move: MoveRow, why: list[str]) -> Mov
         "starts": state in ("active", "paused", "error") if action == "evacuate" else state in ("active", "paused"),
         "why": why,
     }
+    if action == "evacuate" and move.message:
+        moving["reason"] = move.message
+    return moving
