@@ -78,6 +78,11 @@ class Place:
         """Hold the lock under which the copy is changed or used."""
         return locked(f"replica-{self.uuid}", timeout=LOCK_TIMEOUT)
 
+    def prepare(self) -> None:
+        """Have the directory of the copy, root's own."""
+        make_own(os.path.dirname(self.root), links=True)
+        make_own(self.root)
+
     def current(self) -> Copy | None:
         """Return the copy, without what is to be merged; None where there is none that is complete."""
         path = os.path.join(self.root, COPY)
@@ -103,8 +108,7 @@ class Place:
         for name in (*(part.name for part in delta.parts), deltas.DELTA):
             sync(os.path.join(staging, name), 0o600)
         sync(staging)
-        make_own(os.path.dirname(self.root), links=True)
-        make_own(self.root)
+        self.prepare()
         os.rename(staging, os.path.join(self.root, DELTA))
         sync(self.root)
         return delta
@@ -112,6 +116,8 @@ class Place:
     def settle(self) -> Copy | None:
         """Merge what arrived, and return the newest complete copy. Whoever is cut off here does it again."""
         directory = os.path.join(self.root, DELTA)
+        if os.path.lexists(self.root):
+            self.prepare()
         current = self.current()
         if layout.is_directory(directory):
             delta = deltas.read(directory)
