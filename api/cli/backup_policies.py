@@ -14,8 +14,8 @@ from .looking import Record
 from .tables import Column, Form
 
 
-def _time(seconds: int | None) -> str:
-    """Write seconds as the command takes them, such as `daily` or `12h`."""
+def time_of(seconds: int | None) -> str:
+    """Return seconds as the command takes them, such as `daily` or `12h`."""
     names = {length: name for name, length in backup_policies.PERIODS.items()}
     if seconds is None:
         return "never"
@@ -31,10 +31,10 @@ _COLUMNS = (
     Column("policy", lambda record: record["name"]),
     Column("for", lambda record: record["scope"]),
     Column("of", lambda record: record["target"]),
-    Column("every", lambda record: _time(record["every"])),
+    Column("every", lambda record: time_of(record["every"])),
     Column("keeps", _keep),
-    Column("compares", lambda record: _time(record["verify_every"])),
-    Column("boots", lambda record: _time(record["boot_every"])),
+    Column("compares", lambda record: time_of(record["verify_every"])),
+    Column("boots", lambda record: time_of(record["boot_every"])),
 )
 
 

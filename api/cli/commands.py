@@ -24,6 +24,7 @@ from . import (
     nouns,
     options,
     playbooks,
+    replicas,
     reserve,
     tables,
     top,
@@ -292,6 +293,7 @@ def notify(test: bool) -> None:
 actions.add_to(main)
 main.add_command(config.command)
 main.add_command(backups.group)
+main.add_command(replicas.group)
 main.add_command(ledger.group)
 main.add_command(top.command)
 main.add_command(balance.command)

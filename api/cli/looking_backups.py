@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks at backups, their proofs and their policies, as `looking` has those at everything else."""
+"""Looks at backups, their proofs and policies, and copies on second hosts, as `looking` has those at all else."""
 
 from __future__ import annotations
 
@@ -39,3 +39,15 @@ def backup_policies() -> list[Record]:
 
     with open_ledger() as connection:
         return policies.listed(by_playbook(connection))
+
+
+def replicas(project: str | None) -> list[Record]:
+    """List the copies of servers' disks on second hosts (of a project; None: of all)."""
+    import dataclasses
+
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas as rows
+
+    with open_ledger() as connection:
+        owner = None if project is None else lookups.project_by_name(connection, project)["id"]
+        return [dataclasses.asdict(each) for each in rows.replicas_by(connection, project_id=owner)]

@@ -79,6 +79,7 @@ def of_options(options: Options) -> list[Chore]:
     play("watch", watch, "watch.yml", ROUND, watch_recovers=False)
     play("recovery", RECOVERY if watch else 0, "watch_recover.yml", BUILDS, left)
     play("backups", options.backup_seconds, "backup_due.yml", BACKUPS)
+    play("replicas", options.replicate_seconds, "replicate.yml", BACKUPS)
     play("balance", balance, "balance.yml", MOVES, balance_watch=True, balance_every=balance)
     try:
         receives = bool(receivers())

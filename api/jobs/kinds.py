@@ -134,6 +134,13 @@ _KINDS = (
         variables={"backup": NAME, "full_backup": BOOLEAN, **dict.fromkeys(retention.OPTIONS, _KEPT)},
     ),
     _action(
+        "replicate",
+        "copy what changed in the disks of instances to their second hosts",
+        "compute:server-replicas:write",
+        book="replicate.yml",
+        timeout=_BACKUP_SECONDS,
+    ),
+    _action(
         "restoreBackup",
         "give instances the disks of backups",
         "compute:server-backups:restore",

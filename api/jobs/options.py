@@ -27,7 +27,10 @@ INHERITED = re.compile(
     r"|NOVALITE_(HOME|LEDGER_URL|IMAGES|METADATA_[A-Z_]+)"
 )
 
-MAY_BE_0 = ("gather_ms", "reconcile_seconds", "sample_seconds", "watch_seconds", "backup_seconds", "balance_seconds")
+MAY_BE_0 = (
+    *("gather_ms", "reconcile_seconds", "sample_seconds", "watch_seconds", "backup_seconds", "replicate_seconds"),
+    "balance_seconds",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Options:
     sample_seconds: int = 0  # how often hosts and guests are measured; 0 for never
     watch_seconds: int = 0  # how long between two rounds of the watch over hosts, 10 for healing; 0 for never
     backup_seconds: int = 0  # how long between two looks at which backups are due, 600 is meant; 0 for never
+    replicate_seconds: int = 0  # likewise, which disks are to be copied to second hosts, 60 is meant; 0 for never
     balance_seconds: int = 0  # how long between two turns of balancing beside the watch, 600 is meant; 0 for never
     trace: str | None = None  # file that notes when each run's lock was taken and given back
 

@@ -20,6 +20,7 @@ from . import (
     routes_healing,
     routes_jobs,
     routes_plan,
+    routes_replicas,
     routes_samples,
     routes_snapshots,
     streams,
@@ -34,6 +35,7 @@ __all__ = [
     "routes_healing",
     "routes_jobs",
     "routes_plan",
+    "routes_replicas",
     "routes_samples",
     "routes_snapshots",
 ]

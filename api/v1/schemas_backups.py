@@ -48,6 +48,25 @@ AGES = answered(
     },
     "The newest backups of an instance.",
 )
+NEW_REPLICA = taken(
+    {
+        "every": {**TEXT, "maxLength": 16, "default": "hourly", "description": "5m, hourly, daily"},
+        "host": {**TEXT, "minLength": 1, "maxLength": 255, "description": "compute host that gets the copies"},
+    }
+)
+REPLICA = answered(
+    {
+        **{"instance_uuid": UUID, "server": TEXT, "every": _SECONDS, "host": nullable(TEXT)},
+        "taken_at": {**nullable(TIME), "description": "the moment of the newest complete copy"},
+        "tried_at": nullable(TIME),
+        "kind": {"enum": ["full", "incremental", None]},
+        "reason": {**nullable(TEXT), "description": "why it is a full one"},
+        "moved": {**nullable(COUNT), "description": "bytes that came over the wire for it"},
+        "consistency": {"enum": ["filesystem", "crash", None]},
+        "fault": {**nullable(TEXT), "description": "why the last one failed"},
+    },
+    "The copy of an instance's disks on a second host.",
+)
 NEW_VOLUME_OF_BACKUP = taken(
     {
         "disk": {
@@ -112,6 +131,8 @@ SCHEMAS: dict[str, Schema] = {
     "BackupRecord": BACKUP,
     "VolumeOfBackupRecord": VOLUME_OF_BACKUP,
     "BackupPolicyRecord": BACKUP_POLICY,
+    "ReplicaRecord": REPLICA,
+    "Replicas": answered({"replicas": array(reference("ReplicaRecord"))}),
     "BackupPolicies": answered({"backup_policies": array(reference("BackupPolicyRecord"))}),
     "BackupAgesRecord": AGES,
     "BackupAges": answered({"ages": array(reference("BackupAgesRecord")), "next": nullable(TEXT)}),

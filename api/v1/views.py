@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.replicas import Replica
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_backup_rows import ServerBackup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_snapshot_rows import ServerSnapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._samples import rings
@@ -77,6 +78,13 @@ def backup(record: ServerBackup, mask: HostNameMask) -> Body:
     names = [name for name in body if name.endswith("_at") and body[name] is not None]
     times = {name: moment(body[name]) for name in names}
     return {**body, **said, **times}
+
+
+def replica(record: Replica, mask: HostNameMask) -> Body:
+    """Return the copy of a server's disks on a second host."""
+    body = {name: getattr(record, name) for name in schemas_backups.REPLICA["properties"]}
+    said = {name: mask.over(body[name]) for name in ("host", "reason", "fault")}
+    return {**body, **said, "taken_at": moment(record.taken_at), "tried_at": moment(record.tried_at)}
 
 
 def volume_of_backup(record: Volume) -> Body:

@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies, replicas
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST, HOST
 
 from ..settings import Settings
@@ -86,7 +86,7 @@ class _Ledger:
         up = GaugeMetricFamily("novalite_ledger_up", "Whether the ledger could be read.")
         try:
             with reading_ledger() as connection:
-                parts = (_job_gauges, _instance_gauges, _host_gauges, _healing_gauges, _backup_gauges)
+                parts = (_job_gauges, _instance_gauges, _host_gauges, _healing_gauges, _backup_gauges, _replica_gauges)
                 gauges = [gauge for part in parts for gauge in part(connection, GaugeMetricFamily)]
         except NovaliteError:
             up.add_metric([], 0)
@@ -153,6 +153,20 @@ def _healing_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
             of_host["armed"].add_metric([host["host"]], int(host["armed"]))
     yield from of_host.values()
     yield gauge("novalite_watch_unhealed", "Servers with ha: true that do not run.", value=healing.unhealed(connection))
+
+
+def _replica_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    labels = ["uuid", "server"]
+    taken = gauge(
+        "novalite_replica_newest_timestamp_seconds",
+        "When the newest copy of a server's disks on its second host was taken; 0: there is none.",
+        labels=labels,
+    )
+    every = gauge("novalite_replica_every_seconds", "How often a server's disks are to be copied.", labels=labels)
+    for each in replicas.replicas_by(connection):
+        taken.add_metric([each.instance_uuid, each.server], each.taken_at or 0)
+        every.add_metric([each.instance_uuid, each.server], each.every)
+    yield from (taken, every)
 
 
 def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

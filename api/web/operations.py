@@ -151,6 +151,8 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:server-backups:read": "reader",
     "compute:server-backups:restore": "member",
     "compute:server-backups:write": "member",
+    "compute:server-replicas:read": "reader",
+    "compute:server-replicas:write": "admin",
     "compute:server-metadata:read": "reader",
     "compute:server-metadata:write": "member",
     "compute:server-parts:read": "reader",

@@ -42,6 +42,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._host.own_directory
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, dhcp, dnsmasq, metadata_proxy
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import NO_LEDGER, Mark
+from ansible_collections.novalite.cloud.plugins.module_utils._replica import copies
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel
 from tests.unit.test_architecture import PACKAGE, UTILS
 
@@ -113,6 +114,7 @@ WORKS: dict[str, dict[str, tuple[str, t.Callable[[str], object]]]] = {
     "_backup.store": {
         "": ("state/cache", lambda state: store.Restic("/no/repository", "key", f"{state}/cache")._remember({}))
     },
+    "_replica.copies": {"": ("state/replicas", lambda state: copies.Place(state, UUID).prepare())},
     "_backup.whole": {"": ("state/kept", lambda state: whole.Kept(f"{state}/kept").put("owner", b"x"))},
     "_host.files": {"STATE_DIR": ("state/_base", layout.prepare_state_dir)},
     "_host.trip": {"TOKENS": ("trips", lambda place: trip.may_begin("token", False, place))},

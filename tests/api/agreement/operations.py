@@ -104,6 +104,12 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("POST", "/v1/backups/{server_backup}/volumes", {"disk": "vda"}),
         job("restoreBackup", backup="{server_backup}"),
     ),
+    "compute:server-replicas:read": (Http("GET", "/v1/replicas"),),
+    "compute:server-replicas:write": (
+        Http("PUT", "/v1/instances/{server}/replica", {"every": "5m"}),
+        Http("DELETE", "/v1/instances/{server}/replica"),
+        job("replicate"),
+    ),
     "compute:server-consoles": (
         Http("POST", "/compute/v2.1/servers/{server}/remote-consoles", NEW_CONSOLE),
         Page("POST", "/instances/{server}/consoles/novnc"),

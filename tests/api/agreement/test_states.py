@@ -112,6 +112,7 @@ PLAYBOOKS: dict[str, tuple[Playbook | Command, ...]] = {
         name: (Playbook("server_action", {"action": name, "request": {"backup": backup}, **NAMED}),)
         for name, backup in BACKUPS.items()
     },
+    "replicate": (Playbook("server_replica", {"state": "begin", **NAMED}),),
     **{name: (Playbook("server_migration", {"action": name, "flavor": "m1.small", **NAMED}),) for name in MOVES},
     "delete": (
         Playbook("server", {"project": "alt", "state": "absent", "servers": [{"name": "alts"}]}),
@@ -191,6 +192,7 @@ REQUESTS: dict[str, tuple[Request, ...]] = {
     "reset_network": (action("resetNetwork"),),
     **{name: (job(name, snapshot=snapshot),) for name, snapshot in SNAPSHOTS.items()},
     **{name: (job(name, backup=backup),) for name, backup in BACKUPS.items()},
+    "replicate": (job("replicate"),),
     "changePassword": (action("changePassword", {"adminPass": "secret-1"}),),
 }
 
@@ -228,7 +230,7 @@ def door_of(request: Door) -> str:
 
 @pytest.fixture(scope="module")
 def stateful(cloud: Cloud) -> Cloud:
-    """The cloud with a volume that is free, and a snapshot and a backup of the server."""
+    """The cloud with a volume that is free, and a snapshot, a backup and a second host of the server."""
     spare, project = str(uuid.uuid4()), cloud.api.projects["alt"]
     own = {"id": spare, "project_id": project, "name": "spare", "size_gb": 1, "metadata": {}, "format": "qcow2"}
     made = {"type_id": volume_types.DEFAULT_ID, "status": "available", "created_at": 1, "updated_at": 1, "made_at": 1}
@@ -239,6 +241,8 @@ def stateful(cloud: Cloud) -> Cloud:
     of_project = {"project_id": project, "server": "alts", "disks": [], "gigabytes": 1, "flavor": {}}
     backup = {**of_server, **of_project, "status": "available", "created_at": 1, "updated_at": 1}
     cloud.api.insert(tables_images.server_backup, **backup)
+    copy = {"instance_uuid": cloud.ids["server"], "every": 300, "host": "hv2", "former": []}
+    cloud.api.insert(tables_images.replica, **copy, created_at=1, updated_at=1)
     return dataclasses.replace(cloud, ids={**cloud.ids, "spare": spare, "ec2_spare": ids.of("vol", spare)})
 
 

@@ -56,6 +56,9 @@ def test_there_are_none_unless_asked_for(chores: types.ModuleType) -> None:
     (backups,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_BACKUP_SECONDS": "600"}))
     assert (backups.name, backups.seconds, pathlib.Path(backups.command[-1]).name) == ("backups", 600, "backup_due.yml")
     assert pathlib.Path(backups.command[-1]).is_file() and backups.patience >= 3600  # large disks take hours
+    (copies,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_REPLICATE_SECONDS": "60"}))
+    assert (copies.name, copies.seconds, pathlib.Path(copies.command[-1]).name) == ("replicas", 60, "replicate.yml")
+    assert pathlib.Path(copies.command[-1]).is_file() and copies.patience >= 3600
     (balance,) = chores.of_options(Options.from_environment({"NOVALITE_JOBS_BALANCE_SECONDS": "900"}))
     assert (balance.name, balance.seconds, pathlib.Path(balance.command[-1]).name) == ("balance", 900, "balance.yml")
     words = json.loads(balance.command[-2])  # it is a turn beside the watch, and moves no more than that may

@@ -178,7 +178,8 @@ def test_the_alert_rules_stand_on_metrics_that_there_are(cloud: Cloud, read: t.C
     cloud.host("hv1")
     cloud.change_host("hv1", looked_at=1, differences=0)
     watched(cloud)
-    cloud.instance(cloud.project("demo"), "web", "hv1")
+    web = cloud.instance(cloud.project("demo"), "web", "hv1")
+    cloud.insert(tables_images.replica, instance_uuid=web, every=300, former=[], created_at=1, updated_at=1)
     of_all = {
         "name": "nightly",
         "scope": "all",

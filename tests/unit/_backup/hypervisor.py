@@ -18,6 +18,7 @@ import uuid
 from tests.support.patience import GENEROUS
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
+ENGINE = pathlib.Path(__file__).with_name("engine.py")
 PYTHON = "/usr/bin/python3"  # which has libvirt's binding and libnbd
 PATIENCE = GENEROUS
 
@@ -117,9 +118,8 @@ class Hypervisor:
         """The answer of the engine. Raises EngineError."""
         return answer_of(self.begin(request))
 
-    def begin(self, request: t.Mapping[str, t.Any]) -> subprocess.Popen[str]:
-        """Start the engine."""
-        program = pathlib.Path(__file__).with_name("engine.py")
+    def begin(self, request: t.Mapping[str, t.Any], program: pathlib.Path = ENGINE) -> subprocess.Popen[str]:
+        """Start the engine, or another program of its kind."""
         process = subprocess.Popen(
             self.inside(PYTHON, str(program)),
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collections"), "TMPDIR": str(self.path)},
@@ -173,16 +173,17 @@ def wait(look: t.Callable[[], T | None], complaint: str) -> T:
 
 
 class Guest:
-    """A guest with the disks `files`, by target; `serials` are those of volumes."""
+    """A guest with the disks `files`, by target; `serials` are those of volumes, `number` is its UUID."""
 
     def __init__(
         self,
         host: Hypervisor,
         files: t.Mapping[str, tuple[pathlib.Path, str]],
         serials: t.Mapping[str, str] | None = None,
+        number: str | None = None,
     ) -> None:
         numbers = {name: f"<serial>{serial}</serial>" for name, serial in (serials or {}).items()}
-        self.host, self.uuid, self.files = host, str(uuid.uuid4()), dict(files)
+        self.host, self.uuid, self.files = host, number or str(uuid.uuid4()), dict(files)
         self.name = f"instance-{self.uuid[:8]}"
         disks = "".join(
             f"<disk type='file' device='disk'><driver name='qemu' type='{fmt}' cache='none' discard='unmap'/>"

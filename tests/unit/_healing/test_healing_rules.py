@@ -53,6 +53,7 @@ def test_the_picture_shows_the_table() -> None:
         (True, "local", False, True),
         (True, "local", True, False),
         (True, "locked", False, False),
+        (True, "copied", False, False),
         (False, "local", False, False),
     ],
 )

@@ -121,6 +121,7 @@ ABOUT_ALL = {
     "server_cdrom": "see server_plan",
     "server_interface": "see server_plan",
     "server_migration": "see server_plan and scheduler",
+    "server_replica": "what is due of all servers",
     "stack_plan": "a document for a whole cloud",
     "user": "one record",
     "volume": "one record",

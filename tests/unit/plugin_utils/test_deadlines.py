@@ -41,6 +41,7 @@ LISTS = (
     "volumes",
     "attachments",
     "bridges",
+    "copies",
 )
 UTILS = pathlib.Path(deadlines.__file__).parents[1]
 

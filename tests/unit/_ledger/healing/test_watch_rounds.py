@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import replica
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
     departure,
     host_watch,
@@ -158,6 +159,33 @@ def test_a_guest_on_a_local_disk_stays_with_the_reason(watched: Watched) -> None
     watched.heal()
     assert watched.server(kept).host == "hv1"
     assert "its disk is on hv1 alone" in watched.server(kept).ha_reason
+
+
+def copied(watched: Watched, name: str, host: str, copy_id: str | None = "5a4fd4c0-91c2-4b65-8ba5-3c2e0c1d7a10") -> str:
+    """A guest that is not to be built anew, whose disks are copied to `host`."""
+    guest = watched.guest(name, ha_rebuild=False)
+    of_server = {"instance_uuid": guest, "host": host, "every": 300, "former": [], "created_at": 1, "updated_at": 1}
+    newest = {"copy_id": copy_id, "taken_at": copy_id and 2 * 10**9 - 240}
+    watched.cloud.write(sa.insert(replica).values(**of_server, **newest))
+    return guest
+
+
+def test_a_guest_on_a_local_disk_runs_from_its_copy_and_nowhere_else(watched: Watched) -> None:
+    kept, lost, late = (
+        copied(watched, "kept", "hv3"),
+        copied(watched, "lost", "hv4"),
+        copied(watched, "late", "hv3", None),
+    )
+    watched.cloud.change_host("hv4", enabled=False)
+    watched.dead.add("hv1")
+    decided = watched.heal()
+    assert decided["starting"] == {"hv3": [kept]}
+    assert [copy["uuid"] for copy in decided["move"]["hosts"]["hv3"]["build"]["copies"]] == [kept]
+    (note,) = watched.cloud.rows(sa.select(watch_event).where(watch_event.c.event == "guest placed"))
+    assert f"{kept} goes to hv3; it runs from the copy on hv3, " in note.why
+    assert (watched.server(lost).host, watched.server(late).host) == ("hv1", "hv1")
+    assert "the copy on hv4, " in watched.server(lost).ha_reason and "cannot be used" in watched.server(lost).ha_reason
+    assert watched.server(late).ha_reason == "no copy of its disks was completed"
 
 
 def test_those_of_the_highest_priority_get_the_room(watched: Watched) -> None:

@@ -55,6 +55,7 @@ options:
       - orphans
       - peer_look
       - server_backup
+      - server_replica
       - server_snapshot
       - stale_devices
       - state_labels
@@ -111,6 +112,7 @@ from ..module_utils._steps import (
     orphans,
     peer_look,
     server_backup,
+    server_replica,
     server_snapshot,
     stale_devices,
     state_labels,
@@ -142,6 +144,7 @@ STEPS = {
         orphans,
         peer_look,
         server_backup,
+        server_replica,
         server_snapshot,
         stale_devices,
         state_labels,

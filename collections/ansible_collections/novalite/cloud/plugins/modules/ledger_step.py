@@ -42,6 +42,7 @@ options:
       - server_interface
       - server_migration
       - server_plan
+      - server_replica
       - server_state
       - stack_plan
       - volume_action

@@ -168,6 +168,18 @@ UPKEEP = {
         hosts=False,
         instead={"servers": EITHER["servers"]},
     ),
+    "replica": Playbook(
+        {
+            **{name: variable for name, variable in SERVERS.items() if name not in UUIDS},
+            "every": Variable("time between two copies: hourly, daily, or 5m; hourly, if left out"),
+            "host": Variable("compute host that gets the copies; the scheduler chooses, if left out"),
+            "replica_state": Variable("absent: copy no more", choices=STATES),
+        },
+        (("server", "servers"),),
+        hosts=False,
+        instead={"servers": EITHER["servers"]},
+    ),
+    "replicate": Playbook({**SERVERS, **TAKEOVER}, instead=EITHER),
     "watch": Playbook(
         {
             "watch_recovers": Variable("start guests in this run, not by watch_recover.yml beside the rounds", "bool"),

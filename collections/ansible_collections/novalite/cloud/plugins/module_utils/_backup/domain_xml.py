@@ -16,6 +16,7 @@ QCOW2 = "qcow2"
 PREFIX = "novalite-"  # of the names of our checkpoints
 AGENT = "org.qemu.guest_agent.0"  # the channel of QEMU's agent
 VOLUME_PREFIX = "novavol-"  # of those of a volume's own backups: neither chain ends the other one
+REPLICA_PREFIX = "novarep-"  # of those of copies on a second host, likewise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +43,9 @@ class DiskPlan:
     reason: str = ""
 
 
-def disks_of(definition: str) -> list[Disk]:
-    """List the disks that a backup of a domain with this XML takes: those that it can write to."""
+def disks_of(definition: str, paths: t.Collection[str] | None = None) -> list[Disk]:
+    """List the disks that a backup of a domain with this XML takes: those that it can write to, or of them those at
+    these `paths`."""
     disks = []
     for element in ElementTree.fromstring(definition).iterfind("devices/disk"):
         target, source, driver = (element.find(name) for name in ("target", "source", "driver"))
@@ -51,6 +53,8 @@ def disks_of(definition: str) -> list[Disk]:
             continue
         name = "" if target is None else target.get("dev", "")
         path = None if source is None else source.get("file") or source.get("dev")
+        if paths is not None and path not in paths:
+            continue
         if not name or not path or driver is None:
             raise NovaliteError(
                 f"disk {name} is neither a file nor a block device of this host: detach it, and back up again"

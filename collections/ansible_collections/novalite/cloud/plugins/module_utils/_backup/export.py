@@ -109,12 +109,14 @@ class Export:
         for start in range(0, len(data), BLOCK):
             yield Block(run.first + start // BLOCK, bytes(data[start : start + BLOCK]))
 
-    def write(self, rows: t.Iterable[Block]) -> None:
-        """Write blocks; those of zeros are left as they are on a new disk. Raises NovaliteError."""
+    def write(self, rows: t.Iterable[Block], is_new: bool = True) -> None:
+        """Write blocks; those of zeros are left as they are on a disk that `is_new`. Raises NovaliteError."""
         with _clear("it cannot be written"):
             for block in rows:
                 if block.data is not None:
                     self.handle.pwrite(block.data, block.number * BLOCK)
+                elif not is_new:
+                    self.handle.zero(blocks.length_of(block.number, self.size), block.number * BLOCK)
             self.handle.flush()
 
 

@@ -168,7 +168,7 @@ def _take(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: b
     store.prepare()
     disks = server_snapshots.disks_of(spec.snapshot, place.state_dir)
     bases = {disk.path: disk.base for disk in disks if disk.base is not None}
-    firmware = _read_firmware(os.path.join(instance_dir(place.state_dir, spec.uuid), layout.NVRAM))
+    firmware = read_firmware(os.path.join(instance_dir(place.state_dir, spec.uuid), layout.NVRAM))
     request = Request(spec.backup_id, spec.uuid, scratch_of(place), bases, full=spec.full, firmware=firmware)
     taken = take(connect(), request, store)
     done.record = {**record_of(taken.manifest), "moved": taken.read}
@@ -204,7 +204,8 @@ def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
         store.prune(removal.PRUNE_TIMEOUT)
 
 
-def _read_firmware(path: str) -> str | None:
+def read_firmware(path: str) -> str | None:
+    """Read the variables of a UEFI guest's firmware, as a manifest has them; None of a guest with a BIOS."""
     try:
         with open(path, "rb") as handle:
             return base64.b64encode(zlib.compress(handle.read())).decode()

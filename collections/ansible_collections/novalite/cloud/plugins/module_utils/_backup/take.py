@@ -15,11 +15,13 @@ from .._domain import lifecycle
 from .._errors import NovaliteError
 from .._host.locks import locked
 from . import domain_xml, export, live, stopped, tpm
+from .blocks import Block
 from .catalog import Catalog
 from .domain_xml import PREFIX, VOLUME_PREFIX, Disk, DiskPlan
 from .export import Export
 from .live import Scratch
 from .manifest import CRASH, FULL, INCREMENTAL, Manifest, SavedDisk
+from .objects import Header
 from .store import Store
 from .whole import Whole
 from .writing import UNCHANGED, Writing
@@ -29,6 +31,7 @@ with contextlib.suppress(ImportError):  # connect() reports it
 
 LOCK_TIMEOUT = 5.0  # seconds; a backup lasts longer, and the next one comes
 FIRST = "it is the first backup"
+ASKED = "asked for"
 LOST = "its disks have lost the record of what changed since backup {}"
 DAMAGED = "the store cannot say what the disk was at backup {}"
 
@@ -48,6 +51,7 @@ class Request:
     volume: Disk | None = (
         None  # the one disk of a backup that is a volume's own; `server` may have it, and need not run
     )
+    paths: t.Collection[str] | None = None  # of the disks that are taken (None: all)
 
     @property
     def owner(self) -> str:
@@ -58,6 +62,70 @@ class Request:
     def prefix(self) -> str:
         """The beginning of the names of its checkpoints."""
         return PREFIX if self.volume is None else VOLUME_PREFIX
+
+
+class Receiver(t.Protocol):
+    """Place for what is read of the disks of one moment, which goes on from what is there."""
+
+    prefix: str  # of the names of the checkpoints that are its own
+    first: str  # why all is taken where nothing is there
+    # whether the checkpoint of what is there stays until the next time: whether that counts is not known before
+    keeps_parent: bool
+
+    def sound(self, plans: t.Sequence[DiskPlan], since: Manifest | None) -> list[DiskPlan]:
+        """Return the plans, those of disks that have to be taken as a whole among them."""
+
+    def writing(self) -> t.ContextManager[object]:
+        """Begin to write; what was written is dropped when the context ends with an error."""
+
+    def add(self, disk: SavedDisk, header: Header, rows: t.Iterator[Block]) -> None:
+        """Write the blocks of a disk."""
+
+    def finish(self, manifest: Manifest) -> Manifest:
+        """Write the manifest, of the disks that were added: now it counts."""
+
+
+class ToStore:
+    """The catalog of a store, as the receiver of a backup."""
+
+    first = FIRST
+    keeps_parent = False
+
+    def __init__(self, catalog: Catalog, request: Request) -> None:
+        self._catalog, self._request, self.prefix = catalog, request, request.prefix
+        self._wholes: dict[str, Whole] = {}
+        self._writing: Writing | None = None
+
+    def sound(self, plans: t.Sequence[DiskPlan], since: Manifest | None) -> list[DiskPlan]:
+        """Look up the hashes that all blocks of incremental disks had; a disk of which the store cannot say them is a
+        full one."""
+        sound = []
+        self._wholes = {}
+        for plan in plans:
+            if plan.kind == INCREMENTAL and since is not None:
+                try:
+                    self._wholes[plan.disk.name] = self._catalog.whole_of(since.backup, plan.disk.name)
+                except NovaliteError:
+                    plan = dataclasses.replace(plan, kind=FULL, reason=DAMAGED.format(since.backup))
+            sound.append(plan)
+        return sound
+
+    @contextlib.contextmanager
+    def writing(self) -> t.Iterator[None]:
+        """Store objects, which are forgotten after an error."""
+        with Writing(self._catalog.store, self._request.owner, self._request.backup) as self._writing:
+            yield
+
+    def add(self, disk: SavedDisk, header: Header, rows: t.Iterator[Block]) -> None:
+        """Store what an export has to say of a disk, and what its blocks are now."""
+        whole = self._wholes[disk.name] = Whole(disk.size, self._wholes.get(disk.name))
+        t.cast(Writing, self._writing).add(disk, header, rows, whole)
+
+    def finish(self, manifest: Manifest) -> Manifest:
+        """Store the manifest."""
+        manifest = t.cast(Writing, self._writing).finish(manifest)
+        self._catalog.keep(manifest, self._wholes)
+        return manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,23 +140,38 @@ def take(connection: libvirt.virConnect, request: Request, store: Store) -> Take
     """Take a backup. It goes on from the newest one, as far as the disks can tell what changed since; else their whole
     content is taken, and the manifest says why. Raises NovaliteError: nothing of it is in the store then, and the next
     one goes on from where this one would have."""
+    with exclusive(request):
+        catalog = Catalog(store, request.owner)
+        store.forget(catalog.left_over())
+        if request.backup in catalog.names():
+            raise NovaliteError(
+                f"backup of {request.owner} cannot be taken: backup {request.backup} is there already: give the new "
+                "one another name"
+            )
+        parent = catalog.load(catalog.names()[-1]) if catalog.names() else None
+        return take_to(connection, request, ToStore(catalog, request), parent)
+
+
+@contextlib.contextmanager
+def exclusive(request: Request) -> t.Iterator[None]:
+    """Hold the locks by which one backup or copy of a server or volume is taken at a time."""
     with contextlib.ExitStack() as locks:
         for name in sorted({request.server, request.owner} - {""}):
             locks.enter_context(locked(f"backup-{name}", timeout=LOCK_TIMEOUT))
-        domain = _domain(connection, request)
-        catalog = Catalog(store, request.owner)
-        store.forget(catalog.left_over())
-        with _clear(f"backup of {request.owner} cannot be taken"):
-            if request.backup in catalog.names():
-                raise NovaliteError(f"backup {request.backup} is there already: give the new one another name")
-            parent = catalog.load(catalog.names()[-1]) if catalog.names() else None
-            if domain is None:
-                return _stopped([request.volume] if request.volume else [], "", request, catalog, parent)
-            if domain.isActive():
-                request.scratch.prepare()
-                return _running(domain, request, catalog, parent)
-            definition = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
-            return _stopped(domain_xml.disks_of(definition), definition, request, catalog, parent)
+        yield
+
+
+def take_to(connection: libvirt.virConnect, request: Request, receiver: Receiver, parent: Manifest | None) -> Taken:
+    """Have a receiver get the disks, as they changed since `parent`, whose content it has. Raises NovaliteError."""
+    domain = _domain(connection, request)
+    with _clear(f"backup of {request.owner} cannot be taken"):
+        if domain is None:
+            return _stopped([request.volume] if request.volume else [], "", request, receiver, parent)
+        if domain.isActive():
+            request.scratch.prepare()
+            return _running(domain, request, receiver, parent)
+        definition = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
+        return _stopped(_disks(request, definition), definition, request, receiver, parent)
 
 
 def _domain(connection: libvirt.virConnect, request: Request) -> libvirt.virDomain | None:
@@ -101,7 +184,7 @@ def _domain(connection: libvirt.virConnect, request: Request) -> libvirt.virDoma
 
 def _disks(request: Request, definition: str) -> list[Disk]:
     """The disks in a domain's XML that the backup takes."""
-    disks = domain_xml.disks_of(definition)
+    disks = domain_xml.disks_of(definition, request.paths)
     return [disk for disk in disks if request.volume is None or disk.identity == request.volume.identity]
 
 
@@ -113,22 +196,26 @@ def _clear(problem: str) -> t.Iterator[None]:
         raise NovaliteError(f"{problem}: {error}") from None
 
 
-def _running(domain: libvirt.virDomain, request: Request, catalog: Catalog, parent: Manifest | None) -> Taken:
+def _running(domain: libvirt.virDomain, request: Request, receiver: Receiver, parent: Manifest | None) -> Taken:
     live.end_left_over(domain)
     definition = domain.XMLDesc(0)
     disks = _disks(request, definition)
-    reason = "asked for" if request.full else FIRST
+    if not disks:
+        raise NovaliteError(f"domain {request.server} has none of the disks that are to be taken: see virsh domblklist")
+    reason = ASKED if request.full else receiver.first
     since: Manifest | None = None if request.full else parent
+    if receiver.keeps_parent:  # those of runs that came to nothing, or that another one followed
+        live.forget_checkpoints(domain, None if since is None else since.checkpoint, receiver.prefix)
     if since is not None and not live.known_again(domain, since):
         reason = LOST.format(since.backup)
         since = None
     try:
-        return _read_running(domain, request, catalog, domain_xml.plan(disks, since, reason), since, definition)
+        return _read_running(domain, request, receiver, domain_xml.plan(disks, since, reason), since, definition)
     except _Refused:
         if since is None:
             raise
         plans = domain_xml.plan(disks, None, LOST.format(since.backup))
-        return _read_running(domain, request, catalog, plans, None, definition)
+        return _read_running(domain, request, receiver, plans, None, definition)
 
 
 class _Refused(NovaliteError):
@@ -138,16 +225,17 @@ class _Refused(NovaliteError):
 def _read_running(
     domain: libvirt.virDomain,
     request: Request,
-    catalog: Catalog,
+    receiver: Receiver,
     plans: t.Sequence[DiskPlan],
     since: Manifest | None,
     definition: str,
 ) -> Taken:
-    plans, wholes = _with_wholes(catalog, plans, since)
-    checkpoint = request.prefix + request.backup if any(plan.disk.can_have_bitmap for plan in plans) else None
+    plans = receiver.sound(plans, since)
+    checkpoint = receiver.prefix + request.backup if any(plan.disk.can_have_bitmap for plan in plans) else None
     with contextlib.ExitStack() as stack:
-        writing = stack.enter_context(Writing(catalog.store, request.owner, request.backup))
-        stack.push(lambda kind, *_error: _drop(domain, checkpoint) if kind is not None else None)
+        stack.enter_context(receiver.writing())
+        if not receiver.keeps_parent:
+            stack.push(lambda kind, *_error: _drop(domain, checkpoint) if kind is not None else None)
         with contextlib.ExitStack() as reading:
             try:
                 name = since.checkpoint if since is not None else None
@@ -159,27 +247,12 @@ def _read_running(
             for plan in plans:
                 bitmap = f"backup-{plan.disk.name}" if plan.kind == INCREMENTAL else None
                 with export.opened(job.socket, plan.disk.name, bitmap) as opened:
-                    _add(writing, manifest, plan, opened, since, wholes)
+                    _add(receiver, manifest, plan, opened, since)
                     read += opened.read
-        manifest = writing.finish(manifest)
-    catalog.keep(manifest, wholes)
-    live.forget_checkpoints(domain, checkpoint, request.prefix)
+        manifest = receiver.finish(manifest)
+    if not receiver.keeps_parent:
+        live.forget_checkpoints(domain, checkpoint, receiver.prefix)
     return Taken(manifest, read)
-
-
-def _with_wholes(
-    catalog: Catalog, plans: t.Sequence[DiskPlan], since: Manifest | None
-) -> tuple[list[DiskPlan], dict[str, Whole]]:
-    """The hashes that all blocks of incremental disks had; a disk of which the store cannot say them is a full one."""
-    sound, wholes = [], {}
-    for plan in plans:
-        if plan.kind == INCREMENTAL and since is not None:
-            try:
-                wholes[plan.disk.name] = catalog.whole_of(since.backup, plan.disk.name)
-            except NovaliteError:
-                plan = dataclasses.replace(plan, kind=FULL, reason=DAMAGED.format(since.backup))
-        sound.append(plan)
-    return sound, wholes
 
 
 def _drop(domain: libvirt.virDomain, checkpoint: str | None) -> None:
@@ -191,38 +264,42 @@ def _drop(domain: libvirt.virDomain, checkpoint: str | None) -> None:
 
 
 def _stopped(
-    disks: t.Sequence[Disk], definition: str, request: Request, catalog: Catalog, parent: Manifest | None
+    disks: t.Sequence[Disk], definition: str, request: Request, receiver: Receiver, parent: Manifest | None
 ) -> Taken:
     """Take a backup of disks that nobody writes to. The bitmaps of the last checkpoint go on: they tell more than what
-    changed since this backup, and no less. A disk that has none gets one."""
+    changed since this backup, and no less. A disk that has none gets one, and so does each for a receiver that keeps
+    the last one, too."""
     bases = {disk.name: request.bases.get(disk.source) for disk in disks}
     bitmaps = {disk.name: {each.name: each for each in stopped.look(disk, bases[disk.name])} for disk in disks}
     since = None if request.full else parent
     plans = []
-    for plan in domain_xml.plan(disks, since, "asked for" if request.full else FIRST):
+    for plan in domain_xml.plan(disks, since, ASKED if request.full else receiver.first):
         bitmap = bitmaps[plan.disk.name].get(since.checkpoint or "") if since is not None else None
         if plan.kind == INCREMENTAL and since is not None and (bitmap is None or not bitmap.is_sound):
             plan = dataclasses.replace(plan, kind=FULL, reason=LOST.format(since.backup))
         plans.append(plan)
-    plans, wholes = _with_wholes(catalog, plans, since)
+    plans = receiver.sound(plans, since)
     goes_on = any(plan.kind == INCREMENTAL for plan in plans)
     since = since if goes_on else None
-    checkpoint = since.checkpoint if since is not None else request.prefix + request.backup
+    begins = since is None or receiver.keeps_parent
+    checkpoint = receiver.prefix + request.backup if since is None or begins else since.checkpoint
     manifest = _manifest(request, since, checkpoint, CRASH, definition)
+    kept = since.checkpoint if since is not None and receiver.keeps_parent else None
     read = 0
-    with Writing(catalog.store, request.owner, request.backup) as writing:
+    with receiver.writing():
         for plan in plans:
-            disk, base = plan.disk, bases[plan.disk.name]
-            if plan.kind == FULL and disk.can_have_bitmap:
+            disk = plan.disk
+            if (plan.kind == FULL or begins) and disk.can_have_bitmap:
                 for name in bitmaps[disk.name]:
-                    if name.startswith(request.prefix):
+                    if name.startswith(receiver.prefix) and name != kept:
                         stopped.remove_bitmap(disk, name)
                 stopped.add_bitmap(disk, str(checkpoint))
-            with stopped.opened(disk, base, checkpoint if plan.kind == INCREMENTAL else None) as opened:
-                _add(writing, manifest, plan, opened, since, wholes)
+        for plan in plans:
+            from_bitmap = since.checkpoint if since is not None and plan.kind == INCREMENTAL else None
+            with stopped.opened(plan.disk, bases[plan.disk.name], from_bitmap) as opened:
+                _add(receiver, manifest, plan, opened, since)
                 read += opened.read
-        manifest = writing.finish(manifest)
-    catalog.keep(manifest, wholes)
+        manifest = receiver.finish(manifest)
     return Taken(manifest, read)
 
 
@@ -235,23 +312,15 @@ def _manifest(request: Request, since: Manifest | None, checkpoint: str | None, 
     return Manifest(*names, created, consistency, xml, (), request.firmware, state)
 
 
-def _add(
-    writing: Writing,
-    manifest: Manifest,
-    plan: DiskPlan,
-    opened: Export,
-    since: Manifest | None,
-    wholes: dict[str, Whole],
-) -> None:
-    """Store what an export has to say of a disk, and what its blocks are now. Raises _Refused for one that is smaller
-    than it was."""
+def _add(receiver: Receiver, manifest: Manifest, plan: DiskPlan, opened: Export, since: Manifest | None) -> None:
+    """Have the receiver get what an export has to say of a disk. Raises _Refused for one that is smaller than it
+    was."""
     disk = plan.disk
     if plan.kind == INCREMENTAL and since is not None and domain_xml.shrunk(opened.size, since.disk(disk.name)):
         raise _Refused(f"disk {disk.name} is smaller than in backup {since.backup}: take a full backup")
     has_bitmap = disk.can_have_bitmap
     saved = SavedDisk(disk.name, disk.identity, opened.size, plan.kind, plan.reason, has_bitmap, None, UNCHANGED, "")
-    wholes[disk.name] = Whole(opened.size, wholes.get(disk.name))
-    writing.add(saved, manifest.header(saved), opened.blocks(), wholes[disk.name])
+    receiver.add(saved, manifest.header(saved), opened.blocks())
 
 
 def scratch_directory(state_dir: str) -> str:

@@ -14,7 +14,8 @@ import typing as t
 from . import states
 
 AGENT, SWITCH, PERSON = "agent", "switch", "person"  # who proves a death
-LOCAL, LOCKED, BLOCK = "local", "locked", "block"  # disks: on one host, files with locks on shared storage, shared LUNs
+# disks: on one host, the same with a copy on another, files with locks on shared storage, shared LUNs
+LOCAL, COPIED, LOCKED, BLOCK = "local", "copied", "locked", "block"
 OFF, ON, UNKNOWN = "off", "on", "unknown"  # what a fence device says
 
 

@@ -16,7 +16,8 @@ def refused_when_asked(ha: bool, disk: str, rebuild: bool) -> str:
     if ha and disk == LOCAL and not rebuild:
         return (
             "ha: true needs a disk on shared storage, as a disk on one host dies with it;"
-            " set ha_rebuild: true if a new disk from the image will do"
+            " have a second host get copies of it (novalite replica set), or set ha_rebuild: true if a new disk from"
+            " the image will do"
         )
     return ""
 

@@ -95,6 +95,7 @@ _MORE: dict[str, t.Callable[[JsonMapping], float]] = {
     "nbd_inject": _each(600.0, "instances"),  # to connect, look for the partition, mount, disconnect
     "nfs_mount": _each(60.0, "shares"),
     "server_backup": _each(_BACKUP, "backups"),
+    "server_replica": _each(_BACKUP, "copies"),
     "server_snapshot": _each(_COPY, "snapshots"),
     "volume_backup": _each(_BACKUP, "backups"),
     "volume_disk": _each(_COPY, "volumes"),

@@ -347,6 +347,7 @@ class Move(_Move, total=False):
     """Move as playbooks pass it on (server_migration): from where the guest is now to where it is to be."""
 
     known: bool  # whether its guest is where it was, should it not have moved
+    reason: str  # that an evacuated one runs from a copy of its disks, and how old that is, or why not
 
 
 class Error(t.TypedDict):

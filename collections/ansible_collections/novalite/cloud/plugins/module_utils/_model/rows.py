@@ -67,6 +67,7 @@ class MoveRow(t.Protocol):
     new_flavor: Flavor
     old_vm_state: str
     reason: str | None
+    message: str | None
 
 
 class NetworkRow(t.Protocol):

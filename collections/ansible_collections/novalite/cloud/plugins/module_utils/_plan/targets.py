@@ -16,6 +16,7 @@ CONTROLLER = "localhost"  # as the playbooks name it
 PARTS = ("build", "keep", "remove", "vacate", "peers", "groups", "network")  # of a host's plan by server_plan
 
 ARRIVING, LEAVING, STAYING = "arriving", "leaving", "staying"
+DISCARDED = "discarded"  # copies of servers' disks that are to go
 SOURCES = (LEAVING, STAYING)
 # step of the role `move` -> the parts of a host's plan, one of which the host must have to take it
 STEPS: dict[str, tuple[str, ...]] = {
@@ -34,6 +35,10 @@ STEPS: dict[str, tuple[str, ...]] = {
     "prepare": (ARRIVING,),
     "migrate": (LEAVING,),
     "source_cleanup_live": (LEAVING,),
+    "replica_open": (ARRIVING,),
+    "replica_send": (LEAVING,),
+    "replica_receive": (ARRIVING, DISCARDED),
+    "replica_close": (ARRIVING, LEAVING),
 }
 # the step that undoes another one, on the same hosts, as soon as an instance is lost
 UNDOING = {"dest_rollback": "dest_open_channel", "restore": "stop"}

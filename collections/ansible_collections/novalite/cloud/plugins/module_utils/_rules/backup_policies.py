@@ -65,14 +65,14 @@ def seconds_or_never(option: str, text: str) -> int | None:
     return None if text == NEVER else seconds_of(option, text)
 
 
-def seconds_of(option: str, text: str) -> int:
-    """Read `daily` or `12h`. Raises NovaliteError."""
+def seconds_of(option: str, text: str, least: int = LEAST) -> int:
+    """Read `daily` or `12h`, which is to be `least` seconds or more. Raises NovaliteError."""
     match = _DURATION.fullmatch(text)
     seconds = PERIODS.get(text) or (int(match[1]) * UNITS[match[2]] if match else 0)
-    if not LEAST <= seconds <= MOST:
+    if not least <= seconds <= MOST:
         raise NovaliteError(
-            f"{option}={text!r} is not a time between 10 minutes and a year: give {', '.join(PERIODS)}, or a number "
-            "with m, h, d or w, such as 12h"
+            f"{option}={text!r} is not a time between {least // 60} minutes and a year: give {', '.join(PERIODS)}, or "
+            "a number with m, h, d or w, such as 12h"
         )
     return seconds
 

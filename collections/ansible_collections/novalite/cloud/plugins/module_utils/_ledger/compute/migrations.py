@@ -27,6 +27,7 @@ from ..placement.claims import release_claims
 from ..placement.migration_claims import change_claim
 from ..queries import actions
 from ..queries.instance_rows import instance_rows, swap
+from ..volumes import replicas
 
 # action -> the type of its record
 TYPES = {"resize": "resize", "migrate": "migration", "live-migration": "live-migration", "evacuate": "evacuation"}
@@ -162,6 +163,8 @@ def undo(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str)
         change_claim(connection, move.instance_uuid, move.source_host, move.old_flavor)
     elif row.host == move.source_host:
         give_up(connection, move, move.dest_host)
+    if move.type == "evacuation":
+        replicas.unused(connection, row.uuid, move.dest_host)
 
 
 def commit(connection: sa.Connection, move: MoveRow, task_state: str) -> bool:
@@ -196,6 +199,8 @@ def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: st
     if move.type in ("live-migration", "evacuation"):
         set_status(connection, [move.id], COMPLETED if move.type == "live-migration" else DONE, error)
         give_up(connection, move, move.source_host, now)
+        if move.type == "evacuation":
+            replicas.used(connection, row.uuid, move.dest_host)
         return
     set_status(connection, [move.id], FINISHED, error)
     swap(connection, row.uuid, {"vm_state": "resized", "updated_at": now})

@@ -29,7 +29,7 @@ from ..queries import actions, state_rules
 from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
 from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
 from ..queries.views import instances_by
-from ..volumes import volume_attachments
+from ..volumes import replicas, volume_attachments
 from . import guest_passwords, live_resize, migrations, rebuilds, server_backups, server_snapshots, shelving
 from .shelving import OFFLOAD, SHELVE
 
@@ -89,6 +89,7 @@ OTHERS = _actions(
     (server_backups.RESTORE, "backup_restoring", None, None),
     (server_backups.VERIFY, "backup_verifying", None, None),
     (server_backups.DELETE, "backup_deleting", None, None),
+    (replicas.REPLICATE, "replicating", None, None),
 )
 NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
@@ -133,6 +134,7 @@ _BEGUN: dict[str, _Begun] = {
     server_backups.RESTORE: server_backups.begun_restore,
     server_backups.VERIFY: server_backups.begun_verify,
     server_backups.DELETE: server_backups.begun_delete,
+    replicas.REPLICATE: replicas.begun,
 }
 _ENDED: dict[str, _Ended] = {
     "createImage": image_snapshots.ended,
@@ -148,6 +150,7 @@ _ENDED: dict[str, _Ended] = {
     server_backups.RESTORE: server_backups.ended_restore,
     server_backups.VERIFY: server_backups.ended_verify,
     server_backups.DELETE: server_backups.ended_delete,
+    replicas.REPLICATE: replicas.ended,
 }
 
 

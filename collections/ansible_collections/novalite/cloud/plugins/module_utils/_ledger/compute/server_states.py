@@ -33,7 +33,7 @@ from ..placement.server_groups import leave
 from ..queries import actions
 from ..queries.instance_rows import being_built, check_known, instance_rows, swap
 from ..queries.views import instances_by
-from ..volumes import server_volumes, volume_attachments
+from ..volumes import replicas, server_volumes, volume_attachments
 from . import migrations, server_snapshots, shelving
 
 MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
@@ -296,6 +296,7 @@ def _forget(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) 
     volume_attachments.release(connection, uuids)
     image_snapshots.forget(connection, uuids)
     server_snapshots.forget(connection, uuids)
+    replicas.remove(connection, uuids)
     shelving.forget(connection, rows)
     leave(connection, uuids)
     let_go(connection, vif.c.instance_uuid.in_(uuids))

@@ -29,6 +29,7 @@ REVISIONS = (
     "0055",
     "0056",
     "0057",
+    "0058",
 )
 HEAD = REVISIONS[-1]
 # Revisions from before the first release that can still be read. A ledger of one is written anew, by way of its text

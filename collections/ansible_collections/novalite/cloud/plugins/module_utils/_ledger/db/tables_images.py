@@ -103,6 +103,28 @@ backup_policy = table(  # how often servers are backed up and proven, and which 
     sa.UniqueConstraint("scope", "target"),
 )
 
+# Copy of a server's own disks on a second host. Without `every` nothing is copied any more. No key to instance: it
+# outlives the server until the hosts in `former` have removed what they hold.
+replica = table(
+    "replica",
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("every", sa.BigInteger),  # seconds between two copies
+    sa.Column("host", sa.String(255)),  # that has the copy, or is to get it; null: it is chosen for the next one
+    sa.Column("requested_host", sa.String(255)),
+    sa.Column("disk_gb", sa.BigInteger, nullable=False, server_default="0"),  # that it claims there
+    sa.Column("copy_id", sa.String(36)),  # of the newest complete copy
+    sa.Column("taken_at", sa.BigInteger),  # when that one was begun
+    sa.Column("tried_at", sa.BigInteger),  # when one was begun last, whatever came of it
+    sa.Column("kind", sa.String(16)),  # full incremental
+    sa.Column("reason", sa.Text),  # of a full one
+    sa.Column("moved", sa.BigInteger),  # bytes that came over the wire for it
+    sa.Column("consistency", sa.String(16)),  # crash filesystem
+    sa.Column("fault", sa.Text),  # why the last one failed
+    sa.Column("former", sa.JSON, nullable=False),  # names of hosts that hold files of it which are to go
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+)
+
 volume_type_access = table(
     "volume_type_access",
     sa.Column("type_id", sa.ForeignKey("volume_type.id", ondelete="CASCADE"), primary_key=True),

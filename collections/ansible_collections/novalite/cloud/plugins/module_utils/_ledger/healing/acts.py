@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._healing import actions
+from ..._healing.nouns import COPIED
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._plan import targets
@@ -20,11 +21,11 @@ from ..compute.named_servers import take_over
 from ..compute.plans import plan_hosts
 from ..db.tables import instance
 from ..migration import host_plans
-from ..migration.begin import local_volume
 from ..migration.choices import move_of, place
 from ..queries import actions as action_log
 from ..queries.instance_rows import instance_row
 from ..queries.views import instances_by
+from ..volumes.ha_disks import local_volume
 from . import watch_rows
 from .guests import guests
 
@@ -51,7 +52,9 @@ def place_guest(connection: sa.Connection, act: actions.Place, controller: str, 
         return str(error)
     watch_rows.move(connection, row, uuid)
     list_reason(connection, uuid, "")
-    watch_rows.note(connection, row, "guest placed", controller, f"{uuid} goes to {_host_of(connection, uuid)}")
+    from_copy = migrations.open_moves(connection, [uuid])[uuid].message
+    text = f"{uuid} goes to {_host_of(connection, uuid)}" + (f"; {from_copy}" if from_copy else "")
+    watch_rows.note(connection, row, "guest placed", controller, text)
     return ""
 
 
@@ -74,6 +77,7 @@ def _place(connection: sa.Connection, act: actions.Place, options: JsonMapping) 
     begun = migrations.open_moves(connection, [uuid])[uuid]
     # The takers answered just now; when a launch looked at them last is of no matter
     choice = {"limit_to": act.takers, "service_down_time": EVER, "options": options}
+    choice["only_copy"] = act.guest.disk == COPIED and not act.guest.rebuild
     destination = place(connection, server, begun, choice)
     if destination.host is None:
         raise NovaliteError(destination.message)

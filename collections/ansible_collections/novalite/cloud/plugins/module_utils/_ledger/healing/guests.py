@@ -13,7 +13,6 @@ from ..._healing.nouns import Guest
 from ..compute.migrations import HEALING, POST
 from ..db.tables import instance
 from ..db.tables_migrations import migration
-from ..migration.begin import local_volumes
 from ..volumes import ha_disks
 
 
@@ -29,7 +28,7 @@ def guests(connection: sa.Connection, uuids: t.Collection[str] | None = None) ->
     if not rows:
         return ()
     moving, disks = _moving(connection), ha_disks.kinds(connection, {row.uuid: row.flavor for row in rows})
-    bound = local_volumes(connection)
+    bound = ha_disks.local_volumes(connection)
     return tuple(
         Guest(
             row.uuid,

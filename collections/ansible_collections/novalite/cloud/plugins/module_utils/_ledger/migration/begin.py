@@ -18,11 +18,11 @@ from ..compute import migrations, server_actions
 from ..compute.live_resize import check_quotas
 from ..db import clock
 from ..db.tables import compute_host, instance
-from ..db.tables_volumes import volume, volume_attachment
 from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
 from ..queries.instance_rows import instance_rows
 from ..volumes import volume_attachments
+from ..volumes.ha_disks import local_volume
 
 _SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
 _DISKS: t.Final = ("root_gb", "ephemeral_gb")
@@ -121,22 +121,6 @@ def _check_host(connection: sa.Connection, action: str, row: InstanceRow, host: 
         raise NovaliteError(f"Instance {row.uuid} has volume {held}, which is on {row.host} alone: detach it first")
     if action == "evacuate" and _answered(connection, row.host or ""):
         raise NovaliteError(f"Compute service of {row.host} is still in use.")
-
-
-def local_volume(connection: sa.Connection, uuid: str) -> str | None:
-    """The name of a volume of the instance that no other host has."""
-    return local_volumes(connection, instance_uuid=uuid).get(uuid)
-
-
-def local_volumes(connection: sa.Connection, **equals: str) -> dict[str, str]:
-    """The name of a volume that its host has alone, by instance: of all, or of attachments that have these values."""
-    query = (
-        sa.select(volume_attachment.c.instance_uuid, volume.c.name)
-        .join(volume, volume_attachment.c.volume_id == volume.c.id)
-        .where(volume.c.host.is_not(None), *(volume_attachment.c[name] == value for name, value in equals.items()))
-        .order_by(volume.c.id.desc())
-    )
-    return {row.instance_uuid: row.name for row in connection.execute(query)}
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
@@ -15,11 +16,13 @@ from ..._model import cpu_mode
 from ..._model.instance import Instance, Move
 from ..._model.rows import MoveRow
 from ..compute import migrations
+from ..db import clock
 from ..db.tables import compute_host
 from ..db.tables_migrations import migration
 from ..placement import migration_claims
 from ..queries.views import instances_by
-from .begin import local_volume
+from ..volumes import replicas
+from ..volumes.ha_disks import local_volume
 
 
 def away_from(connection: sa.Connection, host: str) -> list[Instance]:
@@ -58,35 +61,84 @@ def is_settled(connection: sa.Connection, action: str, server: Instance, flavor:
 
 
 def place(connection: sa.Connection, server: Instance, move: MoveRow, params: JsonMapping) -> migration_claims.Place:
-    """Find a host for it and claim it there; its reasons where there is none."""
+    """Find a host for it and claim it there; its reasons where there is none. One that is evacuated goes to the copy of
+    its disks, if it has one, and nowhere else with `only_copy`."""
     same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
     if move.type == "resize" and local_volume(connection, server["uuid"]) is not None:
         same_host = "only"
     limit_to = params.get("limit_to")
+    from_copy = _place_at_copy(connection, server, move, params) if move.type == "evacuation" else None
+    if from_copy is not None and (from_copy.host is not None or params.get("only_copy")):
+        return from_copy
     try:
         if move.type == "live-migration":
             limit_to = _live_destinations(connection, server["host"] or "", move.dest_host, limit_to)
-        destination = migration_claims.place(
-            connection,
-            server,
-            move.new_flavor,
-            host=move.dest_host,
-            same_host=same_host,
-            options=params.get("options"),
-            down_time=params.get("service_down_time"),
-            limit_to=limit_to,
-            live=move.type == "live-migration",
-        )
+        chosen = {**params, "limit_to": limit_to, "same_host": same_host}
+        destination = _chosen(connection, server, move, chosen, move.dest_host)
     except NovaliteError as error:
         destination = migration_claims.Place(None, str(error), ())
+    anew = None
+    if from_copy is not None and destination.host is not None:
+        anew = f"its disks are made anew from its image: {from_copy.message}"
+        destination = dataclasses.replace(destination, lines=(anew, *destination.lines))
+    _record(connection, move, destination, anew)
+    return destination
+
+
+def _record(
+    connection: sa.Connection, move: MoveRow, destination: migration_claims.Place, message: str | None = None
+) -> None:
+    """Record where the server is to go."""
     if destination.host is not None:
         status = migrations.RUNNING if move.type == "live-migration" else migrations.MIGRATING
-        connection.execute(
-            sa.update(migration)
-            .where(migration.c.id == move.id)
-            .values(status=status, dest_host=destination.host, updated_at=migrations.now_(connection))
-        )
-    return destination
+        migrations.set_status(connection, [move.id], status, message)
+        connection.execute(sa.update(migration).where(migration.c.id == move.id).values(dest_host=destination.host))
+
+
+def _place_at_copy(
+    connection: sa.Connection, server: Instance, move: MoveRow, params: JsonMapping
+) -> migration_claims.Place | None:
+    """Claim a place for an evacuated server where the copy of its disks is, whose room it gets; None without a copy.
+    Where that cannot be, the message says why."""
+    replica = replicas.replica_of(connection, server["uuid"])
+    if replica is None:
+        return None
+    if replica.copy_id is None or replica.host is None:
+        return migration_claims.Place(None, "no copy of its disks was completed", ())
+    where = replica.in_words(clock.seconds(connection))
+    if move.dest_host not in (None, replica.host):
+        return migration_claims.Place(None, f"{where}, is not used: {move.dest_host} was asked for", ())
+    try:
+        with connection.begin_nested() as attempt:
+            replicas.lend(connection, replica)
+            at = {**params, "limit_to": sorted({replica.host} & set(params.get("limit_to") or [replica.host]))}
+            place_there = _chosen(connection, server, move, at, replica.host)
+            if place_there.host is None:
+                attempt.rollback()
+    except NovaliteError as error:
+        place_there = migration_claims.Place(None, str(error), ())
+    if place_there.host is None:
+        return migration_claims.Place(None, f"{where}, cannot be used: {place_there.message}", ())
+    place_there = dataclasses.replace(place_there, message=f"it runs from {where}")
+    place_there = dataclasses.replace(place_there, lines=(place_there.message, *place_there.lines))
+    _record(connection, move, place_there, place_there.message)
+    return place_there
+
+
+def _chosen(
+    connection: sa.Connection, server: Instance, move: MoveRow, params: JsonMapping, host: str | None
+) -> migration_claims.Place:
+    return migration_claims.place(
+        connection,
+        server,
+        move.new_flavor,
+        host=host,
+        same_host=params.get("same_host") or "never",
+        options=params.get("options"),
+        down_time=params.get("service_down_time"),
+        limit_to=params.get("limit_to"),
+        live=move.type == "live-migration",
+    )
 
 
 def _live_destinations(
@@ -134,7 +186,7 @@ def move_of(action: str, server: Instance, move: MoveRow, why: list[str]) -> Mov
     ends = [(move.source_host, move.old_flavor), (move.dest_host or "", move.new_flavor)]
     (from_host, from_flavor), (to_host, to_flavor) = reversed(ends) if back else ends
     state = move.old_vm_state
-    return {
+    moving: Move = {
         "uuid": server["uuid"],
         "name": server["name"],
         "domain_name": server["domain_name"],
@@ -148,3 +200,6 @@ def move_of(action: str, server: Instance, move: MoveRow, why: list[str]) -> Mov
         "starts": state in ("active", "paused", "error") if action == "evacuate" else state in ("active", "paused"),
         "why": why,
     }
+    if action == "evacuate" and move.message:
+        moving["reason"] = move.message
+    return moving

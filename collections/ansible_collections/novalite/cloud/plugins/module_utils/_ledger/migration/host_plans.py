@@ -17,6 +17,7 @@ from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
 from ..queries.views import instances_by
+from ..volumes import replicas
 
 # Fields of a host's plan that depend on its other instances
 UNUSED = ("last_bridges", "last_routers", "last_metadata_networks", "staying_routers")
@@ -52,11 +53,7 @@ def plans(
         compute_hosts=params.get("compute_hosts") or (),
         moving=True,
     ).rendered()
-    c = compute_host.c
-    rows = {row.name: row for row in connection.execute(sa.select(c.name, c.facts, c.state_dir))}
-    # where each host is reached from other hosts: what goes over the wire there is encrypted
-    endpoints = {name: row.facts.get("address") or row.facts.get("tunnel_address") for name, row in rows.items()}
-    directories = {name: row.state_dir for name, row in rows.items()}
+    endpoints, directories = places(connection)
     hosts: dict[str, Plan] = {}
     for host, of_host in plans_by_host.items():
         plan = hosts.setdefault(host, {})
@@ -66,6 +63,8 @@ def plans(
         if "build" in plan and params["action"] != "evacuate":
             # what a guest was told at its first start is on its disks
             plan["build"] |= {"injections": [], "config_drives": [], "secret": False}
+    if params["action"] == "evacuate":
+        _from_copies(connection, moves, hosts)
     for move in moves:
         for host, kind in (
             ((move["to_host"], "staying"),)
@@ -87,6 +86,26 @@ def plans(
         if params["action"] == "live-migration":
             plan["domains_there"] = targets.domains_there(plan, hosts)
     return hosts
+
+
+def _from_copies(connection: sa.Connection, moves: t.Sequence[Move], hosts: t.Mapping[str, Plan]) -> None:
+    """Add `copies` to what is built, those of servers' disks that they are to run from: what such a guest was told at
+    its first start is on them."""
+    copied = {each.instance_uuid: each for each in replicas.replicas_by(connection, servers=[m["uuid"] for m in moves])}
+    for move in moves:
+        replica, build = copied.get(move["uuid"]), hosts.get(move["to_host"], {}).get("build")
+        if build is not None and replica is not None and replicas.is_used(replica, move["to_host"]):
+            build.setdefault("copies", []).append({"uuid": move["uuid"], "copy_id": replica.copy_id})
+            build["injections"] = [each for each in build["injections"] if each["uuid"] != move["uuid"]]
+
+
+def places(connection: sa.Connection) -> tuple[dict[str, str | None], dict[str, str]]:
+    """Return where each host is reached from other hosts, what goes over the wire there being encrypted; and the
+    directory where it keeps instances."""
+    c = compute_host.c
+    rows = {row.name: row for row in connection.execute(sa.select(c.name, c.facts, c.state_dir))}
+    endpoints = {name: row.facts.get("address") or row.facts.get("tunnel_address") for name, row in rows.items()}
+    return endpoints, {name: row.state_dir for name, row in rows.items()}
 
 
 def unused(

@@ -24,10 +24,10 @@ from ..db.tables import compute_host
 from ..db.tables import instance as instance_table
 from ..db.tables_images import server_snapshot
 from ..db.tables_migrations import migration
-from ..migration.begin import local_volumes
 from ..placement.compute_hosts import EVER, host_states
 from ..queries.groups import groups_of
 from ..queries.views import instances_by
+from ..volumes.ha_disks import local_volumes
 
 WINDOW = Window(3600, 60)  # of what was measured: the highest of an hour counts
 PRESSURES = ("cpu_pressure", "memory_pressure", "io_pressure")

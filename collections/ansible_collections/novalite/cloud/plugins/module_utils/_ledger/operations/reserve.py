@@ -18,10 +18,10 @@ from ..._scheduling.balance_placed import Placed
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of, unpinned
 from ..db import clock
-from ..migration.begin import local_volumes
 from ..placement.compute_hosts import EVER, host_states
 from ..queries.groups import groups_of
 from ..queries.views import instances_by
+from ..volumes.ha_disks import local_volumes
 
 
 def losses(

@@ -17,7 +17,7 @@ from ..._rules.records import check_text
 from ..db.ledger_identity import ledger_id
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance, instance_action_event
 from ..db.tables_addresses import host_owner
-from ..db.tables_images import server_backup, server_snapshot
+from ..db.tables_images import replica, server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
 from ..db.tables_migrations import UNDER_WAY, departure, host_watch, migration, rolling_host, watch_event
 from ..db.tables_networking import MOST_RANGES, port
@@ -40,6 +40,8 @@ NAMES: tuple[sa.Column[t.Any], ...] = (
     volume_backup.c.host,
     server_snapshot.c.host,
     server_backup.c.host,
+    replica.c.host,
+    replica.c.requested_host,
     job_event.c.host,
 )
 # Those that hold an address's owner (host_owner())
@@ -50,6 +52,7 @@ WITHIN: tuple[sa.Column[t.Any], ...] = (
     instance.c.availability_zone,  # zone:name
     job.c.variables,  # {"host": name}
     port.c.binding,  # {"host_id": name}
+    replica.c.former,  # [name]
 )
 
 
@@ -137,6 +140,11 @@ def _within(connection: sa.Connection, host: str, new_name: str, renamed: dict[s
     for vif, binding in connection.execute(sa.select(p.vif_id, p.binding).where(p.binding.is_not(None))):
         if binding.get("host_id") == host:
             replaced.append((p.vif_id, vif, {"binding": {**binding, "host_id": new_name}}))
+    for uuid, former in connection.execute(sa.select(replica.c.instance_uuid, replica.c.former)):
+        if host in former:
+            replaced.append(
+                (replica.c.instance_uuid, uuid, {"former": [new_name if name == host else name for name in former]})
+            )
     for key, value, values in replaced:
         connection.execute(sa.update(key.table).where(key == value).values(values))
         renamed[key.table.name] = renamed.get(key.table.name, 0) + 1

@@ -79,7 +79,7 @@ def place(
                 states, versions = host_states(
                     connection, now, limit_to, down_time, attempt > 0, asks_instances, asks_own
                 )
-                request = _request(connection, {**server, "flavor": flavor})
+                request = request_at(connection, {**server, "flavor": flavor})
                 if live and request.numa is not None:
                     request = dataclasses.replace(request, numa=_same_pages(connection, server, request.numa))
                 grown = _growth(request, server["flavor"], keeps_disks)
@@ -106,7 +106,7 @@ def _select(hosts: t.Sequence[HostState], request: Request, options: Options) ->
     return select(hosts, [request], claims.DEFAULT_CHOICE, options=options)[0]
 
 
-def _request(connection: sa.Connection, server: Instance) -> Request:
+def request_at(connection: sa.Connection, server: Instance) -> Request:
     """Return what the instance asks of a host, as at its launch, but without the host that was asked for then; its
     server group counts it at its destination only."""
     group = groups_of(connection, [server]).get(server["uuid"])

@@ -75,6 +75,7 @@ _ROWS = (
     _rule("restoreBackup", "compute:server-backups:restore", *_REMAKES),
     _rule("verifyBackup", "compute:server-backups:write", *_WITH_DISKS, "rescued", "error"),
     _rule("deleteBackup", "compute:server-backups:write", *_WITH_DISKS, "rescued", "error"),
+    _rule("replicate", "compute:server-replicas:write", *_WITH_DISKS, lock=False),
     _action("resize", "active", "stopped"),
     _action("live-resize", "active", policy="resize"),
     _action("migrate", "active", "stopped"),

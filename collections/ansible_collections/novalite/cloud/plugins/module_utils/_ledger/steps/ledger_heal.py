@@ -28,6 +28,7 @@ from ..db.engine import reading
 from ..db.sqlite_engine import check_whole
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
 from ..db.tables_addresses import HOLDER, OF_VIF
+from ..db.tables_images import replica
 from ..db.tables_jobs import worker
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
@@ -289,7 +290,9 @@ def _wrong_sums(hosts: t.Collection[int] | None = None) -> sa.Select[t.Any]:
         .group_by(c.compute_host_id)
         .subquery()
     )
-    sums = {name: sa.func.coalesce(claimed.c[name], 0) for name in _SUMS}
+    sums: dict[str, sa.ColumnElement[t.Any]] = {name: sa.func.coalesce(claimed.c[name], 0) for name in _SUMS}
+    copies = sa.select(sa.func.sum(replica.c.disk_gb)).where(replica.c.host == compute_host.c.name).scalar_subquery()
+    sums["disk_gb_used"] += sa.func.coalesce(copies, 0)
     return (
         sa.select(
             *(compute_host.c[name] for name in ("id", "name", *_SUMS)),

@@ -10,9 +10,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._healing.nouns import LOCAL, LOCKED
+from ..._healing.nouns import COPIED, LOCAL, LOCKED
 from ..._healing.recovery import refused_when_asked
 from ..db.tables import instance
+from ..db.tables_images import replica
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 
 SHARED = ("nfs",)  # backends of volumes that every host reaches, and whose files QEMU locks there
@@ -28,7 +29,14 @@ def kinds(connection: sa.Connection, flavors: t.Mapping[str, t.Mapping[str, t.An
         .where(volume_attachment.c.instance_uuid.in_(sorted(flavors)))
     )
     roots = set(connection.scalars(shared)) if flavors else set()
-    return {uuid: LOCKED if uuid in roots and not flavor["ephemeral_gb"] else LOCAL for uuid, flavor in flavors.items()}
+    copies = sa.select(replica.c.instance_uuid).where(
+        replica.c.every.is_not(None), replica.c.instance_uuid.in_(sorted(flavors))
+    )
+    own = dict.fromkeys(connection.scalars(copies) if flavors else (), COPIED)
+    return {
+        uuid: LOCKED if uuid in roots and not flavor["ephemeral_gb"] else own.get(uuid, LOCAL)
+        for uuid, flavor in flavors.items()
+    }
 
 
 def check(connection: sa.Connection, uuids: t.Collection[str]) -> None:
@@ -40,3 +48,19 @@ def check(connection: sa.Connection, uuids: t.Collection[str]) -> None:
     for row in rows:
         if reason := refused_when_asked(True, disks[row.uuid], row.ha_rebuild):
             raise NovaliteError(f"'{row.name}': {reason}")
+
+
+def local_volume(connection: sa.Connection, uuid: str) -> str | None:
+    """The name of a volume of the instance that no other host has."""
+    return local_volumes(connection, instance_uuid=uuid).get(uuid)
+
+
+def local_volumes(connection: sa.Connection, **equals: str) -> dict[str, str]:
+    """The name of a volume that its host has alone, by instance: of all, or of attachments that have these values."""
+    query = (
+        sa.select(volume_attachment.c.instance_uuid, volume.c.name)
+        .join(volume, volume_attachment.c.volume_id == volume.c.id)
+        .where(volume.c.host.is_not(None), *(volume_attachment.c[name] == value for name, value in equals.items()))
+        .order_by(volume.c.id.desc())
+    )
+    return {row.instance_uuid: row.name for row in connection.execute(query)}

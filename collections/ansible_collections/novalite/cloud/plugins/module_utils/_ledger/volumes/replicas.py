@@ -1,0 +1,268 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Copies of servers' disks on a second host, as the ledger has them: how often, where, how old, and what is to go."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+import uuid as uuids
+
+import sqlalchemy as sa
+
+from ..._domain.guest import disk_backend
+from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._model.hardware import hardware_of
+from ..._model.instance import Instance
+from ..._model.rows import InstanceRow
+from ..._rules import replicas as rules
+from ..db import clock
+from ..db.tables import compute_host, instance
+from ..db.tables_images import replica as table
+from ..placement import replica_claims
+from ..queries.views import instances_by
+from . import ha_disks, volume_attachments
+
+REPLICATE = "replicate"  # the action on a server that takes a copy
+_AT_REST = ("active", "stopped", "paused", "suspended")  # states in which a copy is taken
+_NO_COPY: JsonObject = dict.fromkeys(("copy_id", "taken_at", "kind", "reason", "moved", "consistency"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Replica:
+    """The copy of a server's disks. Times are in seconds since the epoch, `every` in seconds, `moved` in bytes."""
+
+    instance_uuid: str
+    server: str
+    project_id: str
+    server_host: str | None
+    every: int
+    host: str | None
+    requested_host: str | None
+    copy_id: str | None
+    taken_at: int | None
+    tried_at: int | None
+    kind: str | None
+    reason: str | None
+    moved: int | None
+    consistency: str | None
+    fault: str | None
+    created_at: int
+    updated_at: int
+
+    def in_words(self, now: int) -> str:
+        """Return which copy it is for a person: from where, and how old."""
+        return f"the copy on {self.host}, {rules.in_words(max(0, now - (self.taken_at or now)))}"
+
+
+_FIELDS = [field.name for field in dataclasses.fields(Replica)]
+_OF_SERVER = {"server": instance.c.name, "project_id": instance.c.project_id, "server_host": instance.c.host}
+
+
+def replicas_by(
+    connection: sa.Connection, *, servers: t.Iterable[str] | None = None, project_id: str | None = None
+) -> list[Replica]:
+    """The copies of these servers (UUIDs; None: of all), of this project (None: of any), oldest servers first."""
+    columns = [_OF_SERVER[name].label(name) if name in _OF_SERVER else table.c[name] for name in _FIELDS]
+    query = (
+        sa.select(*columns)
+        .join(instance, instance.c.uuid == table.c.instance_uuid)
+        .where(instance.c.deleted == 0, table.c.every.is_not(None))
+        .order_by(instance.c.id)
+    )
+    if servers is not None:
+        query = query.where(table.c.instance_uuid.in_(sorted(set(servers))))
+    if project_id is not None:
+        query = query.where(instance.c.project_id == project_id)
+    return [Replica(**row) for row in connection.execute(query).mappings()]
+
+
+def replica_of(connection: sa.Connection, uuid: str) -> Replica | None:
+    """The copy of this server's disks; None where none was asked for."""
+    return next(iter(replicas_by(connection, servers=[uuid])), None)
+
+
+def ensure(connection: sa.Connection, server: Instance, every: int, host: str | None = None) -> bool:
+    """Have the server's disks copied `every` so many seconds, to `host` or one that the scheduler chooses, where room
+    is claimed now. Returns whether that changes anything. Raises NovaliteError for what cannot be copied, ConflictError
+    where there is no room."""
+    uuid, now = server["uuid"], clock.seconds(connection)
+    check(connection, server)
+    if host is not None and host == server["host"]:
+        raise NovaliteError(f"'{server['name']}' is on {host} itself: name another host for the copy of its disks")
+    before = replica_of(connection, uuid)
+    if before is not None and before.every == every and host in (None, before.host):
+        return False
+    connection.execute(
+        sa.update(table).where(table.c.instance_uuid == uuid).values(every=every, updated_at=now)
+        if _has_row(connection, uuid)
+        else sa.insert(table).values(instance_uuid=uuid, every=every, former=[], created_at=now, updated_at=now)
+    )
+    if before is None or host not in (None, before.host):
+        _write(connection, uuid, {"requested_host": host, "created_at": now})
+        _choose(connection, server, host)
+    return True
+
+
+def check(connection: sa.Connection, server: Instance) -> None:
+    """Raise NovaliteError for a server whose disks cannot be copied, with the reason."""
+    flavor, uuid = server["flavor"], server["uuid"]
+    owns = flavor["ephemeral_gb"] or flavor["swap_mb"] or not volume_attachments.from_volumes(connection, [uuid])
+    disks = rules.Disks(
+        disk_backend(flavor) if owns else None,
+        ha_disks.local_volume(connection, uuid),
+        server["adopted"] is not None,
+        hardware_of(flavor, server["image"]).tpm is not None,
+    )
+    if reason := rules.refused(disks):
+        raise NovaliteError(f"the disks of '{server['name']}' cannot be copied to a second host: {reason}")
+
+
+def _has_row(connection: sa.Connection, uuid: str) -> bool:
+    return connection.scalar(sa.select(sa.exists().where(table.c.instance_uuid == uuid))) or False
+
+
+def _choose(connection: sa.Connection, server: Instance, host: str | None) -> str:
+    """Give the copy a host, and let go of the one that it has. Raises ConflictError where there is no room."""
+    _leave(connection, server["uuid"])
+    room = replica_claims.place(connection, server, host)
+    if room.host is None:
+        raise ConflictError(f"there is no second host for the disks of '{server['name']}': {room.message}")
+    row = connection.execute(sa.select(table.c.former).where(table.c.instance_uuid == server["uuid"])).one()
+    former = [name for name in row.former if name != room.host]
+    _write(connection, server["uuid"], {"host": room.host, "disk_gb": room.disk_gb, "former": former})
+    return room.host
+
+
+def _leave(connection: sa.Connection, uuid: str) -> None:
+    """Give back the room of the copy; its host removes the files with the next run."""
+    row = connection.execute(sa.select(table).where(table.c.instance_uuid == uuid).with_for_update()).one()
+    if row.host is not None:
+        replica_claims.add(connection, row.host, -row.disk_gb)
+        former = sorted({*row.former, row.host})
+        _write(connection, uuid, {**_NO_COPY, "host": None, "disk_gb": 0, "former": former, "fault": None})
+
+
+def _write(connection: sa.Connection, uuid: str, values: JsonObject) -> None:
+    values = {**values, "updated_at": clock.seconds(connection)}
+    connection.execute(sa.update(table).where(table.c.instance_uuid == uuid).values(**values))
+
+
+def remove(connection: sa.Connection, servers: t.Iterable[str]) -> list[str]:
+    """Copy the disks of these servers no more; returns those of which this was done until now."""
+    copied = table.c.instance_uuid.in_(sorted(set(servers))), table.c.every.is_not(None)
+    stopped = list(connection.execute(sa.select(table.c.instance_uuid).where(*copied)).scalars())
+    for uuid in stopped:
+        _leave(connection, uuid)
+        _write(connection, uuid, {"every": None, "requested_host": None})
+    return stopped
+
+
+# --- the action on a server -------------------------------------------------------------------------------------------
+
+
+def begun(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
+    """Begin a copy, with a host for it: one that the server came to since is no second one."""
+    replica = replica_of(connection, row.uuid)
+    if replica is None:
+        raise ConflictError(f"Instance {row.uuid} has no second host: set how often its disks are copied first")
+    (server,) = instances_by(connection, uuids=[row.uuid])
+    check(connection, server)
+    if replica.host is None or replica.host == row.host:
+        requested = replica.requested_host if replica.requested_host != row.host else None
+        _choose(connection, server, requested)
+    details["copy_id"] = str(uuids.uuid4())
+    _write(connection, row.uuid, {"tried_at": clock.seconds(connection)})
+    return {}
+
+
+def ended(
+    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
+) -> JsonObject:
+    """`host_result` has the `record` of the copy, once it is complete on the second host. One that failed changes
+    nothing but the `fault`: the newest complete one is there still."""
+    if error is not None:
+        _write(connection, row.uuid, {"fault": error})
+    else:
+        taken_at = connection.scalar(sa.select(table.c.tried_at).where(table.c.instance_uuid == row.uuid))
+        record = {name: host_result["record"].get(name) for name in ("kind", "reason", "moved", "consistency")}
+        _write(connection, row.uuid, {**record, "copy_id": details["copy_id"], "taken_at": taken_at, "fault": None})
+    return {}
+
+
+def failed(connection: sa.Connection, uuid: str, reason: str) -> None:
+    """Record why a copy could not even be begun."""
+    _write(connection, uuid, {"fault": reason, "tried_at": clock.seconds(connection)})
+
+
+def due(connection: sa.Connection) -> list[str]:
+    """Return the servers (UUIDs) of which a copy is due, with whom nothing else is under way."""
+    now = clock.seconds(connection)
+    query = (
+        sa.select(table.c.instance_uuid, table.c.every, table.c.tried_at)
+        .join(instance, instance.c.uuid == table.c.instance_uuid)
+        .where(instance.c.deleted == 0, instance.c.vm_state.in_(_AT_REST), instance.c.task_state.is_(None))
+        .where(instance.c.host.is_not(None), table.c.every.is_not(None))
+        .order_by(table.c.taken_at.is_not(None), table.c.taken_at, instance.c.id)
+    )
+    return [row.instance_uuid for row in connection.execute(query) if rules.is_due(row.every, row.tried_at, now)]
+
+
+# --- files that are to go ---------------------------------------------------------------------------------------------
+
+
+def superfluous(connection: sa.Connection) -> dict[str, list[str]]:
+    """Return, by host, the servers (UUIDs) whose copies are to be removed from it. Hosts that are gone keep nothing."""
+    known = set(connection.execute(sa.select(compute_host.c.name)).scalars())
+    hosts: dict[str, list[str]] = {}
+    for row in connection.execute(sa.select(table.c.instance_uuid, table.c.former).order_by(table.c.instance_uuid)):
+        for host in row.former:
+            hosts.setdefault(host, []).append(row.instance_uuid)
+    for host in hosts.keys() - known:
+        removed(connection, host, hosts.pop(host))
+    return hosts
+
+
+def removed(connection: sa.Connection, host: str, servers: t.Iterable[str]) -> None:
+    """Record that a host has nothing more of the copies of these servers."""
+    rows = connection.execute(sa.select(table).where(table.c.instance_uuid.in_(sorted(set(servers))))).all()
+    for row in rows:
+        former = [name for name in row.former if name != host]
+        if row.every is None and not former:
+            connection.execute(sa.delete(table).where(table.c.instance_uuid == row.instance_uuid))
+        else:
+            _write(connection, row.instance_uuid, {"former": former})
+
+
+# --- evacuations ------------------------------------------------------------------------------------------------------
+
+
+def lend(connection: sa.Connection, replica: Replica) -> None:
+    """Give back the room of the copy to the server that is to run from it, which claims the same there."""
+    held = connection.scalar(sa.select(table.c.disk_gb).where(table.c.instance_uuid == replica.instance_uuid))
+    replica_claims.add(connection, replica.host or "", -(held or 0))
+    _write(connection, replica.instance_uuid, {"disk_gb": 0})
+
+
+def is_used(replica: Replica | None, host: str | None) -> bool:
+    """Tell whether a server that is evacuated to `host` runs from its copy there."""
+    return replica is not None and replica.copy_id is not None and replica.host == host
+
+
+def used(connection: sa.Connection, uuid: str, host: str | None) -> None:
+    """Record that the server runs on `host`: from its copy, if that is there, so that it has no second one now."""
+    if is_used(replica_of(connection, uuid), host):
+        _leave(connection, uuid)
+        _write(connection, uuid, {"tried_at": None})  # the next one is due at once
+
+
+def unused(connection: sa.Connection, uuid: str, host: str | None) -> None:
+    """Record that a server did not come to run from its copy on `host`, which takes its room there again."""
+    if is_used(replica_of(connection, uuid), host):
+        (server,) = instances_by(connection, uuids=[uuid])
+        held = connection.scalar(sa.select(table.c.disk_gb).where(table.c.instance_uuid == uuid))
+        disk_gb = replica_claims.size_of(connection, server)
+        replica_claims.add(connection, host or "", disk_gb - (held or 0))
+        _write(connection, uuid, {"disk_gb": disk_gb})
