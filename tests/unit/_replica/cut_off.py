@@ -29,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._backup.writing imp
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._replica import copies, sending
 from ansible_collections.novalite.cloud.plugins.module_utils._replica.copies import Place
+from ansible_collections.novalite.cloud.plugins.module_utils._replica.delta import DamagedError
 
 SERVER = "5a4fd4c0-91c2-4b65-8ba5-3c2e0c1d7a10"
 FILES = {"vda": "disk", "vdb": "disk.swap"}
@@ -111,9 +112,18 @@ def send(staging: pathlib.Path, manifest: Manifest, content: Content, blocks: di
         sender.finish(manifest)
 
 
+def damage(file: pathlib.Path) -> None:
+    """Have a file of the second host's be another one than it was."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"{")
+
+
 def content_of(place: Place, path: pathlib.Path) -> tuple[str | None, Content]:
-    """What the newest complete copy holds, and its id."""
-    current = place.settle()
+    """What the newest complete copy holds, and its id; nothing of a damaged one."""
+    try:
+        current = place.settle()
+    except DamagedError:
+        return None, {}
     if current is None:
         return None, {}
     content = {}
@@ -151,6 +161,9 @@ def play(seed: int, path: pathlib.Path) -> str:
     states: dict[str | None, Content] = {None: {}}
     newest: str | None = None  # that counts, for it arrived whole
     for number in range(COPIES):
+        if newest is not None and generator.random() < 0.2:  # then another full copy takes its place
+            damage(pathlib.Path(place.root, generator.choice(["copy.json", "delta/delta.json"])))
+            newest = None
         there, held = content_of(place, path)
         if there != newest or held != states[there]:
             return f"before copy {number}: {there} is there, and not {newest} as it was"

@@ -38,7 +38,7 @@ from .._host.own_directory import make_own
 from .._json import JsonObject
 from .._snapshots import server_snapshots
 from . import delta as deltas
-from .delta import Delta
+from .delta import DamagedError, Delta
 
 REPLICAS = "replicas"  # in the state directory
 COPY, DELTA = "copy.json", "delta"
@@ -94,13 +94,19 @@ class Place:
             manifest = manifests.parse(fields["manifest"].encode(), path)
             return Copy(manifest, dict(fields["files"]), str(fields["directory"]), bool(fields["is_used"]))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise NovaliteError(f"{path} cannot be read ({error}): have the disks copied anew") from None
+            raise DamagedError(f"{path} cannot be read ({error}): have the disks copied anew") from None
 
     def accept(self, staging: str) -> Delta:
         """Take what arrived in `staging`, all of it compared, so that it counts from now on. Raises NovaliteError:
         nothing of it counts then."""
-        current = self.settle()
         delta = deltas.read(staging)
+        try:
+            current = self.settle()
+        except DamagedError:
+            if not _is_new(delta):
+                raise
+            current = None
+            shutil.rmtree(self.root)
         if delta.manifest.server != self.uuid:
             raise NovaliteError(f"what arrived is of server {delta.manifest.server}, not of {self.uuid}")
         if not _is_new(delta) and not (current is not None and current.manifest.backup == delta.manifest.parent):
@@ -114,7 +120,8 @@ class Place:
         return delta
 
     def settle(self) -> Copy | None:
-        """Merge what arrived, and return the newest complete copy. Whoever is cut off here does it again."""
+        """Merge what arrived, and return the newest complete copy. Whoever is cut off here does it again. Raises
+        DamagedError where what lies here is not what was sent, NovaliteError where there is no room."""
         directory = os.path.join(self.root, DELTA)
         if os.path.lexists(self.root):
             self.prepare()
@@ -140,7 +147,7 @@ class Place:
             make_own(directory)
             server_snapshots.check_room(delta.moved, directory, "a copy of the disks")
         elif current is None or current.manifest.backup != delta.manifest.parent:
-            raise NovaliteError(f"the copy of server {self.uuid} is not the one that changed: have it copied anew")
+            raise DamagedError(f"the copy of server {self.uuid} is not the one that changed: have it copied anew")
         else:
             name, directory = current.directory, os.path.join(self.root, current.directory)
         for disk in delta.manifest.disks:

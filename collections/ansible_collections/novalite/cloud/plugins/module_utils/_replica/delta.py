@@ -33,6 +33,10 @@ _PART = re.compile(r"[0-9]{8}\Z")
 _PIECE = 1 << 20
 
 
+class DamagedError(NovaliteError):
+    """What lies on a second host is not what was sent: another full copy takes its place."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """File with some blocks of `disk`, by its target in the guest."""
@@ -64,7 +68,7 @@ class Delta:
 
 
 def parse(text: bytes, name: str) -> Delta:
-    """Read the content of DELTA. Raises NovaliteError, which says `name`, for any other."""
+    """Read the content of DELTA. Raises DamagedError, which says `name`, for any other."""
     try:
         fields = json.loads(text)
         manifest = manifests.parse(fields["manifest"].encode(), name)
@@ -76,24 +80,24 @@ def parse(text: bytes, name: str) -> Delta:
         sound = sound and set(delta.files.values()) <= set(DISKS)
         sound = sound and all(_PART.match(part.name) and part.disk in names for part in parts)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise NovaliteError(f"{name} cannot be read ({error}): copy the disks again") from None
+        raise DamagedError(f"{name} cannot be read ({error}): copy the disks again") from None
     if not sound:
-        raise NovaliteError(f"{name} is of no copy of a server's own disks: copy the disks again")
+        raise DamagedError(f"{name} is of no copy of a server's own disks: copy the disks again")
     return delta
 
 
 def read(directory: str) -> Delta:
     """Read what came to a directory, every part of it compared. Another host is no reason to trust what came. Raises
-    NovaliteError, which says what is missing, or is not as it was sent."""
+    DamagedError, which says what is missing, or is not as it was sent."""
     for entry in os.scandir(directory):
         if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-            raise NovaliteError(f"{entry.path[:200]!r} is not a regular file: its source sent something else")
+            raise DamagedError(f"{entry.path[:200]!r} is not a regular file: its source sent something else")
     path = os.path.join(directory, DELTA)
     try:
         with open(path, "rb") as handle:
             delta = parse(handle.read(LONGEST), path)
     except FileNotFoundError:
-        raise NovaliteError("the changes did not arrive to their end: copy the disks again") from None
+        raise DamagedError("the changes did not arrive to their end: copy the disks again") from None
     for part in delta.parts:
         digest = hashlib.sha256()
         try:
@@ -101,9 +105,9 @@ def read(directory: str) -> Delta:
                 while piece := handle.read(_PIECE):
                     digest.update(piece)
         except FileNotFoundError:
-            raise NovaliteError(f"part {part.name} did not arrive: copy the disks again") from None
+            raise DamagedError(f"part {part.name} did not arrive: copy the disks again") from None
         if digest.hexdigest() != part.digest:
-            raise NovaliteError(f"part {part.name} is not as it was sent: copy the disks again")
+            raise DamagedError(f"part {part.name} is not as it was sent: copy the disks again")
     return delta
 
 

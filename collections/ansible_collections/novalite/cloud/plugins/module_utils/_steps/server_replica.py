@@ -79,8 +79,11 @@ _Copy = t.Mapping[str, t.Any]
 
 def _ready(copy: _Copy, params: JsonMapping, entry: JsonObject, there: JsonObject) -> None:
     place = Place(params["state_dir"], copy["uuid"])
-    with place.locked():
-        current = place.settle()
+    try:
+        with place.locked():
+            current = place.settle()
+    except deltas.DamagedError:
+        return  # so that all is sent, which takes its place
     if current is not None:
         there[copy["uuid"]] = {"manifest": current.without_definition().line().decode()}
 
