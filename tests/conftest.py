@@ -9,6 +9,7 @@ import contextlib
 import gc
 import os
 import pathlib
+import signal
 import sys
 import typing as t
 
@@ -32,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("NOVALITE_WAITING", "0")  # no test of the command leaves a process behind
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs this in the background has it ignored
     hypothesis.settings.load_profile(examples.ALL if config.getoption("--thorough") else examples.PART)
 
 

@@ -162,9 +162,9 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
     refused(ask(api.client_as("reader"), body), 403)
     if OPERATIONS[kinds.KINDS[kind].operation] in ("manager", "admin"):
         assert kinds.KINDS[kind].operation in refused(ask(api.client_as("demo"), body), 403)
-        # a host that answers is not evacuated, nor is a server offloaded that is not shelved
+        # a host that answers is not evacuated, nor a server offloaded that is not shelved, or copied to no second host
         api.write(sa.update(tables.compute_host).values(up=True, last_seen_at=int(time.time())))
-        expected = {"shelveOffload": 409, "evacuate": 400}.get(kind, 202)
+        expected = {"shelveOffload": 409, "replicate": 409, "evacuate": 400}.get(kind, 202)
         assert ask(api.client_as("admin"), body).status_code == expected
     elif (
         kind in ("createImage", "resize", "live-resize", "changePassword", "restoreBackup", "deleteBackup")

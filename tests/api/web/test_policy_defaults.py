@@ -28,6 +28,7 @@ ADMINS = {
     "compute:migrations": {"read", "change"},
     "compute:flavors": {"write", "private"},
     "compute:quotas": {"write"},
+    "compute:server-replicas": {"write"},
     "compute:usage": {"read_all"},
     "compute:hypervisors": {"read", "details", "samples"},
     "compute:hosts": {"read", "write", "evacuate"},

@@ -269,7 +269,8 @@ def test_locked(cloud: t.Any) -> None:
 
 def test_unknown_names_are_refused(cloud: t.Any) -> None:
     uuid = instance(cloud)
-    with pytest.raises(NovaliteError, match=r"unknown action 'explode': there are .*pause, reboot, rebuild, rescue"):
+    listed = "unknown action 'explode': there are .*pause, reboot, rebuild, replicate, rescue"
+    with pytest.raises(NovaliteError, match=listed):
         begin(cloud, "explode", uuid)
     with pytest.raises(NovaliteError, match="reboot of type 'soft': use SOFT or HARD"):
         begin(cloud, "reboot", uuid, kind="soft")

@@ -34,7 +34,7 @@ _PIECE = 1 << 20
 
 
 class DamagedError(NovaliteError):
-    """What lies on a second host is not what was sent: another full copy takes its place."""
+    """Damage of what lies on a second host, which is not what was sent: another full copy takes its place."""
 
 
 @dataclasses.dataclass(frozen=True)
