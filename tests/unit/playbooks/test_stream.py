@@ -113,11 +113,13 @@ def lateness(path: pathlib.Path, lines: list[tuple[float, str]]) -> dict[tuple[s
 
 def test_each_step_of_a_launch_and_of_a_move_shows_within_a_second(hosts: Hosts, tmp_path: pathlib.Path) -> None:
     with following(hosts, "-o", "json") as follower:
+        slow = [slowness()]  # before and after, since others use the machine meanwhile
         played = [hosts.play("launch.yml", "-e", SERVERS), hosts.play("migrate.yml", "-e", "server=web")]
+        slow.append(slowness())
         assert [done.returncode for done in played] == [0, 0], "".join(done.stdout for done in played)
         assert follower.end(signal.SIGINT) == 0
     late = lateness(tmp_path, follower.lines)
-    assert max(late.values()) < 1.0 + slowness(), late
+    assert max(late.values()) < 1.0 + max(slow), late
     steps = {step for _host, step in late}
     assert {
         "Make the disks",
