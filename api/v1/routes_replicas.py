@@ -11,6 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_replicas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 from ..web.bodies import Record
 from ..web.context import current
@@ -20,6 +21,12 @@ from ..web.services import reads, writes
 from ..work.calls import calling
 from . import schemas_backups, views
 from .operations import Operation
+
+
+def _server(connection: Connection, uuid: str) -> Instance:
+    """Return a server that the caller reaches. Raises NotFoundError."""
+    (server,) = instances_by(connection, uuids=[instance_row(connection, uuid, current().reach).uuid])
+    return server
 
 
 def _listed(connection: Connection) -> ResponseReturnValue:
@@ -52,9 +59,8 @@ def list_replicas(connection: Connection) -> ResponseReturnValue:
     ledger=writes,
 )
 def have_replica(connection: Connection, uuid: str, body: Record) -> ResponseReturnValue:
-    row = instance_row(connection, uuid, current().reach)
+    server = _server(connection, uuid)
     with as_bad_request():
-        (server,) = instances_by(connection, uuids=[row.uuid])
         server_replicas.ensure(calling(connection), server, body.get("every", "hourly"), body.get("host"))
     return _listed(connection)
 
@@ -69,8 +75,7 @@ def have_replica(connection: Connection, uuid: str, body: Record) -> ResponseRet
     ledger=writes,
 )
 def delete_replica(connection: Connection, uuid: str) -> ResponseReturnValue:
-    row = instance_row(connection, uuid, current().reach)
+    server = _server(connection, uuid)
     with as_bad_request():
-        (server,) = instances_by(connection, uuids=[row.uuid])
         server_replicas.remove(calling(connection), server)
     return _listed(connection)

@@ -119,7 +119,7 @@ def damage(file: pathlib.Path) -> None:
 
 
 def content_of(place: Place, path: pathlib.Path) -> tuple[str | None, Content]:
-    """What the newest complete copy holds, and its id; nothing of a damaged one."""
+    """Return the id of the newest complete copy, and what it holds; nothing of a damaged one."""
     try:
         current = place.settle()
     except DamagedError:

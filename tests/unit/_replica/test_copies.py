@@ -18,7 +18,7 @@ SEEDS = range(8)  # of which some are cut off in each step
 
 
 def play(seed: int, path: pathlib.Path) -> str:
-    """What a sequence of copies came to."""
+    """Return what a sequence of copies came to."""
     done = subprocess.run(
         ["/usr/bin/python3", str(pathlib.Path(__file__).with_name("cut_off.py")), str(seed), str(path)],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collections")},

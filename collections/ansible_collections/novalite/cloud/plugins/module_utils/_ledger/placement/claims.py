@@ -16,6 +16,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._errors import ConflictError
 from ..._model.numa import Claim, recorded_numa_of
 from ..._model.pci import recorded_asked_of
 from ..._scheduling.explain import Decision
@@ -26,6 +27,20 @@ from .placements import Instance, StaleChoiceError
 
 DEFAULT_CHOICE = "filter_scheduler"
 CLAIM_ATTEMPTS = 10  # as Placement: how often a choice is made again when a host changed meanwhile
+_Chosen = t.TypeVar("_Chosen")
+
+
+def choose_and_claim(connection: sa.Connection, choose: t.Callable[[bool], _Chosen]) -> _Chosen:
+    """Return what `choose` does: it is undone and repeated while it raises StaleChoiceError, and told whether it is
+    repeated, so that it locks what it looks at. Raises ConflictError when other runs changed the hosts under ten
+    choices in a row."""
+    for attempt in range(CLAIM_ATTEMPTS):
+        try:
+            with connection.begin_nested():
+                return choose(attempt > 0)
+        except StaleChoiceError:
+            continue
+    raise ConflictError(f"compute hosts were changed by other runs during {CLAIM_ATTEMPTS} choices in a row: run again")
 
 
 def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> bool:

@@ -14,7 +14,6 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
 from ..._model.numa import Topology
@@ -27,7 +26,6 @@ from ..db.tables import allocation, compute_host
 from ..queries.groups import groups_of, lock_groups
 from . import claims, departures
 from .compute_hosts import SERVICE_DOWN_TIME, host_states
-from .placements import StaleChoiceError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,33 +71,27 @@ def place(
             "another host"
         )
         return Place(None, message, (message,))
-    for attempt in range(claims.CLAIM_ATTEMPTS):
-        try:
-            with connection.begin_nested():
-                states, versions = host_states(
-                    connection, now, limit_to, down_time, attempt > 0, asks_instances, asks_own
-                )
-                request = request_at(connection, {**server, "flavor": flavor})
-                if live and request.numa is not None:
-                    request = dataclasses.replace(request, numa=_same_pages(connection, server, request.numa))
-                grown = _growth(request, server["flavor"], keeps_disks)
-                at_home = [state for state in states if state.name == source]
-                if here:
-                    decision = _select(at_home, grown, chosen)
-                else:
-                    others = [state for state in states if state.name != source and host in (None, state.name)]
-                    decision = _select(others, request, chosen)
-                    if decision.host is None and host is None and same_host == "allowed" and not asks_own:
-                        instead = _select(at_home, grown, chosen)
-                        decision = decision if instead.host is None else instead
-                if decision.host is not None:
-                    _claim(connection, decision, source, versions, now)
-                return Place(decision.host, decision.message, tuple(lines_of(explanation(decision))))
-        except StaleChoiceError:
-            continue
-    raise ConflictError(
-        f"compute hosts were changed by other runs during {claims.CLAIM_ATTEMPTS} choices in a row: run again"
-    )
+
+    def choose(lock: bool) -> Place:
+        states, versions = host_states(connection, now, limit_to, down_time, lock, asks_instances, asks_own)
+        request = request_at(connection, {**server, "flavor": flavor})
+        if live and request.numa is not None:
+            request = dataclasses.replace(request, numa=_same_pages(connection, server, request.numa))
+        grown = _growth(request, server["flavor"], keeps_disks)
+        at_home = [state for state in states if state.name == source]
+        if here:
+            decision = _select(at_home, grown, chosen)
+        else:
+            others = [state for state in states if state.name != source and host in (None, state.name)]
+            decision = _select(others, request, chosen)
+            if decision.host is None and host is None and same_host == "allowed" and not asks_own:
+                instead = _select(at_home, grown, chosen)
+                decision = decision if instead.host is None else instead
+        if decision.host is not None:
+            _claim(connection, decision, source, versions, now)
+        return Place(decision.host, decision.message, tuple(lines_of(explanation(decision))))
+
+    return claims.choose_and_claim(connection, choose)
 
 
 def _select(hosts: t.Sequence[HostState], request: Request, options: Options) -> Decision:

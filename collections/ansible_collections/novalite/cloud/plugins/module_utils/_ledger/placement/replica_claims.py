@@ -13,7 +13,6 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
 from ..._model.instance import Instance
 from ..._scheduling.options import Options
 from ..._scheduling.select import select
@@ -23,7 +22,6 @@ from ..queries.groups import lock_groups
 from . import claims
 from .compute_hosts import EVER, host_states
 from .migration_claims import request_at
-from .placements import StaleChoiceError
 
 
 class Room(t.NamedTuple):
@@ -44,22 +42,18 @@ def place(connection: sa.Connection, server: Instance, host: str | None = None) 
     now, options = clock.seconds(connection), Options.of(None)
     asks_instances = claims.asks_for_instances([server], options)
     limit_to = None if host is None else [host]
-    for attempt in range(claims.CLAIM_ATTEMPTS):
-        try:
-            with connection.begin_nested():
-                states, versions = host_states(connection, now, limit_to, EVER, attempt > 0, asks_instances)
-                request = request_at(connection, server)
-                request = dataclasses.replace(request, vcpus=0, memory_mb=0, numa=None, devices=None)
-                others = [state for state in states if state.name != server["host"]]
-                (decision,) = select(others, [request], claims.DEFAULT_CHOICE, options=options)
-                if decision.host is not None:
-                    claims.take_room(connection, [decision], versions, grows=True)
-                return Room(decision.host, request.disk_gb if decision.host else 0, decision.message)
-        except StaleChoiceError:
-            continue
-    raise ConflictError(
-        f"compute hosts were changed by other runs during {claims.CLAIM_ATTEMPTS} choices in a row: run again"
-    )
+
+    def choose(lock: bool) -> Room:
+        states, versions = host_states(connection, now, limit_to, EVER, lock, asks_instances)
+        request = request_at(connection, server)
+        request = dataclasses.replace(request, vcpus=0, memory_mb=0, numa=None, devices=None)
+        others = [state for state in states if state.name != server["host"]]
+        (decision,) = select(others, [request], claims.DEFAULT_CHOICE, options=options)
+        if decision.host is not None:
+            claims.take_room(connection, [decision], versions, grows=True)
+        return Room(decision.host, request.disk_gb if decision.host else 0, decision.message)
+
+    return claims.choose_and_claim(connection, choose)
 
 
 def add(connection: sa.Connection, host: str, disk_gb: int) -> None:

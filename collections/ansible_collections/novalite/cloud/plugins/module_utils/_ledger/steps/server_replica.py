@@ -103,9 +103,10 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     else:
         begun = server_replicas.begin_due(call)
         going, left = instances_by(connection, uuids=begun["begun"]), begun["left"]
-    moves = _moves(connection, going)
+    endpoints, directories = host_plans.places(connection)
+    moves = _moves(connection, going, endpoints)
     names = {server["uuid"]: server["name"] for server in instances_by(connection, uuids=[row["uuid"] for row in left])}
-    hosts = _plans(connection, moves)
+    hosts = _plans(connection, moves, directories)
     return {
         "changed": bool(moves or hosts),
         "moves": moves,
@@ -115,10 +116,11 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     }
 
 
-def _moves(connection: sa.Connection, servers: t.Sequence[Instance]) -> list[JsonObject]:
+def _moves(
+    connection: sa.Connection, servers: t.Sequence[Instance], endpoints: t.Mapping[str, str | None]
+) -> list[JsonObject]:
     """List the copies that are under way, as moves of nothing but data."""
     details = actions.open_details(connection, REPLICATE, [server["uuid"] for server in servers])
-    endpoints, _directories = host_plans.places(connection)
     to_hosts = {each.instance_uuid: each.host or "" for each in replicas.replicas_by(connection, servers=details)}
     return [
         {
@@ -130,14 +132,15 @@ def _moves(connection: sa.Connection, servers: t.Sequence[Instance]) -> list[Jso
     ]
 
 
-def _plans(connection: sa.Connection, moves: t.Sequence[JsonObject]) -> dict[str, Plan]:
+def _plans(
+    connection: sa.Connection, moves: t.Sequence[JsonObject], directories: t.Mapping[str, str]
+) -> dict[str, Plan]:
     hosts: dict[str, Plan] = {}
     for move in moves:
         hosts.setdefault(move["from_host"], {}).setdefault(targets.LEAVING, []).append(move)
         hosts.setdefault(move["to_host"], {}).setdefault(targets.ARRIVING, []).append(move)
     for host, uuids in replicas.superfluous(connection).items():
         hosts.setdefault(host, {})[targets.DISCARDED] = [{"uuid": uuid} for uuid in uuids]
-    _endpoints, directories = host_plans.places(connection)
     for host, plan in hosts.items():
         for kind, end in ((targets.ARRIVING, "from_host"), (targets.LEAVING, "to_host")):
             others = [move[end] for move in plan.get(kind, ())]

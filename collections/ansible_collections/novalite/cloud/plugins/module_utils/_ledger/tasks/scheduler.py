@@ -9,7 +9,6 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import StateRow
@@ -22,10 +21,10 @@ from ..compute import shelving
 from ..db import clock
 from ..db.tables import allocation, compute_host, instance
 from ..placement.claims import (
-    CLAIM_ATTEMPTS,
     DEFAULT_CHOICE,
     asks_for_instances,
     asks_for_own,
+    choose_and_claim,
     release_claims,
     take_room,
 )
@@ -46,14 +45,8 @@ def scheduler(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     lock_groups(connection, instances)
     if params.get("compute_hosts"):
         record(connection, params["compute_hosts"], now)
-    for attempt in range(CLAIM_ATTEMPTS):
-        try:
-            with connection.begin_nested():
-                outcome = _place(connection, instances, params, options, now, lock=attempt > 0)
-            return result_of(instances, outcome)
-        except StaleChoiceError:
-            continue
-    raise ConflictError(f"compute hosts were changed by other runs during {CLAIM_ATTEMPTS} choices in a row: run again")
+    outcome = choose_and_claim(connection, lambda lock: _place(connection, instances, params, options, now, lock))
+    return result_of(instances, outcome)
 
 
 def _place(
