@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -94,6 +95,19 @@ class Cloud:
     def on_host(self, *command: str, stdin: pathlib.Path | None = None) -> float:
         """Run a command on the hypervisor and return its wall time in seconds."""
         return self.run([*self._hypervisors("exec"), "hv1", *command], stdin=stdin)
+
+    @contextlib.contextmanager
+    def beside_on_host(self, *command: str) -> t.Iterator[t.Iterable[str]]:
+        """Run a command on the hypervisor until the block ends, and its input with it. Yields its lines of output."""
+        words = [*self._hypervisors("exec"), "hv1", *command]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, cwd=REPOSITORY, env=self._env, stdin=pipe, stdout=pipe, text=True) as running:
+            assert running.stdin is not None and running.stdout is not None
+            try:
+                yield running.stdout
+            finally:
+                running.stdin.close()
+                running.wait(timeout=10)
 
     def _hypervisors(self, verb: str) -> list[str]:
         return [str(HYPERVISORS), verb, "--state", str(self.home / "lab/hypervisors")]
