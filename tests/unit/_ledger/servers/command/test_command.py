@@ -25,7 +25,7 @@ from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO
 
-ROOT = pathlib.Path(__file__).parents[4]
+ROOT = pathlib.Path(__file__).parents[5]
 WEB = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny", "key": "test"}
 
 

@@ -35,9 +35,9 @@ from api import cli
 from api.cli import actions, ledger, nouns, tables
 from tests.support.cloud import Cloud
 from tests.support.patience import GENEROUS
-from tests.unit._ledger.servers.test_command import WEB, active, insert_backup
+from tests.unit._ledger.servers.command.test_command import WEB, active, insert_backup
 
-ROOT = pathlib.Path(__file__).parents[4]
+ROOT = pathlib.Path(__file__).parents[5]
 LONG = "a-server-with-a-name-that-its-owner-found-telling"
 CAUSE = "the disk of hv1 is full: " + "no space left " * 20
 FAULT = {"message": CAUSE, "code": 500, "created": 1}

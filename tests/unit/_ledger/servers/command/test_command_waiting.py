@@ -23,7 +23,7 @@ import pytest
 from api.cli import waiting
 from tests.support.patience import GENEROUS
 
-ROOT = pathlib.Path(__file__).parents[4]
+ROOT = pathlib.Path(__file__).parents[5]
 PLAY = """
 - hosts: localhost
   gather_facts: false

@@ -23,7 +23,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 from api.cli import looking
 from api.cli.nouns import NOUNS
 from tests.support.cloud import Cloud
-from tests.unit._ledger.servers.test_command import ROOT, active, insert_backup, novalite, on_sqlite, other_project
+from tests.unit._ledger.servers.command.test_command import (
+    ROOT,
+    active,
+    insert_backup,
+    novalite,
+    on_sqlite,
+    other_project,
+)
 
 __all__ = ["novalite"]  # a fixture
 

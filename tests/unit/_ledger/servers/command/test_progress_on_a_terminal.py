@@ -19,7 +19,7 @@ import typing as t
 import pytest
 import yaml
 
-ROOT = pathlib.Path(__file__).parents[4]
+ROOT = pathlib.Path(__file__).parents[5]
 SERVERS = {"name": "web", "count": 2, "flavor": "m1.nano", "image": "ami-tiny"}
 OUTCOME = {"uuids": "{{ asked.to_build | map(attribute='uuid') }}", "state": "error", "reason": "broken"}
 PLAYBOOK: list[dict[str, t.Any]] = [

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import replica
 from tests.support.cloud import Cloud
-from tests.unit._ledger.servers.test_command import active, called, novalite
+from tests.unit._ledger.servers.command.test_command import active, called, novalite
 
 __all__ = ["called", "novalite"]  # fixtures
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from api.cli import agents
 from tests.support.cloud import Cloud
-from tests.unit._ledger.servers.test_command import active, novalite
+from tests.unit._ledger.servers.command.test_command import active, novalite
 
 __all__ = ["novalite"]  # a fixture
 

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from api import cli
 from api.cli.doctor import UNSEEN, Health, findings, has_libvirt_collection
 from tests.support.cloud import Cloud
-from tests.unit._ledger.servers.test_command import WEB
+from tests.unit._ledger.servers.command.test_command import WEB
 
 NOW = 2_000_000_000
 HOST = {"name": "hv1", "up": True, "down_reason": None, "last_seen_at": NOW, "differences": 0, "facts": {}}

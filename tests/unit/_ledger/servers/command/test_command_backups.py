@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils import _secret_file
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_backup
 from tests.support.cloud import Cloud
-from tests.unit._ledger.servers.test_command import active, called, insert_backup, novalite, other_project
+from tests.unit._ledger.servers.command.test_command import active, called, insert_backup, novalite, other_project
 
 __all__ = ["called", "novalite"]  # fixtures
 
