@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import sys
 import types
@@ -119,3 +120,16 @@ def test_of_a_command_that_failed_its_last_words_are_told(tool: types.ModuleType
   │ PLAY RECAP
 """
     assert tool.failures(output)[-3:] == ["non-zero return code", "seed 1", 'WRONG hv1 runs ["a"] instead of ["b"]']
+
+
+@pytest.mark.parametrize("width", range(1, 60))
+def test_the_last_words_are_told_however_lines_were_wrapped(tool: types.ModuleType, width: int) -> None:
+    words = 'seed 1\n"C:\\\\hv1"\tand a_very_long_word_\\n_that_is_cut\n\u2026 is \\ WRONG'
+    written = json.dumps({"stdout": words})[1:-1]
+    lines = [written[start : start + width] for start in range(0, len(written), width)]
+    output = "\n".join(["  │ TASK [Break]", '  │ fatal: {', *(f"  │   {line}" for line in lines), "  │"])
+    if width < len('"stdout": "'):
+        assert tool.failures(output)  # the name itself is cut
+    else:
+        told = "".join(tool.failures(output)[2:]).split()
+        assert "".join(told) == "".join(words.replace("\u2026", "u2026").split())
