@@ -70,8 +70,9 @@ def seconds_of(option: str, text: str, least: int = LEAST) -> int:
     match = _DURATION.fullmatch(text)
     seconds = PERIODS.get(text) or (int(match[1]) * UNITS[match[2]] if match else 0)
     if not least <= seconds <= MOST:
+        shortest = "a minute" if least == 60 else f"{least // 60} minutes"
         raise NovaliteError(
-            f"{option}={text!r} is not a time between {least // 60} minutes and a year: give {', '.join(PERIODS)}, or "
+            f"{option}={text!r} is not a time between {shortest} and a year: give {', '.join(PERIODS)}, or "
             "a number with m, h, d or w, such as 12h"
         )
     return seconds
