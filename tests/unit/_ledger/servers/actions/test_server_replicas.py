@@ -101,7 +101,7 @@ def test_what_cannot_be_copied_is_refused(cloud: t.Any) -> None:
     server(cloud)
     with pytest.raises(NovaliteError, match="is on hv1 itself"):
         have(cloud, host="hv1")
-    with pytest.raises(NovaliteError, match="every='0m' is not a time between a minute and a year: .* such as 12h"):
+    with pytest.raises(NovaliteError, match=r"every='0m' is not a time between a minute and a year: .* such as 12h"):
         have(cloud, every="0m")
     cloud.write(sa.update(compute_host).where(compute_host.c.name != "hv1").values(disk_gb=0))
     with pytest.raises(ConflictError, match="no second host for the disks of 'web'"):
@@ -142,6 +142,75 @@ def test_a_server_that_came_to_its_second_host_gets_another_one(cloud: t.Any) ->
     begun = begin(cloud, servers=["web"])
     assert begun["moves"][0]["to_host"] not in (second, None)
     assert begun["hosts"][second]["discarded"] == [{"uuid": uuid}] and copy(cloud).copy_id is None
+
+
+def test_a_copy_is_given_up_once_another_host_has_one(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    have(cloud, host="hv2")
+    end(cloud, begin(cloud))
+    first, before = copy(cloud), disk_used(cloud)
+    assert have(cloud, host="hv3")["changed"] and not have(cloud, host="hv3")["changed"]
+    assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).copy_id) == ("hv2", "hv3", first.copy_id)
+    assert disk_used(cloud) == {**before, "hv3": before["hv3"] + first.disk_gb}
+    begun = begin(cloud, servers=["web"])
+    assert begun["moves"][0]["to_host"] == "hv3" and "hv2" not in begun["hosts"]
+    end(cloud, begun, error="no room")
+    assert (copy(cloud).host, copy(cloud).copy_id, copy(cloud).former) == ("hv2", first.copy_id, [])
+    begun = begin(cloud, servers=["web"])
+    end(cloud, begun)
+    assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).former) == ("hv3", None, ["hv2"])
+    assert copy(cloud).copy_id == begun["moves"][0]["id"]
+    assert disk_used(cloud) == {**before, "hv2": 0, "hv3": first.disk_gb}
+    assert begin(cloud)["hosts"]["hv2"]["discarded"] == [{"uuid": uuid}]
+
+
+def test_what_another_host_was_to_get_is_given_up_first(cloud: t.Any) -> None:
+    server(cloud)
+    have(cloud, host="hv2")
+    end(cloud, begin(cloud))
+    before = disk_used(cloud)
+    have(cloud, host="hv3")
+    have(cloud, host="hv2")
+    assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).former) == ("hv2", None, ["hv3"])
+    assert disk_used(cloud) == before
+    have(cloud, host="hv3")
+    begun = begin(cloud, servers=["web"])
+    have(cloud, host="hv2")
+    end(cloud, begun)  # of a host that is to get no copy any more
+    assert (copy(cloud).host, copy(cloud).copy_id != begun["moves"][0]["id"]) == ("hv2", True)
+    have(cloud, host="hv3")
+    cloud.task("server_replica", state="absent", servers=["web"])
+    assert set(disk_used(cloud).values()) == {0, before["hv1"]} and copy(cloud).former == ["hv2", "hv3"]
+
+
+def test_a_server_runs_from_the_older_copy_until_the_next_is_complete(cloud: t.Any) -> None:
+    server(cloud)
+    have(cloud, host="hv2")
+    end(cloud, begin(cloud))
+    have(cloud, host="hv3")
+    begun = evacuate(cloud)
+    assert begun["moves"][0]["to_host"] == "hv2" and begun["hosts"]["hv2"]["build"]["copies"]
+    evacuated(cloud, begun)
+    assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).copy_id) == ("hv3", None, None)
+    cloud.write(sa.update(compute_host).values(up=True))
+    assert disk_used(cloud)["hv3"] and begin(cloud)["moves"][0]["to_host"] == "hv3"
+
+
+@pytest.mark.parametrize(("gone", "kept"), [("hv2", ("hv3", None)), ("hv3", ("hv2", None))])
+def test_a_host_that_leaves_the_cloud_takes_its_copy_along(cloud: t.Any, gone: str, kept: tuple[str, None]) -> None:
+    server(cloud)
+    have(cloud, host="hv2")
+    end(cloud, begin(cloud))
+    first = copy(cloud)
+    have(cloud, host="hv3")
+    cloud.operate("compute_host", state="absent", name=gone)
+    after = copy(cloud)
+    assert (after.host, after.next_host) == kept
+    of_copy = [(row.copy_id, row.taken_at, row.kind, row.moved, row.consistency) for row in (first, after)]
+    assert of_copy[1] == ((None,) * 5 if gone == "hv2" else of_copy[0])
+    assert disk_used(cloud)[after.host] == first.disk_gb
+    cloud.write(sa.update(table).values(tried_at=None))
+    assert begin(cloud)["moves"][0]["to_host"] == after.host
 
 
 def test_an_evacuated_server_runs_from_its_copy_which_is_no_second_one_then(cloud: t.Any) -> None:

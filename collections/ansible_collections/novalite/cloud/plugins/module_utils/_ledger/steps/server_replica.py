@@ -83,7 +83,7 @@ def _ensure(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 def _shown(connection: sa.Connection) -> dict[str, JsonObject]:
     return {
-        each.instance_uuid: {"server": each.server, "every": each.every, "host": each.host}
+        each.instance_uuid: {"server": each.server, "every": each.every, "host": each.host, "next_host": each.next_host}
         for each in replicas.replicas_by(connection)
     }
 
@@ -121,7 +121,7 @@ def _moves(
 ) -> list[JsonObject]:
     """List the copies that are under way, as moves of nothing but data."""
     details = actions.open_details(connection, REPLICATE, [server["uuid"] for server in servers])
-    to_hosts = {each.instance_uuid: each.host or "" for each in replicas.replicas_by(connection, servers=details)}
+    to_hosts = {each.instance_uuid: each.target or "" for each in replicas.replicas_by(connection, servers=details)}
     return [
         {
             **{"uuid": server["uuid"], "id": details[server["uuid"]]["copy_id"], "name": server["name"]},
@@ -159,7 +159,8 @@ def _end(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         error = next((report["error"] for report in reports if report.get("error")), None)
         if error is None and "record" not in reports[1]:
             error = f"host {move['to_host']} did not say that the copy is complete"
-        done = server_actions.finish(connection, REPLICATE, [uuid], error=error, host_results={uuid: reports[1]})
+        said = {uuid: {**reports[1], "host": move["to_host"]}}
+        done = server_actions.finish(connection, REPLICATE, [uuid], error=error, host_results=said)
         changed = bool(done) or changed
         if error is not None:
             errors += [error_of(server, error) for server in instances_by(connection, uuids=done)]

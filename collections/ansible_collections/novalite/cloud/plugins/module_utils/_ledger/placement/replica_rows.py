@@ -1,0 +1,59 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rows of copies of servers' disks: what is written to them, and what becomes of them when a host gives up its copy."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._json import JsonMapping, JsonObject
+from ..db import clock
+from ..db.tables import compute_host
+from ..db.tables_images import replica
+
+_OF_COPY = ("copy_id", "taken_at", "kind", "reason", "moved", "consistency")  # columns of the newest complete one
+
+
+def leave(connection: sa.Connection, uuid: str, host: str | None) -> None:
+    """Give up what `host` has of the server's copy, or was to get, and its room there; it removes the files with the
+    next run. The host of the next copy, if there is one, is that of the copy then."""
+    row = row_of(connection, uuid)
+    if host is None or host not in (row.host, row.next_host):
+        return
+    held = row.next_gb
+    values: JsonObject = {"next_host": None, "next_gb": 0, "fault": None, "silent_since": None}
+    if host == row.host:
+        held = row.disk_gb
+        values |= {**dict.fromkeys(_OF_COPY), "host": row.next_host, "disk_gb": row.next_gb}
+    add(connection, host, -held)
+    write(connection, uuid, {**values, "former": sorted({*row.former, host})})
+
+
+def leave_host(connection: sa.Connection, host: str) -> None:
+    """Give up all copies of the compute host `host`, which leaves the cloud: they get another one the next time."""
+    c = replica.c
+    there = sa.select(c.instance_uuid).where(sa.or_(c.host == host, c.next_host == host))
+    for uuid in connection.scalars(there).all():
+        leave(connection, uuid, host)
+    connection.execute(sa.update(replica).where(c.requested_host == host).values(requested_host=None))
+
+
+def write(connection: sa.Connection, uuid: str, values: JsonMapping) -> None:
+    """Record `values` of the copy of this server's disks."""
+    values = {**values, "updated_at": clock.seconds(connection)}
+    connection.execute(sa.update(replica).where(replica.c.instance_uuid == uuid).values(**values))
+
+
+def row_of(connection: sa.Connection, uuid: str) -> sa.Row[t.Any]:
+    """Return the row of this server's copy, which nobody else changes until the transaction ends."""
+    return connection.execute(sa.select(replica).where(replica.c.instance_uuid == uuid).with_for_update()).one()
+
+
+def add(connection: sa.Connection, host: str, disk_gb: int) -> None:
+    """Add to what a host says is used, without a guard: what is there is there. Less than nothing gives room back."""
+    c = compute_host.c
+    values = {"disk_gb_used": c.disk_gb_used + disk_gb, "generation": c.generation + 1}
+    connection.execute(sa.update(compute_host).where(c.name == host).values(**values))
