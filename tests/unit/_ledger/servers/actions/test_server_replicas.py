@@ -14,8 +14,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host, instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import replica as table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
+    host_watch,
+    migration,
+    watch_event,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import wrong_sums
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
 from tests.unit._ledger.servers.actions.test_server_backups import no_domains, row, server
 
 __all__ = ["no_domains"]
@@ -62,6 +67,10 @@ def disk_used(cloud: t.Any) -> dict[str, int]:
     with transaction(cloud.engine) as connection:
         assert wrong_sums(connection) == []  # what hosts say is what is claimed there
     return {host.name: host.disk_gb_used for host in rows}
+
+
+def change_host(cloud: t.Any, name: str, **values: t.Any) -> None:
+    cloud.write(sa.update(compute_host).where(compute_host.c.name == name).values(**values))
 
 
 def evacuate(cloud: t.Any) -> dict[str, t.Any]:
@@ -194,6 +203,98 @@ def test_a_server_runs_from_the_older_copy_until_the_next_is_complete(cloud: t.A
     assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).copy_id) == ("hv3", None, None)
     cloud.write(sa.update(compute_host).values(up=True))
     assert disk_used(cloud)["hv3"] and begin(cloud)["moves"][0]["to_host"] == "hv3"
+
+
+def test_a_dead_second_host_of_the_schedulers_choice_is_replaced(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    have(cloud)
+    end(cloud, begin(cloud))
+    first = copy(cloud)
+    dead, other = first.host, next(name for name in ("hv2", "hv3") if name != first.host)
+    change_host(cloud, dead, up=False, down_reason="no power")
+    begun = begin(cloud, servers=["web"])
+    (move,) = begun["moves"]
+    assert move["to_host"] == other and dead not in begun["hosts"]
+    assert move["why"] == f"{dead} is down: no power: {other} gets copies of the disks of 'web'"
+    assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).copy_id) == (dead, other, first.copy_id)
+    (line,) = cloud.rows(sa.select(watch_event))
+    assert (line.host, line.event, line.why) == (other, "gets copies", move["why"])
+    end(cloud, begun)
+    assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).former) == (other, None, [dead])
+    assert dead not in begin(cloud)["hosts"]  # it is not asked while it is down
+    change_host(cloud, dead, up=True)
+    assert begin(cloud)["hosts"][dead]["discarded"] == [{"uuid": uuid}]
+
+
+@pytest.mark.parametrize(
+    ("health", "reason"),
+    [
+        ({"state": "evacuating", "silent_since": 1}, "hv2 is dead"),
+        ({"state": "suspect", "silent_since": 1}, "hv2 did not answer for "),
+        ({"state": "suspect", "silent_since": 1 << 40}, None),
+        ({"state": "up"}, None),
+    ],
+)
+def test_what_the_watch_saw_of_a_second_host_decides(
+    cloud: t.Any, health: dict[str, t.Any], reason: str | None
+) -> None:
+    server(cloud)
+    have(cloud, host="hv2")
+    end(cloud, begin(cloud))
+    cloud.write(sa.update(table).values(requested_host=None), sa.insert(host_watch).values(host="hv2", **health))
+    change_host(cloud, "hv2", enabled=False)  # which alone says nothing: it answers
+    (move,) = begin(cloud, servers=["web"])["moves"]
+    assert move["to_host"] == ("hv2" if reason is None else "hv3")
+    assert move["why"] is None if reason is None else move["why"].startswith(reason)
+
+
+def test_a_dead_second_host_that_was_named_stays(cloud: t.Any) -> None:
+    server(cloud)
+    have(cloud, host="hv2")
+    end(cloud, begin(cloud))
+    change_host(cloud, "hv2", up=False)
+    cloud.write(sa.update(table).values(tried_at=1))
+    begun = begin(cloud)
+    (left,) = begun["left"]
+    assert begun["moves"] == [] and "hv2 is down" in left["reason"] and "was asked for" in left["reason"]
+    assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).fault) == ("hv2", None, left["reason"])
+    with transaction(cloud.engine) as connection:
+        assert replicas.uncopied(connection) == [{"uuid": left["uuid"], "name": "web", "fault": left["reason"]}]
+    change_host(cloud, "hv2", up=True)
+    end(cloud, begin(cloud, servers=["web"]))
+    assert copy(cloud).fault is None
+
+
+def silence(cloud: t.Any, *hosts: str) -> None:
+    """Have a copy fail because these hosts do not answer, and begin it again later."""
+    begun = begin(cloud, servers=["web"])
+    outcomes = [{"host": host, "error": "nothing came", "silent": host in hosts} for host in begun["hosts"]]
+    cloud.task("server_replica", state="end", moves=begun["moves"], outcomes=outcomes)
+    cloud.write(sa.update(table).values(silent_since=table.c.silent_since - 600))
+
+
+def test_a_second_host_that_copies_do_not_reach_is_replaced_where_another_has_room(cloud: t.Any) -> None:
+    server(cloud)
+    have(cloud, host="hv2")
+    cloud.write(sa.update(table).values(requested_host=None))
+    silence(cloud, "hv1", "hv2")  # rather the network's fault
+    assert copy(cloud).silent_since is None
+    silence(cloud, "hv2")
+    change_host(cloud, "hv3", enabled=False)
+    silence(cloud, "hv2")
+    assert (copy(cloud).host, copy(cloud).next_host) == ("hv2", None)  # it may answer again
+    change_host(cloud, "hv3", enabled=True)
+    begun = begin(cloud, servers=["web"])
+    assert begun["moves"][0]["to_host"] == "hv3"
+    assert begun["moves"][0]["why"].startswith("hv2 did not answer for 2") and copy(cloud).former == ["hv2"]
+    end(cloud, begun)
+    assert (copy(cloud).host, copy(cloud).silent_since, copy(cloud).fault) == ("hv3", None, None)
+
+
+def test_who_names_the_host_that_was_chosen_keeps_it(cloud: t.Any) -> None:
+    server(cloud)
+    have(cloud)
+    assert have(cloud, host=copy(cloud).host)["changed"] and copy(cloud).requested_host == copy(cloud).host
 
 
 @pytest.mark.parametrize(("gone", "kept"), [("hv2", ("hv3", None)), ("hv3", ("hv2", None))])

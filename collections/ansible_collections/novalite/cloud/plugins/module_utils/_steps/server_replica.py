@@ -97,7 +97,7 @@ def _send(copy: _Copy, params: JsonMapping, entry: JsonObject, _there: JsonObjec
     parent = None if has is None else deltas.parent_of(has)
     firmware = read_firmware(os.path.join(instance_dir(state_dir, uuid), layout.NVRAM))
     source = sending.Source(uuid, copy["id"], state_dir, firmware)
-    sending.send(connect(params["uri"]), source, argv, parent, scratch, f"{to_host} has no copy")
+    sending.send(connect(params["uri"]), source, argv, parent, scratch, copy.get("why") or f"{to_host} has no copy")
 
 
 def _receive(copy: _Copy, params: JsonMapping, entry: JsonObject, _there: JsonObject) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ..._errors import NovaliteError
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._rules.backup_policies import seconds_of
 from ..._rules.replicas import LEAST
+from ..healing import watch_rows
 from ..queries import lookups
 from ..volumes import ha_disks, replicas
 from ..volumes.replicas import REPLICATE, Replica
@@ -49,6 +50,14 @@ def begin(call: Call, uuids: t.Sequence[str]) -> servers.Begun:
     """Begin to take copies of servers' disks. Raises as servers.begin(), and ConflictError for one without a second
     host."""
     return servers.begin(call, REPLICATE, uuids)
+
+
+def note_replaced(call: Call, moves: t.Iterable[JsonMapping]) -> None:
+    """Write into the journal of hosts `why` copies go to another host than the ones before, where they do."""
+    for move in moves:
+        if move["why"] is not None:
+            row = watch_rows.HostRow(move["to_host"])
+            watch_rows.note(call.connection, row, "gets copies", call.user_id or "replicate.yml", move["why"])
 
 
 def begin_due(call: Call) -> JsonObject:

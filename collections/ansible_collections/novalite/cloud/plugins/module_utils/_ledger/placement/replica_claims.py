@@ -57,11 +57,11 @@ def _place(connection: sa.Connection, server: Instance, host: str | None, exclud
     return claims.choose_and_claim(connection, choose)
 
 
-def choose(connection: sa.Connection, server: Instance, host: str | None = None) -> str:
-    """Have the next copy go to another host, or to `host`: beside the one that is there, which stays as it is until the
-    next one is complete. Raises ConflictError where there is no room."""
+def choose(connection: sa.Connection, server: Instance, host: str | None, excluded: str | None = None) -> str:
+    """Have the next copy go to `host`, or another one than `excluded`: beside the one that is there, which stays as it
+    is until the next one is complete. Raises ConflictError where there is no room."""
     row = replica_rows.row_of(connection, server["uuid"])
-    room = _place(connection, server, host, (server["host"], row.host))
+    room = _place(connection, server, host, (server["host"], row.host, excluded))
     if room.host is None:
         raise ConflictError(f"there is no second host for the disks of '{server['name']}': {room.message}")
     names = ("host", "disk_gb") if row.host is None else ("next_host", "next_gb")

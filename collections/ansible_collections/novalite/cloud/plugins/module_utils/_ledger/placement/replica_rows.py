@@ -5,16 +5,61 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._healing import states
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
 from ..db.tables import compute_host
 from ..db.tables_images import replica
+from ..db.tables_migrations import host_watch
 
 _OF_COPY = ("copy_id", "taken_at", "kind", "reason", "moved", "consistency")  # columns of the newest complete one
+SILENT = 600  # seconds without an answer, after which copies go to another host: a reboot takes less
+
+
+@dataclasses.dataclass(frozen=True)
+class Outage:
+    """Reason for which a host gets no copies; not `is_certain` for one that only does not answer, and may again."""
+
+    reason: str
+    is_certain: bool = True
+
+
+def outages(connection: sa.Connection) -> dict[str, Outage]:
+    """Return what the ledger and the watch know against hosts, by their names."""
+    now, c, w = clock.seconds(connection), compute_host.c, host_watch.c
+    down = sa.or_(~c.up, w.state.in_(states.PROVEN), w.silent_since <= now - SILENT)
+    query = sa.select(c.name, c.up, c.down_reason, w.state, w.silent_since).join(
+        host_watch, w.host == c.name, isouter=True
+    )
+    known: dict[str, Outage] = {}
+    for row in connection.execute(query.where(down)):
+        if row.state in states.PROVEN:
+            known[row.name] = Outage(f"{row.name} is dead")
+        elif not row.up:
+            known[row.name] = Outage(f"{row.name} is down: {row.down_reason or 'no reason is recorded'}")
+        else:
+            known |= _silent(row.name, now - row.silent_since)
+    return known
+
+
+def outage_of(connection: sa.Connection, host: str, server_host: str | None, silent_since: int | None) -> Outage | None:
+    """Return why `host` gets no copy of a server on `server_host`, where copies found it silent since then; None if
+    nothing is known against it, or both are silent: then it is rather the network that is."""
+    known = outages(connection)
+    if host not in known and silent_since is not None:
+        known |= _silent(host, clock.seconds(connection) - silent_since)
+    outage = known.get(host)
+    return None if outage is None or (not outage.is_certain and server_host in known) else outage
+
+
+def _silent(host: str, seconds: float) -> dict[str, Outage]:
+    words = f"{host} did not answer for {int(seconds) // 60} min"
+    return {host: Outage(words, is_certain=False)} if seconds >= SILENT else {}
 
 
 def leave(connection: sa.Connection, uuid: str, host: str | None) -> None:

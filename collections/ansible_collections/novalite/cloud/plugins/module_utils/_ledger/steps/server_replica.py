@@ -46,8 +46,8 @@ ARGUMENT_SPEC = {
     # `moves` of `begin`, for `end`.
     "moves": {"type": "list", "elements": "dict", "default": []},
     # How it went, once for each host: `results` has an `error` for what failed, and the `record` of each copy that is
-    # complete on its second host, and those that are `removed`.
-    "outcomes": OUTCOMES,
+    # complete on its second host, and those that are `removed`; `silent` says that the host did not answer.
+    "outcomes": {**OUTCOMES, "options": {**OUTCOMES["options"], "silent": {"type": "bool", "default": False}}},
 }
 SPEC_RULES = {"mutually_exclusive": [("servers", "uuids")]}
 
@@ -105,6 +105,7 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         going, left = instances_by(connection, uuids=begun["begun"]), begun["left"]
     endpoints, directories = host_plans.places(connection)
     moves = _moves(connection, going, endpoints)
+    server_replicas.note_replaced(call, moves)
     names = {server["uuid"]: server["name"] for server in instances_by(connection, uuids=[row["uuid"] for row in left])}
     hosts = _plans(connection, moves, directories)
     return {
@@ -126,7 +127,7 @@ def _moves(
         {
             **{"uuid": server["uuid"], "id": details[server["uuid"]]["copy_id"], "name": server["name"]},
             **{"domain_name": server["domain_name"], "from_host": server["host"], "to_host": to_hosts[server["uuid"]]},
-            "to_address": endpoints.get(to_hosts[server["uuid"]]),
+            **{"to_address": endpoints.get(to_hosts[server["uuid"]]), "why": details[server["uuid"]].get("why")},
         }
         for server in servers
     ]
@@ -159,7 +160,7 @@ def _end(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         error = next((report["error"] for report in reports if report.get("error")), None)
         if error is None and "record" not in reports[1]:
             error = f"host {move['to_host']} did not say that the copy is complete"
-        said = {uuid: {**reports[1], "host": move["to_host"]}}
+        said = {uuid: {**reports[1], "host": move["to_host"], "silent": _is_silent(outcomes, move)}}
         done = server_actions.finish(connection, REPLICATE, [uuid], error=error, host_results=said)
         changed = bool(done) or changed
         if error is not None:
@@ -169,6 +170,12 @@ def _end(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         replicas.removed(connection, host, gone)
         changed = bool(gone) or changed
     return {"changed": changed, "errors": errors}
+
+
+def _is_silent(outcomes: t.Mapping[str, JsonMapping], move: JsonMapping) -> bool:
+    """Tell whether the second host did not answer, and the server's own did."""
+    answers = [move[end] in outcomes and not outcomes[move[end]].get("silent") for end in ("from_host", "to_host")]
+    return answers == [True, False]
 
 
 def _report(outcomes: t.Mapping[str, JsonMapping], host: str, uuid: str) -> JsonMapping:

@@ -44,6 +44,7 @@ class Replica:
     copy_id: str | None
     taken_at: int | None
     tried_at: int | None
+    silent_since: int | None
     kind: str | None
     reason: str | None
     moved: int | None
@@ -63,6 +64,12 @@ class Replica:
 
 
 _FIELDS = [field.name for field in dataclasses.fields(Replica)]
+LOAD = {
+    "uncopied": sa.select(instance.c.uuid, instance.c.name, table.c.fault)
+    .join(instance, instance.c.uuid == table.c.instance_uuid)
+    .where(instance.c.deleted == 0, table.c.every.is_not(None), table.c.fault.is_not(None))
+    .order_by(instance.c.id)
+}
 _OF_SERVER = {"server": instance.c.name, "project_id": instance.c.project_id, "server_host": instance.c.host}
 
 
@@ -165,29 +172,58 @@ def begun(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> J
     (server,) = instances_by(connection, uuids=[row.uuid])
     check(connection, server)
     replica_rows.leave(connection, row.uuid, row.host)
-    if not {replica.next_host, replica.host} - {row.host, None}:
+    target = next((host for host in (replica.next_host, replica.host) if host not in (row.host, None)), None)
+    if target is None:
         requested = replica.requested_host if replica.requested_host != row.host else None
         replica_claims.choose(connection, server, requested)
+    elif outage := replica_rows.outage_of(connection, target, row.host, replica.silent_since):
+        details["why"] = _replaced(connection, server, replica, target, outage)
     details["copy_id"] = str(uuids.uuid4())
     replica_rows.write(connection, row.uuid, {"tried_at": clock.seconds(connection)})
     return {}
 
 
+def _replaced(
+    connection: sa.Connection, server: Instance, replica: Replica, target: str, outage: replica_rows.Outage
+) -> str | None:
+    """Have the next copy go to another host than `target`, where the scheduler chose that; returns why, None where it
+    is to go there all the same. Raises ConflictError where that makes no sense."""
+    if target == replica.requested_host:
+        if outage.is_certain:
+            raise ConflictError(
+                f"the disks of '{server['name']}' are not copied: {outage.reason}, and was asked for; bring it back, "
+                "or name another host (novalite replica set)"
+            )
+        return None
+    try:
+        with connection.begin_nested():
+            if target == replica.next_host or replica.copy_id is None:
+                replica_rows.leave(connection, server["uuid"], target)
+            chosen = replica_claims.choose(connection, server, None, target)
+    except ConflictError as error:
+        if outage.is_certain:
+            raise ConflictError(f"{outage.reason}, and {error}") from None
+        return None
+    return f"{outage.reason}: {chosen} gets copies of the disks of '{server['name']}'"
+
+
 def ended(
     connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """`host_result` has the `host` that the copy went to, and its `record`, once it is complete there: one on another
-    host is given up then. One that failed changes nothing but the `fault`: the newest complete one is there still."""
+    """`host_result` has the `host` that the copy went to, whether it was `silent`, and the `record` of the copy, once
+    it is complete there: one on another host is given up then. One that failed changes nothing but the `fault`: the
+    newest complete one is there still."""
     before = replica_of(connection, row.uuid)
     if before is None or host_result.get("host", before.target) != before.target:
         return {}  # copies of it are to go elsewhere by now, or nowhere
     if error is not None:
-        replica_rows.write(connection, row.uuid, {"fault": error})
+        silent_since = (before.silent_since or before.tried_at) if host_result.get("silent") else None
+        replica_rows.write(connection, row.uuid, {"fault": error, "silent_since": silent_since})
         return {}
     if before.next_host is not None:
         replica_rows.leave(connection, row.uuid, before.host)
     record = {name: host_result["record"].get(name) for name in ("kind", "reason", "moved", "consistency")}
-    newest = {"copy_id": details["copy_id"], "taken_at": before.tried_at, "fault": None}
+    newest = {"copy_id": details["copy_id"], "taken_at": before.tried_at, "fault": None, "silent_since": None}
     replica_rows.write(connection, row.uuid, {**record, **newest})
     return {}
 
@@ -195,6 +231,11 @@ def ended(
 def failed(connection: sa.Connection, uuid: str, reason: str) -> None:
     """Record why a copy could not even be begun."""
     replica_rows.write(connection, uuid, {"fault": reason, "tried_at": clock.seconds(connection)})
+
+
+def uncopied(connection: sa.Connection) -> list[JsonObject]:
+    """Return the servers of which the last copy failed: `uuid`, `name` and `fault`."""
+    return [dict(row) for row in connection.execute(LOAD["uncopied"]).mappings()]
 
 
 def due(connection: sa.Connection) -> list[str]:
@@ -214,7 +255,8 @@ def due(connection: sa.Connection) -> list[str]:
 
 
 def superfluous(connection: sa.Connection) -> dict[str, list[str]]:
-    """Return, by host, the servers (UUIDs) whose copies are to be removed from it. Hosts that are gone keep nothing."""
+    """Return, by host, the servers (UUIDs) whose copies are to be removed from it now. Hosts that are gone keep
+    nothing, those that are down keep them until they are back."""
     known = set(connection.execute(sa.select(compute_host.c.name)).scalars())
     hosts: dict[str, list[str]] = {}
     for row in connection.execute(sa.select(table.c.instance_uuid, table.c.former).order_by(table.c.instance_uuid)):
@@ -222,7 +264,8 @@ def superfluous(connection: sa.Connection) -> dict[str, list[str]]:
             hosts.setdefault(host, []).append(row.instance_uuid)
     for host in hosts.keys() - known:
         removed(connection, host, hosts.pop(host))
-    return hosts
+    down = replica_rows.outages(connection)
+    return {host: servers for host, servers in hosts.items() if host not in down}
 
 
 def removed(connection: sa.Connection, host: str, servers: t.Iterable[str]) -> None:
