@@ -8,8 +8,9 @@ from __future__ import annotations
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies
 
-from . import backup_policies, looking, looking_backups, options, playbooks, tables
+from . import looking, looking_backups, options, playbooks, tables
 from .tables import Column, Form
 
 _COLUMNS = (

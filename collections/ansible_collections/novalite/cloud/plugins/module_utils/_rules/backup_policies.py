@@ -78,6 +78,15 @@ def seconds_of(option: str, text: str, least: int = LEAST) -> int:
     return seconds
 
 
+def time_of(seconds: int | None) -> str:
+    """Return seconds as seconds_of() reads them, such as `daily` or `12h`."""
+    names = {length: name for name, length in PERIODS.items()}
+    if seconds is None:
+        return "never"
+    units = [(unit, length) for unit, length in UNITS.items() if seconds % length == 0]
+    return names.get(seconds) or (f"{seconds // units[-1][1]}{units[-1][0]}" if units else f"{seconds} s")
+
+
 def policy_of(policies: t.Iterable[Policy], server: t.Mapping[str, str]) -> Policy | None:
     """Return the policy that a server follows: of those of `server`, `flavor`, `project` and `all`, the narrowest.
     `server` has the target of each scope."""

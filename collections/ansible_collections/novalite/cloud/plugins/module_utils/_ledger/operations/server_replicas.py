@@ -28,6 +28,12 @@ def listed(call: Call) -> list[Replica]:
     return replicas.replicas_by(call.connection, project_id=call.project_id)
 
 
+def of_server(call: Call, uuid: str) -> Replica | None:
+    """Return the copy of this server's disks; None where none was asked for."""
+    call.check(READ)
+    return replicas.replica_of(call.connection, uuid)
+
+
 def ensure(call: Call, server: Instance, every: str, host: str | None = None) -> bool:
     """Have a server's disks copied to a second host `every` so often, such as `5m` or `hourly`; returns whether that
     changes anything. Raises as replicas.ensure(), and NotFoundError for a host that is unknown."""
