@@ -44,16 +44,8 @@ def _wish(name: str, label: str, kind: str, note: str = "") -> Field:
 def _copied(call: Call, number: str) -> Thing:
     thing = _server(call, number)
     copy = server_replicas.of_server(call, thing.record["uuid"])
-    every = backup_policies.time_of(copy.every) if copy is not None else "hourly"
-    return Thing(
-        thing.name,
-        {
-            "uuid": thing.record["uuid"],
-            "copied": copy is not None,
-            "every": every,
-            "host": copy.requested_host if copy is not None else None,
-        },
-    )
+    every, host = ("hourly", None) if copy is None else (backup_policies.time_of(copy.every), copy.requested_host)
+    return Thing(thing.name, {**thing.record, "copied": copy is not None, "every": every, "host": host})
 
 
 def _change_copy(call: Call, thing: Thing, values: Values) -> None:

@@ -23,43 +23,52 @@ SILENT = 600  # seconds without an answer, after which copies go to another host
 
 @dataclasses.dataclass(frozen=True)
 class Outage:
-    """Reason for which a host gets no copies; not `is_certain` for one that only does not answer, and may again."""
+    """Reason for which a host gets no copies: one that only does not answer, since `silent_since`, may again."""
 
     reason: str
-    is_certain: bool = True
+    silent_since: float | None = None
+
+    @property
+    def is_certain(self) -> bool:
+        """Tell whether a copy is not even to be tried."""
+        return self.silent_since is None
 
 
-def outages(connection: sa.Connection) -> dict[str, Outage]:
-    """Return what the ledger and the watch know against hosts, by their names."""
+def outages(connection: sa.Connection, hosts: t.Collection[str]) -> dict[str, Outage]:
+    """Return what the ledger and the watch know against these hosts, by their names."""
     now, c, w = clock.seconds(connection), compute_host.c, host_watch.c
     down = sa.or_(~c.up, w.state.in_(states.PROVEN), w.silent_since <= now - SILENT)
     query = sa.select(c.name, c.up, c.down_reason, w.state, w.silent_since).join(
         host_watch, w.host == c.name, isouter=True
     )
     known: dict[str, Outage] = {}
-    for row in connection.execute(query.where(down)):
+    for row in connection.execute(query.where(down, c.name.in_(sorted(hosts)))):
         if row.state in states.PROVEN:
             known[row.name] = Outage(f"{row.name} is dead")
         elif not row.up:
             known[row.name] = Outage(f"{row.name} is down: {row.down_reason or 'no reason is recorded'}")
         else:
-            known |= _silent(row.name, now - row.silent_since)
+            known[row.name] = _silence(row.name, row.silent_since, now)
     return known
 
 
-def outage_of(connection: sa.Connection, host: str, server_host: str | None, silent_since: int | None) -> Outage | None:
-    """Return why `host` gets no copy of a server on `server_host`, where copies found it silent since then; None if
-    nothing is known against it, or both are silent: then it is rather the network that is."""
-    known = outages(connection)
-    if host not in known and silent_since is not None:
-        known |= _silent(host, clock.seconds(connection) - silent_since)
+def outage_of(
+    connection: sa.Connection, host: str, server_host: str, silent_since: int | None, answered_at: int | None
+) -> Outage | None:
+    """Return why `host` gets no copy of a server on `server_host`; None if nothing is known against it. Copies found it
+    silent since then, and came through last at `answered_at`: what was seen of its silence before that is over. Where
+    both hosts are silent, it is rather the network that is."""
+    now, known = clock.seconds(connection), outages(connection, (host, server_host))
+    if silent_since is not None and now - silent_since >= SILENT:
+        known.setdefault(host, _silence(host, silent_since, now))
     outage = known.get(host)
-    return None if outage is None or (not outage.is_certain and server_host in known) else outage
+    if outage is None or outage.silent_since is None:
+        return outage
+    return None if server_host in known or outage.silent_since < (answered_at or 0) else outage
 
 
-def _silent(host: str, seconds: float) -> dict[str, Outage]:
-    words = f"{host} did not answer for {int(seconds) // 60} min"
-    return {host: Outage(words, is_certain=False)} if seconds >= SILENT else {}
+def _silence(host: str, since: float, now: int) -> Outage:
+    return Outage(f"{host} did not answer for {int(now - since) // 60} min", since)
 
 
 def leave(connection: sa.Connection, uuid: str, host: str | None) -> None:

@@ -176,8 +176,10 @@ def begun(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> J
     if target is None:
         requested = replica.requested_host if replica.requested_host != row.host else None
         replica_claims.choose(connection, server, requested)
-    elif outage := replica_rows.outage_of(connection, target, row.host, replica.silent_since):
-        details["why"] = _replaced(connection, server, replica, target, outage)
+    else:
+        answered_at = replica.taken_at if target == replica.host else None
+        outage = replica_rows.outage_of(connection, target, row.host or "", replica.silent_since, answered_at)
+        details["why"] = outage and _replaced(connection, server, replica, target, outage)
     details["copy_id"] = str(uuids.uuid4())
     replica_rows.write(connection, row.uuid, {"tried_at": clock.seconds(connection)})
     return {}
@@ -264,7 +266,7 @@ def superfluous(connection: sa.Connection) -> dict[str, list[str]]:
             hosts.setdefault(host, []).append(row.instance_uuid)
     for host in hosts.keys() - known:
         removed(connection, host, hosts.pop(host))
-    down = replica_rows.outages(connection)
+    down = replica_rows.outages(connection, hosts)
     return {host: servers for host, servers in hosts.items() if host not in down}
 
 
