@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import wrong_sums
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
+from ansible_collections.novalite.cloud.plugins.module_utils._steps import disk_move
 from tests.unit._ledger.servers.actions.test_server_backups import no_domains, row, server
 
 __all__ = ["no_domains"]
@@ -126,6 +127,8 @@ def test_a_copy_is_taken_when_it_is_due_and_a_failure_keeps_the_older_one(cloud:
     begun = begin(cloud)
     (move,) = begun["moves"]
     assert (move["from_host"], move["to_host"], row(cloud, uuid).task_state) == ("hv1", copy(cloud).host, "replicating")
+    spec: t.Any = disk_move.ARGUMENT_SPEC
+    assert set(move) <= set(spec["moves"]["options"])  # or hosts refuse it
     assert begun["targets"]["replica_send"] == ["hv1"] and begun["targets"]["replica_receive"] == [move["to_host"]]
     assert begin(cloud)["moves"] == []
     end(cloud, begun)
@@ -215,10 +218,11 @@ def test_a_dead_second_host_of_the_schedulers_choice_is_replaced(cloud: t.Any) -
     begun = begin(cloud, servers=["web"])
     (move,) = begun["moves"]
     assert move["to_host"] == other and dead not in begun["hosts"]
-    assert move["why"] == f"{dead} is down: no power: {other} gets copies of the disks of 'web'"
+    why = begun["hosts"]["hv1"]["why"][uuid]
+    assert why == f"{dead} is down: no power: {other} gets copies of the disks of 'web'"
     assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).copy_id) == (dead, other, first.copy_id)
     (line,) = cloud.rows(sa.select(watch_event))
-    assert (line.host, line.event, line.why) == (other, "gets copies", move["why"])
+    assert (line.host, line.event, line.why) == (other, "gets copies", why)
     end(cloud, begun)
     assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).former) == (other, None, [dead])
     assert dead not in begin(cloud)["hosts"]  # it is not asked while it is down
@@ -246,9 +250,10 @@ def test_what_the_watch_saw_of_a_second_host_decides(
         sa.update(table).values(requested_host=None, taken_at=2), sa.insert(host_watch).values(host="hv2", **health)
     )
     change_host(cloud, "hv2", enabled=False)  # which alone says nothing: it answers
-    (move,) = begin(cloud, servers=["web"])["moves"]
+    begun = begin(cloud, servers=["web"])
+    (move,), (why,) = begun["moves"], begun["hosts"]["hv1"]["why"].values()
     assert move["to_host"] == ("hv2" if reason is None else "hv3")
-    assert move["why"] is None if reason is None else move["why"].startswith(reason)
+    assert why is None if reason is None else why.startswith(reason)
 
 
 def test_a_dead_second_host_that_was_named_stays(cloud: t.Any) -> None:
@@ -289,7 +294,8 @@ def test_a_second_host_that_copies_do_not_reach_is_replaced_where_another_has_ro
     change_host(cloud, "hv3", enabled=True)
     begun = begin(cloud, servers=["web"])
     assert begun["moves"][0]["to_host"] == "hv3"
-    assert begun["moves"][0]["why"].startswith("hv2 did not answer for 2") and copy(cloud).former == ["hv2"]
+    (why,) = begun["hosts"]["hv1"]["why"].values()
+    assert why.startswith("hv2 did not answer for 2") and copy(cloud).former == ["hv2"]
     end(cloud, begun)
     assert (copy(cloud).host, copy(cloud).silent_since, copy(cloud).fault) == ("hv3", None, None)
 

@@ -58,12 +58,13 @@ def begin(call: Call, uuids: t.Sequence[str]) -> servers.Begun:
     return servers.begin(call, REPLICATE, uuids)
 
 
-def note_replaced(call: Call, moves: t.Iterable[JsonMapping]) -> None:
-    """Write into the journal of hosts `why` copies go to another host than the ones before, where they do."""
+def note_replaced(call: Call, moves: t.Iterable[JsonMapping], details: t.Mapping[str, JsonMapping]) -> None:
+    """Write into the journal of hosts why copies go to another host than the ones before, where the `details` of their
+    actions say so."""
     for move in moves:
-        if move["why"] is not None:
+        if why := details[move["uuid"]].get("why"):
             row = watch_rows.HostRow(move["to_host"])
-            watch_rows.note(call.connection, row, "gets copies", call.user_id or "replicate.yml", move["why"])
+            watch_rows.note(call.connection, row, "gets copies", call.user_id or "replicate.yml", why)
 
 
 def begin_due(call: Call) -> JsonObject:

@@ -104,10 +104,11 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         begun = server_replicas.begin_due(call)
         going, left = instances_by(connection, uuids=begun["begun"]), begun["left"]
     endpoints, directories = host_plans.places(connection)
-    moves = _moves(connection, going, endpoints)
-    server_replicas.note_replaced(call, moves)
+    details = actions.open_details(connection, REPLICATE, [server["uuid"] for server in going])
+    moves = _moves(connection, going, details, endpoints)
+    server_replicas.note_replaced(call, moves, details)
     names = {server["uuid"]: server["name"] for server in instances_by(connection, uuids=[row["uuid"] for row in left])}
-    hosts = _plans(connection, moves, directories)
+    hosts = _plans(connection, moves, details, directories)
     return {
         "changed": bool(moves or hosts),
         "moves": moves,
@@ -118,27 +119,34 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 
 def _moves(
-    connection: sa.Connection, servers: t.Sequence[Instance], endpoints: t.Mapping[str, str | None]
+    connection: sa.Connection,
+    servers: t.Sequence[Instance],
+    details: t.Mapping[str, JsonMapping],
+    endpoints: t.Mapping[str, str | None],
 ) -> list[JsonObject]:
     """List the copies that are under way, as moves of nothing but data."""
-    details = actions.open_details(connection, REPLICATE, [server["uuid"] for server in servers])
     to_hosts = {each.instance_uuid: each.target or "" for each in replicas.replicas_by(connection, servers=details)}
     return [
         {
             **{"uuid": server["uuid"], "id": details[server["uuid"]]["copy_id"], "name": server["name"]},
             **{"domain_name": server["domain_name"], "from_host": server["host"], "to_host": to_hosts[server["uuid"]]},
-            **{"to_address": endpoints.get(to_hosts[server["uuid"]]), "why": details[server["uuid"]].get("why")},
+            "to_address": endpoints.get(to_hosts[server["uuid"]]),
         }
         for server in servers
     ]
 
 
 def _plans(
-    connection: sa.Connection, moves: t.Sequence[JsonObject], directories: t.Mapping[str, str]
+    connection: sa.Connection,
+    moves: t.Sequence[JsonObject],
+    details: t.Mapping[str, JsonMapping],
+    directories: t.Mapping[str, str],
 ) -> dict[str, Plan]:
     hosts: dict[str, Plan] = {}
     for move in moves:
-        hosts.setdefault(move["from_host"], {}).setdefault(targets.LEAVING, []).append(move)
+        leaving = hosts.setdefault(move["from_host"], {})
+        leaving.setdefault(targets.LEAVING, []).append(move)
+        leaving.setdefault("why", {})[move["uuid"]] = details[move["uuid"]].get("why")
         hosts.setdefault(move["to_host"], {}).setdefault(targets.ARRIVING, []).append(move)
     for host, uuids in replicas.superfluous(connection).items():
         hosts.setdefault(host, {})[targets.DISCARDED] = [{"uuid": uuid} for uuid in uuids]
