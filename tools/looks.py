@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_listing,
     views,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
 
 DIALECT = sqlite.dialect(paramstyle="named")
 _ONE = (tables.instance.c.uuid == sa.bindparam("uuid"), tables.instance.c.deleted == 0)
@@ -42,6 +43,7 @@ def statements() -> dict[str, looks.Statement]:
         **status.LOAD_SUSPECTS,
         **listings.LOAD,
         **actions.LOAD,
+        **replicas.LOAD,
         **{name: query if name in views.OF_GROUPS else query.where(*_ONE) for name, query in views.LOAD.items()},
         "servers_named": views.SERVERS_NAMED,
         "further_ranges": host_networks.FURTHER_RANGES,

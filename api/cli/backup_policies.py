@@ -14,15 +14,6 @@ from .looking import Record
 from .tables import Column, Form
 
 
-def time_of(seconds: int | None) -> str:
-    """Return seconds as the command takes them, such as `daily` or `12h`."""
-    names = {length: name for name, length in backup_policies.PERIODS.items()}
-    if seconds is None:
-        return "never"
-    units = [(unit, length) for unit, length in backup_policies.UNITS.items() if seconds % length == 0]
-    return names.get(seconds) or (f"{seconds // units[-1][1]}{units[-1][0]}" if units else f"{seconds} s")
-
-
 def _keep(record: Record) -> str:
     return ", ".join(f"{number} {period}" for period, number in record["keep"].items()) or "all"
 
@@ -31,10 +22,10 @@ _COLUMNS = (
     Column("policy", lambda record: record["name"]),
     Column("for", lambda record: record["scope"]),
     Column("of", lambda record: record["target"]),
-    Column("every", lambda record: time_of(record["every"])),
+    Column("every", lambda record: backup_policies.time_of(record["every"])),
     Column("keeps", _keep),
-    Column("compares", lambda record: time_of(record["verify_every"])),
-    Column("boots", lambda record: time_of(record["boot_every"])),
+    Column("compares", lambda record: backup_policies.time_of(record["verify_every"])),
+    Column("boots", lambda record: backup_policies.time_of(record["boot_every"])),
 )
 
 

@@ -24,7 +24,8 @@ SCARCE = 0.9  # of a pool's addresses that are in use
 class Health:
     """State of a controller and its cloud. `home` is the command's, None where a URL leads to the ledger. `no_ledger`
     says that there is none, and what helps; `behind`, why it may not be trusted. `hosts` and `networks` are those of
-    the ledger, `troubled` the servers that failed or of which nothing is heard. `now` is by its clock."""
+    the ledger, `troubled` the servers that failed or of which nothing is heard, `uncopied` those of which the last copy
+    on a second host failed. `now` is by its clock."""
 
     now: int = 0
     has_libvirt_collection: bool = True
@@ -35,6 +36,7 @@ class Health:
     hosts: t.Sequence[Record] = ()
     networks: t.Sequence[Record] = ()
     troubled: t.Sequence[Record] = ()
+    uncopied: t.Sequence[Record] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,3 +128,6 @@ def _of_servers(health: Health) -> t.Iterator[Finding]:
         else:
             problem = (server["fault"] or {}).get("message") or "in ERROR, without a fault"
             yield Finding(about, problem, f"novalite show {server['uuid']}; then launch it again, or novalite delete")
+    for server in health.uncopied:
+        remedy = "novalite replica list; then novalite replica run, or replica set --host with another one"
+        yield Finding(f"server {server['name']} ({server['uuid']})", f"not copied: {server['fault']}", remedy)

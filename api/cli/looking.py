@@ -321,9 +321,11 @@ def health(sources: t.Sequence[str]) -> Health:
                     hosts=[{**host} for host in listed_hosts.records(read)],
                     networks=listed_networks.with_addresses(lambda name, _values: read(name, {"now": now})),
                     troubled=list(filter(build_states.is_troubled, suspects)),
+                    uncopied=read("uncopied", {}),
                 )
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
 
     try:
         with open_ledger() as connection:
@@ -334,6 +336,7 @@ def health(sources: t.Sequence[str]) -> Health:
                 hosts=[{**host} for host in status.hosts(connection)],
                 networks=status.networks(connection, None),
                 troubled=status.troubled(connection),
+                uncopied=replicas.uncopied(connection),
             )
     except NoLedgerError as error:
         return dataclasses.replace(controller, no_ledger=(error.problem, error.remedy))

@@ -8,14 +8,16 @@ from __future__ import annotations
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies
 
-from . import backup_policies, looking, looking_backups, options, playbooks, tables
+from . import looking, looking_backups, options, playbooks, tables
 from .tables import Column, Form
 
 _COLUMNS = (
     Column("server", lambda record: record["server"]),
     Column("from", lambda record: record["server_host"]),
     Column("host", lambda record: record["host"]),
+    Column("next_host", lambda record: record["next_host"]),
     Column("every", lambda record: backup_policies.time_of(record["every"])),
     Column("age", lambda record: looking.age(record["taken_at"]) if record["taken_at"] else "NONE"),
     Column("moved_kib", lambda record: None if record["moved"] is None else -(-record["moved"] // 1024)),

@@ -16,7 +16,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles, server_backups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import (
+    consoles,
+    server_backups,
+    server_replicas,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, silence, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
@@ -30,7 +34,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings impo
 from ..v1 import acting, views
 from ..web import policy
 from ..web.context import current
-from ..web.host_names import veil_faults
+from ..web.host_names import host_name_mask, veil_faults
 from ..web.services import reads, writes
 from ..work.calls import calling
 from ..work.refusals import refusals_as_bad_requests
@@ -102,8 +106,20 @@ def show_instance(connection: Connection, uuid: str) -> str:
         history=history,
         jobs=rows_of_jobs(connection, jobs),
         backups=server_backups.ages(calling(connection), server=uuid) if policy.allowed(server_backups.READ) else [],
+        copy=_copy(connection, uuid) if policy.allowed(server_replicas.READ) and row is not None else None,
         use=graphs.use_of(GUEST, uuid, graphs.limits_of_flavor(record["flavor"])) if measured else None,
     )
+
+
+def _copy(connection: Connection, uuid: str) -> JsonObject | None:
+    """The copy of the instance's disks on a second host, as the caller may see it."""
+    copy = server_replicas.of_server(calling(connection), uuid)
+    if copy is None:
+        return None
+    hidden = host_name_mask(connection, current().reach)
+    said = {name: hidden.over(getattr(copy, name)) for name in ("host", "next_host", "fault")}
+    next_at = None if copy.tried_at is None else copy.tried_at + copy.every
+    return {**said, "taken_at": copy.taken_at, "every": copy.every, "next_at": next_at}
 
 
 @pages.post("/instances/<uuid>/<action>", "compute:servers:action", writes)

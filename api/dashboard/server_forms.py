@@ -1,21 +1,26 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Form of a server: what is to become of it when its host dies."""
+"""Forms of a server: what is to become of it when its host dies, and the copy of its disks on a second host."""
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_replicas, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
     instance_row,
     labels_of,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import ha_wishes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies, ha_wishes
 
 from ..web.context import current
-from .forms import Field, Form, Thing, Values, forms_of
+from .forms import Choice, Field, Form, Thing, Values, forms_of
 
 
 def _server(call: Call, number: str) -> Thing:
@@ -28,11 +33,31 @@ def _change_ha(call: Call, thing: Thing, values: Values) -> None:
     servers.change_ha(call, thing.record["uuid"], ha_wishes.of_entry(thing.name, values))
 
 
-def _wish(name: str, label: str, kind: str, note: str = "") -> Field:
-    def held(_call: Call, thing: Thing) -> object:
-        return thing.record[name]
+def _held(name: str) -> t.Callable[[Call, Thing], object]:
+    return lambda _call, thing: thing.record[name]
 
-    return Field(name, label, kind, note, initial=held, least=ha_wishes.LEAST, greatest=ha_wishes.MOST)
+
+def _wish(name: str, label: str, kind: str, note: str = "") -> Field:
+    return Field(name, label, kind, note, initial=_held(name), least=ha_wishes.LEAST, greatest=ha_wishes.MOST)
+
+
+def _copied(call: Call, number: str) -> Thing:
+    thing = _server(call, number)
+    copy = server_replicas.of_server(call, thing.record["uuid"])
+    every, host = ("hourly", None) if copy is None else (backup_policies.time_of(copy.every), copy.requested_host)
+    return Thing(thing.name, {**thing.record, "copied": copy is not None, "every": every, "host": host})
+
+
+def _change_copy(call: Call, thing: Thing, values: Values) -> None:
+    (server,) = instances_by(call.connection, uuids=[thing.record["uuid"]])
+    if values["copied"]:
+        server_replicas.ensure(call, server, values["every"], values["host"] or None)
+    else:
+        server_replicas.remove(call, server)
+
+
+def _hosts(call: Call, _thing: Thing) -> list[Choice]:
+    return [(name, name) for name in sorted(lookups.compute_host_names(call.connection), key=natural)]
 
 
 SERVER_FORMS = forms_of(
@@ -48,6 +73,20 @@ SERVER_FORMS = forms_of(
             _wish("ha_rebuild", "A new disk of its image will do", "check", "(what it wrote is lost with the host)"),
         ),
         find=_server,
+        page="pages.show_instance",
+    ),
+    Form(
+        "/instances/<number>/replica",
+        "Change…",
+        "Copy on a second host",
+        _change_copy,
+        (
+            Field("copied", "Its disks are copied", "check", initial=_held("copied")),
+            Field("every", "Every", note="(5m, hourly, daily)", required=True, initial=_held("every"), most=16),
+            Field("host", "To", "choice", options=_hosts, none="As it is, or any host", initial=_held("host")),
+        ),
+        find=_copied,
+        entry=server_replicas.WRITE,
         page="pages.show_instance",
     ),
 )

@@ -57,6 +57,7 @@ NEW_REPLICA = taken(
 REPLICA = answered(
     {
         **{"instance_uuid": UUID, "server": TEXT, "every": _SECONDS, "host": nullable(TEXT)},
+        "next_host": {**nullable(TEXT), "description": "that gets the next copy; `host` gives up its own then"},
         "taken_at": {**nullable(TIME), "description": "the moment of the newest complete copy"},
         "tried_at": nullable(TIME),
         "kind": {"enum": ["full", "incremental", None]},

@@ -83,7 +83,7 @@ def backup(record: ServerBackup, mask: HostNameMask) -> Body:
 def replica(record: Replica, mask: HostNameMask) -> Body:
     """Return the copy of a server's disks on a second host."""
     body = {name: getattr(record, name) for name in schemas_backups.REPLICA["properties"]}
-    said = {name: mask.over(body[name]) for name in ("host", "reason", "fault")}
+    said = {name: mask.over(body[name]) for name in ("host", "next_host", "reason", "fault")}
     return {**body, **said, "taken_at": moment(record.taken_at), "tried_at": moment(record.tried_at)}
 
 

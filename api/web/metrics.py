@@ -163,10 +163,16 @@ def _replica_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
         labels=labels,
     )
     every = gauge("novalite_replica_every_seconds", "How often a server's disks are to be copied.", labels=labels)
+    failed = gauge(
+        "novalite_replica_failed",
+        "Whether the last copy of a server's disks to this host failed; why, is in `novalite replica list`.",
+        labels=[*labels, "host"],
+    )
     for each in replicas.replicas_by(connection):
+        failed.add_metric([each.instance_uuid, each.server, each.target or ""], int(each.fault is not None))
         taken.add_metric([each.instance_uuid, each.server], each.taken_at or 0)
         every.add_metric([each.instance_uuid, each.server], each.every)
-    yield from (taken, every)
+    yield from (taken, every, failed)
 
 
 def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

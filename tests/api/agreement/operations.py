@@ -108,6 +108,8 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:server-replicas:write": (
         Http("PUT", "/v1/instances/{server}/replica", {"every": "5m"}),
         Http("DELETE", "/v1/instances/{server}/replica"),
+        Page("GET", "/instances/{server}/replica"),
+        Page("POST", "/instances/{server}/replica"),
         job("replicate"),
     ),
     "compute:server-consoles": (

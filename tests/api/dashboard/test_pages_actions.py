@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import (
+    replica,
     server_backup,
     server_snapshot,
 )
@@ -159,3 +160,26 @@ def test_members_say_what_becomes_of_a_server_when_its_host_dies(api: seeds.Api)
     }
     assert member.post(path, path, ha_priority="-5").status_code == 303  # a box that is empty is sent as nothing
     assert "it stays dead" in member.get(f"/instances/{uuid}").words
+
+
+def test_administrators_have_disks_copied_to_a_second_host(api: seeds.Api) -> None:
+    uuid = server(api, "active")
+    admin, member, page = Visitor(api, "admin"), Visitor(api, "demo"), f"/instances/{uuid}"
+    path = f"{page}/replica"
+    assert path in [link["href"] for link in admin.get(page).all("a")]
+    assert path not in [link["href"] for link in member.get(page).all("a")]
+    assert "Copy on a second host" not in member.get(page).words
+    member.get(path, 403)
+    answer = admin.post(path, path, copied="yes", every="10s", host="")
+    assert answer.status_code == 400 and "between a minute and a year" in answer.get_data(as_text=True)
+    answer = admin.post(path, path, copied="yes", every="10m", host="hv2")
+    assert (answer.status_code, answer.location) == (303, page)
+    assert "none yet, for hv2; every 10 min, next at once" in admin.get(page).words
+    fields = {str(field["name"]): field for field in admin.get(path).all("input")}
+    assert fields["every"]["value"] == "10m" and "checked" in fields["copied"]
+    api.write(sa.update(replica).values(copy_id=uuid, taken_at=1, tried_at=1, fault="hv2 is full", next_host="hv3"))
+    words = admin.get(page).words
+    assert "on hv2; every 10 min, next 1970-01-01 00:10:01 UTC, to hv3 hv2 is full" in words
+    assert "hv2" not in member.get(page).words and "every 10 min" in member.get(page).words
+    assert admin.post(path, path, every="10m", host="").status_code == 303
+    assert "Copy on a second hostnone" in admin.get(page).words

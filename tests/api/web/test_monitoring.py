@@ -174,6 +174,19 @@ def test_the_alert_rules_fire_when_they_should() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_copies_that_fail_are_told_with_their_host(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
+    project = cloud.project("demo")
+    for host, fault in (("hv2", None), ("hv3", "hv3 is down")):
+        copied = cloud.instance(project, f"of-{host}", "hv1")
+        of_copy = {"every": 300, "former": [], "host": host, "fault": fault, "created_at": 1, "updated_at": 1}
+        cloud.insert(tables_images.replica, instance_uuid=copied, **of_copy)
+    failed = {name: value for name, value in read().items() if name.startswith("novalite_replica_failed")}
+    assert sorted((re.findall(r'host="(\w+)"', name)[0], value) for name, value in failed.items()) == [
+        ("hv2", 0),
+        ("hv3", 1),
+    ]
+
+
 def test_the_alert_rules_stand_on_metrics_that_there_are(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
     cloud.change_host("hv1", looked_at=1, differences=0)

@@ -100,7 +100,12 @@ def fill(cloud: Cloud, host: str) -> None:
         a_row(volumes.volume, id=key, project_id=DEMO, name=f"data-{host}", type_id=key, format="raw", host=host),
         a_row(volumes.volume_backup, id=key, volume_id=key, project_id=DEMO, host=host, incremental=False),
         a_row(images.server_backup, id=key, instance_uuid=instance, project_id=DEMO, host=host, disks=[], flavor={}),
-        a_row(images.replica, instance_uuid=instance, host=host, requested_host=host, former=["other", host]),
+        a_row(
+            images.replica,
+            instance_uuid=instance,
+            **dict.fromkeys(("host", "next_host", "requested_host"), host),
+            former=["other", host],
+        ),
         a_row(images.server_snapshot, id=key, instance_uuid=instance, name="before", host=host, volumes=[]),
         a_row(jobs.job, id=key, kind="host_evacuate", variables={"host": host}, state="queued"),
         a_row(jobs.run, id=key, state="ended"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
 import subprocess
 import typing as t
 import uuid
@@ -64,8 +65,33 @@ class Pair:
         taken = self.host.engine({**asks, "scratch": str(self.path / "scratch")})
         return {kind for kind, _reason in taken["disks"].values()}
 
+    def migrate(self, there: Hypervisor) -> None:
+        """Have the running guest go on on another host, which has files of its own by the same names, as it does when
+        novalite migrates it with its disks."""
+        here, own, moved = self.host, self.path / "first", self.path / "moved"
+        shutil.copytree(own, moved)
+        for name in ("disk", "disk.swap"):
+            file = moved / "instances" / self.guest.uuid / name
+            subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(file), str(SIZE)], check=True)
+        subprocess.run(there.inside("mount", "--bind", str(moved), str(own)), check=True)
+        flags = "--live", "--p2p", "--persistent", "--undefinesource", "--copy-storage-inc"
+        ways = "--migrateuri", f"unix://{self.path}/memory", "--disks-uri", f"unix://{self.path}/disks"
+        here.virsh("migrate", *flags, self.guest.name, there.uri, *ways)
+        for verb in ("resume", "suspend"):  # QEMU has the disks of a paused guest closed until it runs
+            there.virsh(verb, self.guest.name)
+        self.guest.move(there)
+        self.host = there
+
     def checkpoints(self) -> list[str]:
         return self.host.virsh("checkpoint-list", self.guest.name, "--name").split()
+
+
+@pytest.fixture
+def other(host: Hypervisor) -> t.Iterator[Hypervisor]:
+    """A libvirtd to which guests of `host` migrate."""
+    running = Hypervisor(host.path)
+    yield running
+    running.close()
 
 
 @pytest.fixture
@@ -123,4 +149,16 @@ def test_a_guest_whose_qemu_was_killed_is_copied_anew(pair: Pair) -> None:
     pair.write("vda", 2, 0, 64 << 10)
     copied = pair.copy()
     assert copied["kind"] == "full" and "lost the record of what changed" in copied["reason"]
+    assert pair.copy()["kind"] == "incremental"
+
+
+def test_a_guest_that_migrated_while_it_ran_is_copied_on(pair: Pair, other: Hypervisor) -> None:
+    pair.write("vda", 1, 0, 1 << 20)
+    pair.copy()
+    pair.write("vda", 2, 1 << 20, 64 << 10)
+    pair.migrate(other)
+    pair.write("vdb", 3, 0, 64 << 10)
+    copied = pair.copy()
+    assert copied["kind"] == "incremental" and copied["moved"] < 512 << 10
+    pair.write("vda", 4, 2 << 20, 64 << 10)
     assert pair.copy()["kind"] == "incremental"

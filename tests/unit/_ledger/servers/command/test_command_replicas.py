@@ -28,10 +28,12 @@ def on_sqlite(cloud: Cloud) -> None:
 def test_copies_are_listed(cloud: Cloud, novalite: t.Callable[..., str]) -> None:
     uuid = active(cloud, "web")
     of_server = {"instance_uuid": uuid, "host": "hv2", "every": 300, "former": [], "created_at": 1, "updated_at": 1}
-    cloud.write(sa.insert(replica).values(**of_server, moved=2049, reason="hv2 has no copy", fault="no room"))
+    cloud.write(
+        sa.insert(replica).values(**of_server, next_host="hv3", moved=2049, reason="hv2 has no copy", fault="no room")
+    )
     head, line = novalite("replica", "list").splitlines()
-    assert head.split() == ["SERVER", "FROM", "HOST", "EVERY", "AGE", "MOVED", "KIB", "WHY", "FULL", "FAULT"]
-    assert line.split()[0] == "web" and line.split()[2:6] == ["hv2", "5m", "NONE", "3"] and "no room" in line
+    assert " ".join(head.split()) == "SERVER FROM HOST NEXT HOST EVERY AGE MOVED KIB WHY FULL FAULT"
+    assert line.split()[0] == "web" and line.split()[2:7] == ["hv2", "hv3", "5m", "NONE", "3"] and "no room" in line
     (listed,) = json.loads(novalite("replica", "list", "-o", "json"))
     assert (listed["instance_uuid"], listed["host"], listed["fault"]) == (uuid, "hv2", "no room")
 

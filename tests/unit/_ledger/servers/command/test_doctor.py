@@ -62,6 +62,7 @@ def test_a_cloud_in_order_has_no_findings() -> None:
             "spawning, no sign of life for 60 min",
         ),
         ({"troubled": [{**SERVER, "fault": {"message": "disk full"}}]}, "server web (1f)", "disk full"),
+        ({"uncopied": [{**SERVER, "fault": "hv2 is dead"}]}, "server web (1f)", "not copied: hv2 is dead"),
     ],
 )
 def test_each_state_has_its_finding(changes: dict[str, t.Any], about: str, problem: str) -> None:

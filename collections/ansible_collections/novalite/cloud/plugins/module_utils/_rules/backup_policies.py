@@ -70,11 +70,21 @@ def seconds_of(option: str, text: str, least: int = LEAST) -> int:
     match = _DURATION.fullmatch(text)
     seconds = PERIODS.get(text) or (int(match[1]) * UNITS[match[2]] if match else 0)
     if not least <= seconds <= MOST:
+        shortest = "a minute" if least == 60 else f"{least // 60} minutes"
         raise NovaliteError(
-            f"{option}={text!r} is not a time between {least // 60} minutes and a year: give {', '.join(PERIODS)}, or "
+            f"{option}={text!r} is not a time between {shortest} and a year: give {', '.join(PERIODS)}, or "
             "a number with m, h, d or w, such as 12h"
         )
     return seconds
+
+
+def time_of(seconds: int | None) -> str:
+    """Return seconds as seconds_of() reads them, such as `daily` or `12h`."""
+    names = {length: name for name, length in PERIODS.items()}
+    if seconds is None:
+        return "never"
+    units = [(unit, length) for unit, length in UNITS.items() if seconds % length == 0]
+    return names.get(seconds) or (f"{seconds // units[-1][1]}{units[-1][0]}" if units else f"{seconds} s")
 
 
 def policy_of(policies: t.Iterable[Policy], server: t.Mapping[str, str]) -> Policy | None:

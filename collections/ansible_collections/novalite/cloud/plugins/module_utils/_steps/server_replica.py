@@ -45,6 +45,8 @@ ARGUMENT_SPEC = {
     "doors": {"type": "dict", "default": {}},
     # With `sent`, what each second host has (`there`), by the UUIDs of the servers.
     "there": {"type": "dict", "default": {}},
+    # With `sent`, why another host gets copies than before, by the UUIDs of the servers (null: none does).
+    "why": {"type": "dict", "default": {}},
     "state_dir": {"type": "path", "default": STATE_DIR},
     "uri": {"type": "str", "default": DEFAULT_URI},
 }
@@ -97,7 +99,8 @@ def _send(copy: _Copy, params: JsonMapping, entry: JsonObject, _there: JsonObjec
     parent = None if has is None else deltas.parent_of(has)
     firmware = read_firmware(os.path.join(instance_dir(state_dir, uuid), layout.NVRAM))
     source = sending.Source(uuid, copy["id"], state_dir, firmware)
-    sending.send(connect(params["uri"]), source, argv, parent, scratch, f"{to_host} has no copy")
+    why = params["why"].get(uuid) or f"{to_host} has no copy"
+    sending.send(connect(params["uri"]), source, argv, parent, scratch, why)
 
 
 def _receive(copy: _Copy, params: JsonMapping, entry: JsonObject, _there: JsonObject) -> None:

@@ -109,9 +109,11 @@ replica = table(
     "replica",
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
     sa.Column("every", sa.BigInteger),  # seconds between two copies
-    sa.Column("host", sa.String(255)),  # that has the copy, or is to get it; null: it is chosen for the next one
+    sa.Column("host", sa.String(255)),  # that has the copy, or is to get the first; null: it is chosen for the next one
     sa.Column("requested_host", sa.String(255)),
     sa.Column("disk_gb", sa.BigInteger, nullable=False, server_default="0"),  # that it claims there
+    sa.Column("next_host", sa.String(255)),  # that gets the next copy: once that is complete, `host` gives up its own
+    sa.Column("next_gb", sa.BigInteger, nullable=False, server_default="0"),  # that are claimed there
     sa.Column("copy_id", sa.String(36)),  # of the newest complete copy
     sa.Column("taken_at", sa.BigInteger),  # when that one was begun
     sa.Column("tried_at", sa.BigInteger),  # when one was begun last, whatever came of it
@@ -120,6 +122,7 @@ replica = table(
     sa.Column("moved", sa.BigInteger),  # bytes that came over the wire for it
     sa.Column("consistency", sa.String(16)),  # crash filesystem
     sa.Column("fault", sa.Text),  # why the last one failed
+    sa.Column("silent_since", sa.BigInteger),  # since when the host that is to get copies did not answer; null: it did
     sa.Column("former", sa.JSON, nullable=False),  # names of hosts that hold files of it which are to go
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),

@@ -8,10 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ..._errors import NovaliteError
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._rules.backup_policies import seconds_of
 from ..._rules.replicas import LEAST
+from ..healing import watch_rows
 from ..queries import lookups
 from ..volumes import ha_disks, replicas
 from ..volumes.replicas import REPLICATE, Replica
@@ -25,6 +26,12 @@ def listed(call: Call) -> list[Replica]:
     """List the copies of the servers of the caller's project, or of all."""
     call.check(READ)
     return replicas.replicas_by(call.connection, project_id=call.project_id)
+
+
+def of_server(call: Call, uuid: str) -> Replica | None:
+    """Return the copy of this server's disks; None where none was asked for."""
+    call.check(READ)
+    return replicas.replica_of(call.connection, uuid)
 
 
 def ensure(call: Call, server: Instance, every: str, host: str | None = None) -> bool:
@@ -49,6 +56,15 @@ def begin(call: Call, uuids: t.Sequence[str]) -> servers.Begun:
     """Begin to take copies of servers' disks. Raises as servers.begin(), and ConflictError for one without a second
     host."""
     return servers.begin(call, REPLICATE, uuids)
+
+
+def note_replaced(call: Call, moves: t.Iterable[JsonMapping], details: t.Mapping[str, JsonMapping]) -> None:
+    """Write into the journal of hosts why copies go to another host than the ones before, where the `details` of their
+    actions say so."""
+    for move in moves:
+        if why := details[move["uuid"]].get("why"):
+            row = watch_rows.HostRow(move["to_host"])
+            watch_rows.note(call.connection, row, "gets copies", call.user_id or "replicate.yml", why)
 
 
 def begin_due(call: Call) -> JsonObject:

@@ -17,10 +17,10 @@ from ..._json import JsonObject
 from ..db import clock
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
 from ..db.tables_addresses import host_owner
-from ..db.tables_images import replica
 from ..db.tables_migrations import OPEN, departure, host_watch, migration, rolling_host
 from ..db.tables_networking import MOST_RANGES
 from ..db.tables_volumes import volume
+from . import replica_rows
 
 NAMED = 5  # of each kind that is still there, in an error's text
 
@@ -58,8 +58,7 @@ def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     connection.execute(sa.delete(host_watch).where(host_watch.c.host == host))
     connection.execute(sa.delete(rolling_host).where(rolling_host.c.host == host))
     # copies of servers' disks that it had go with it, and get another host the next time
-    lost = sa.update(replica).where(sa.or_(replica.c.host == host, replica.c.requested_host == host))
-    connection.execute(lost.values(host=None, requested_host=None, disk_gb=0, copy_id=None, taken_at=None))
+    replica_rows.leave_host(connection, host)
     connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}
 

@@ -41,6 +41,7 @@ NAMES: tuple[sa.Column[t.Any], ...] = (
     server_snapshot.c.host,
     server_backup.c.host,
     replica.c.host,
+    replica.c.next_host,
     replica.c.requested_host,
     job_event.c.host,
 )

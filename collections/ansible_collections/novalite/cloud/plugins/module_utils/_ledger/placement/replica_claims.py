@@ -3,7 +3,8 @@
 
 """Room on a second host for the copy of a server's disks: chosen as for a server that moves, and claimed.
 
-A copy takes disk space alone. What it claims is in `replica.disk_gb`, and among what its host says is used.
+A copy takes disk space alone. What it claims is in `replica.disk_gb` and `next_gb`, and among what its
+hosts say is used.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._errors import ConflictError
 from ..._model.instance import Instance
 from ..._scheduling.options import Options
 from ..._scheduling.select import select
 from ..db import clock
-from ..db.tables import compute_host
 from ..queries.groups import lock_groups
-from . import claims
+from . import claims, replica_rows
 from .compute_hosts import EVER, host_states
 from .migration_claims import request_at
 
@@ -32,8 +33,8 @@ class Room(t.NamedTuple):
     message: str
 
 
-def place(connection: sa.Connection, server: Instance, host: str | None = None) -> Room:
-    """Choose another host than the server's own for a copy of its disks, or take `host`, and claim the room there.
+def _place(connection: sa.Connection, server: Instance, host: str | None, excluded: t.Collection[str | None]) -> Room:
+    """Choose a host for a copy of the server's disks that is none of `excluded`, or take `host`, and claim the room.
 
     Filters and the server's group hold as they do for the server itself. Raises ConflictError when other runs changed
     the hosts under ten choices in a row.
@@ -47,7 +48,7 @@ def place(connection: sa.Connection, server: Instance, host: str | None = None) 
         states, versions = host_states(connection, now, limit_to, EVER, lock, asks_instances)
         request = request_at(connection, server)
         request = dataclasses.replace(request, vcpus=0, memory_mb=0, numa=None, devices=None)
-        others = [state for state in states if state.name != server["host"]]
+        others = [state for state in states if state.name not in excluded]
         (decision,) = select(others, [request], claims.DEFAULT_CHOICE, options=options)
         if decision.host is not None:
             claims.take_room(connection, [decision], versions, grows=True)
@@ -56,11 +57,17 @@ def place(connection: sa.Connection, server: Instance, host: str | None = None) 
     return claims.choose_and_claim(connection, choose)
 
 
-def add(connection: sa.Connection, host: str, disk_gb: int) -> None:
-    """Add to what a host says is used, without a guard: what is there is there. Less than nothing gives room back."""
-    c = compute_host.c
-    values = {"disk_gb_used": c.disk_gb_used + disk_gb, "generation": c.generation + 1}
-    connection.execute(sa.update(compute_host).where(c.name == host).values(**values))
+def choose(connection: sa.Connection, server: Instance, host: str | None, excluded: str | None = None) -> str:
+    """Have the next copy go to `host`, or another one than `excluded`: beside the one that is there, which stays as it
+    is until the next one is complete. Raises ConflictError where there is no room."""
+    row = replica_rows.row_of(connection, server["uuid"])
+    room = _place(connection, server, host, (server["host"], row.host, excluded))
+    if room.host is None:
+        raise ConflictError(f"there is no second host for the disks of '{server['name']}': {room.message}")
+    names = ("host", "disk_gb") if row.host is None else ("next_host", "next_gb")
+    former = [name for name in row.former if name != room.host]
+    replica_rows.write(connection, row.instance_uuid, {**dict(zip(names, (room.host, room.disk_gb))), "former": former})
+    return room.host
 
 
 def size_of(connection: sa.Connection, server: Instance) -> int:

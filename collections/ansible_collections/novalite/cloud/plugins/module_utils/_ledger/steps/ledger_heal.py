@@ -291,8 +291,9 @@ def _wrong_sums(hosts: t.Collection[int] | None = None) -> sa.Select[t.Any]:
         .subquery()
     )
     sums: dict[str, sa.ColumnElement[t.Any]] = {name: sa.func.coalesce(claimed.c[name], 0) for name in _SUMS}
-    copies = sa.select(sa.func.sum(replica.c.disk_gb)).where(replica.c.host == compute_host.c.name).scalar_subquery()
-    sums["disk_gb_used"] += sa.func.coalesce(copies, 0)
+    for host, disk_gb in ((replica.c.host, replica.c.disk_gb), (replica.c.next_host, replica.c.next_gb)):
+        copies = sa.select(sa.func.sum(disk_gb)).where(host == compute_host.c.name).scalar_subquery()
+        sums["disk_gb_used"] += sa.func.coalesce(copies, 0)
     return (
         sa.select(
             *(compute_host.c[name] for name in ("id", "name", *_SUMS)),

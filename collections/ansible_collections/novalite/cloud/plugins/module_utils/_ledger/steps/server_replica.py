@@ -46,8 +46,8 @@ ARGUMENT_SPEC = {
     # `moves` of `begin`, for `end`.
     "moves": {"type": "list", "elements": "dict", "default": []},
     # How it went, once for each host: `results` has an `error` for what failed, and the `record` of each copy that is
-    # complete on its second host, and those that are `removed`.
-    "outcomes": OUTCOMES,
+    # complete on its second host, and those that are `removed`; `silent` says that the host did not answer.
+    "outcomes": {**OUTCOMES, "options": {**OUTCOMES["options"], "silent": {"type": "bool", "default": False}}},
 }
 SPEC_RULES = {"mutually_exclusive": [("servers", "uuids")]}
 
@@ -83,7 +83,7 @@ def _ensure(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 def _shown(connection: sa.Connection) -> dict[str, JsonObject]:
     return {
-        each.instance_uuid: {"server": each.server, "every": each.every, "host": each.host}
+        each.instance_uuid: {"server": each.server, "every": each.every, "host": each.host, "next_host": each.next_host}
         for each in replicas.replicas_by(connection)
     }
 
@@ -104,9 +104,11 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         begun = server_replicas.begin_due(call)
         going, left = instances_by(connection, uuids=begun["begun"]), begun["left"]
     endpoints, directories = host_plans.places(connection)
-    moves = _moves(connection, going, endpoints)
+    details = actions.open_details(connection, REPLICATE, [server["uuid"] for server in going])
+    moves = _moves(connection, going, details, endpoints)
+    server_replicas.note_replaced(call, moves, details)
     names = {server["uuid"]: server["name"] for server in instances_by(connection, uuids=[row["uuid"] for row in left])}
-    hosts = _plans(connection, moves, directories)
+    hosts = _plans(connection, moves, details, directories)
     return {
         "changed": bool(moves or hosts),
         "moves": moves,
@@ -117,11 +119,13 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 
 def _moves(
-    connection: sa.Connection, servers: t.Sequence[Instance], endpoints: t.Mapping[str, str | None]
+    connection: sa.Connection,
+    servers: t.Sequence[Instance],
+    details: t.Mapping[str, JsonMapping],
+    endpoints: t.Mapping[str, str | None],
 ) -> list[JsonObject]:
     """List the copies that are under way, as moves of nothing but data."""
-    details = actions.open_details(connection, REPLICATE, [server["uuid"] for server in servers])
-    to_hosts = {each.instance_uuid: each.host or "" for each in replicas.replicas_by(connection, servers=details)}
+    to_hosts = {each.instance_uuid: each.target or "" for each in replicas.replicas_by(connection, servers=details)}
     return [
         {
             **{"uuid": server["uuid"], "id": details[server["uuid"]]["copy_id"], "name": server["name"]},
@@ -133,11 +137,16 @@ def _moves(
 
 
 def _plans(
-    connection: sa.Connection, moves: t.Sequence[JsonObject], directories: t.Mapping[str, str]
+    connection: sa.Connection,
+    moves: t.Sequence[JsonObject],
+    details: t.Mapping[str, JsonMapping],
+    directories: t.Mapping[str, str],
 ) -> dict[str, Plan]:
     hosts: dict[str, Plan] = {}
     for move in moves:
-        hosts.setdefault(move["from_host"], {}).setdefault(targets.LEAVING, []).append(move)
+        leaving = hosts.setdefault(move["from_host"], {})
+        leaving.setdefault(targets.LEAVING, []).append(move)
+        leaving.setdefault("why", {})[move["uuid"]] = details[move["uuid"]].get("why")
         hosts.setdefault(move["to_host"], {}).setdefault(targets.ARRIVING, []).append(move)
     for host, uuids in replicas.superfluous(connection).items():
         hosts.setdefault(host, {})[targets.DISCARDED] = [{"uuid": uuid} for uuid in uuids]
@@ -159,7 +168,8 @@ def _end(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         error = next((report["error"] for report in reports if report.get("error")), None)
         if error is None and "record" not in reports[1]:
             error = f"host {move['to_host']} did not say that the copy is complete"
-        done = server_actions.finish(connection, REPLICATE, [uuid], error=error, host_results={uuid: reports[1]})
+        said = {uuid: {**reports[1], "host": move["to_host"], "silent": _is_silent(outcomes, move)}}
+        done = server_actions.finish(connection, REPLICATE, [uuid], error=error, host_results=said)
         changed = bool(done) or changed
         if error is not None:
             errors += [error_of(server, error) for server in instances_by(connection, uuids=done)]
@@ -168,6 +178,12 @@ def _end(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         replicas.removed(connection, host, gone)
         changed = bool(gone) or changed
     return {"changed": changed, "errors": errors}
+
+
+def _is_silent(outcomes: t.Mapping[str, JsonMapping], move: JsonMapping) -> bool:
+    """Tell whether the second host did not answer, and the server's own did."""
+    answers = [move[end] in outcomes and not outcomes[move[end]].get("silent") for end in ("from_host", "to_host")]
+    return answers == [True, False]
 
 
 def _report(outcomes: t.Mapping[str, JsonMapping], host: str, uuid: str) -> JsonMapping:

@@ -21,13 +21,12 @@ from ..._rules import replicas as rules
 from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_images import replica as table
-from ..placement import replica_claims
+from ..placement import replica_claims, replica_rows
 from ..queries.views import instances_by
 from . import ha_disks, volume_attachments
 
 REPLICATE = "replicate"  # the action on a server that takes a copy
 _AT_REST = ("active", "stopped", "paused", "suspended")  # states in which a copy is taken
-_NO_COPY: JsonObject = dict.fromkeys(("copy_id", "taken_at", "kind", "reason", "moved", "consistency"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +39,12 @@ class Replica:
     server_host: str | None
     every: int
     host: str | None
+    next_host: str | None
     requested_host: str | None
     copy_id: str | None
     taken_at: int | None
     tried_at: int | None
+    silent_since: int | None
     kind: str | None
     reason: str | None
     moved: int | None
@@ -52,12 +53,23 @@ class Replica:
     created_at: int
     updated_at: int
 
+    @property
+    def target(self) -> str | None:
+        """The host that gets the next copy."""
+        return self.next_host or self.host
+
     def in_words(self, now: int) -> str:
         """Return which copy it is for a person: from where, and how old."""
         return f"the copy on {self.host}, {rules.in_words(max(0, now - (self.taken_at or now)))}"
 
 
 _FIELDS = [field.name for field in dataclasses.fields(Replica)]
+LOAD = {
+    "uncopied": sa.select(instance.c.uuid, instance.c.name, table.c.fault)
+    .join(instance, instance.c.uuid == table.c.instance_uuid)
+    .where(instance.c.deleted == 0, table.c.every.is_not(None), table.c.fault.is_not(None))
+    .order_by(instance.c.id)
+}
 _OF_SERVER = {"server": instance.c.name, "project_id": instance.c.project_id, "server_host": instance.c.host}
 
 
@@ -86,24 +98,38 @@ def replica_of(connection: sa.Connection, uuid: str) -> Replica | None:
 
 def ensure(connection: sa.Connection, server: Instance, every: int, host: str | None = None) -> bool:
     """Have the server's disks copied `every` so many seconds, to `host` or one that the scheduler chooses, where room
-    is claimed now. Returns whether that changes anything. Raises NovaliteError for what cannot be copied, ConflictError
-    where there is no room."""
+    is claimed now. The copy on another host stays until that one has one. Returns whether that changes anything. Raises
+    NovaliteError for what cannot be copied, ConflictError where there is no room."""
     uuid, now = server["uuid"], clock.seconds(connection)
     check(connection, server)
     if host is not None and host == server["host"]:
         raise NovaliteError(f"'{server['name']}' is on {host} itself: name another host for the copy of its disks")
     before = replica_of(connection, uuid)
-    if before is not None and before.every == every and host in (None, before.host):
+    stays = before is not None and host in (None, before.target)
+    if before is not None and stays and before.every == every and host in (None, before.requested_host):
         return False
     connection.execute(
         sa.update(table).where(table.c.instance_uuid == uuid).values(every=every, updated_at=now)
         if _has_row(connection, uuid)
         else sa.insert(table).values(instance_uuid=uuid, every=every, former=[], created_at=now, updated_at=now)
     )
-    if before is None or host not in (None, before.host):
-        _write(connection, uuid, {"requested_host": host, "created_at": now})
-        _choose(connection, server, host)
+    if host is not None or before is None:
+        replica_rows.write(connection, uuid, {"requested_host": host})
+    if not stays:
+        replica_rows.write(connection, uuid, {"created_at": now})
+        _go_to(connection, server, before, host)
     return True
+
+
+def _go_to(connection: sa.Connection, server: Instance, before: Replica | None, host: str | None) -> None:
+    """Have the next copy go to `host`, or one that the scheduler chooses, and keep the complete one until then."""
+    if before is not None:
+        replica_rows.leave(connection, server["uuid"], before.next_host)
+        if before.copy_id is None:
+            replica_rows.leave(connection, server["uuid"], before.host)
+        elif before.host == host:
+            return
+    replica_claims.choose(connection, server, host)
 
 
 def check(connection: sa.Connection, server: Instance) -> None:
@@ -124,40 +150,15 @@ def _has_row(connection: sa.Connection, uuid: str) -> bool:
     return connection.scalar(sa.select(sa.exists().where(table.c.instance_uuid == uuid))) or False
 
 
-def _choose(connection: sa.Connection, server: Instance, host: str | None) -> str:
-    """Give the copy a host, and let go of the one that it has. Raises ConflictError where there is no room."""
-    _leave(connection, server["uuid"])
-    room = replica_claims.place(connection, server, host)
-    if room.host is None:
-        raise ConflictError(f"there is no second host for the disks of '{server['name']}': {room.message}")
-    row = connection.execute(sa.select(table.c.former).where(table.c.instance_uuid == server["uuid"])).one()
-    former = [name for name in row.former if name != room.host]
-    _write(connection, server["uuid"], {"host": room.host, "disk_gb": room.disk_gb, "former": former})
-    return room.host
-
-
-def _leave(connection: sa.Connection, uuid: str) -> None:
-    """Give back the room of the copy; its host removes the files with the next run."""
-    row = connection.execute(sa.select(table).where(table.c.instance_uuid == uuid).with_for_update()).one()
-    if row.host is not None:
-        replica_claims.add(connection, row.host, -row.disk_gb)
-        former = sorted({*row.former, row.host})
-        _write(connection, uuid, {**_NO_COPY, "host": None, "disk_gb": 0, "former": former, "fault": None})
-
-
-def _write(connection: sa.Connection, uuid: str, values: JsonObject) -> None:
-    values = {**values, "updated_at": clock.seconds(connection)}
-    connection.execute(sa.update(table).where(table.c.instance_uuid == uuid).values(**values))
-
-
 def remove(connection: sa.Connection, servers: t.Iterable[str]) -> list[str]:
     """Copy the disks of these servers no more; returns those of which this was done until now."""
     copied = table.c.instance_uuid.in_(sorted(set(servers))), table.c.every.is_not(None)
-    stopped = list(connection.execute(sa.select(table.c.instance_uuid).where(*copied)).scalars())
-    for uuid in stopped:
-        _leave(connection, uuid)
-        _write(connection, uuid, {"every": None, "requested_host": None})
-    return stopped
+    stopped = connection.execute(sa.select(table.c.instance_uuid, table.c.host, table.c.next_host).where(*copied)).all()
+    for row in stopped:
+        for host in (row.next_host, row.host):
+            replica_rows.leave(connection, row.instance_uuid, host)
+        replica_rows.write(connection, row.instance_uuid, {"every": None, "requested_host": None})
+    return [row.instance_uuid for row in stopped]
 
 
 # --- the action on a server -------------------------------------------------------------------------------------------
@@ -170,31 +171,73 @@ def begun(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> J
         raise ConflictError(f"Instance {row.uuid} has no second host: set how often its disks are copied first")
     (server,) = instances_by(connection, uuids=[row.uuid])
     check(connection, server)
-    if replica.host is None or replica.host == row.host:
+    replica_rows.leave(connection, row.uuid, row.host)
+    target = next((host for host in (replica.next_host, replica.host) if host not in (row.host, None)), None)
+    if target is None:
         requested = replica.requested_host if replica.requested_host != row.host else None
-        _choose(connection, server, requested)
+        replica_claims.choose(connection, server, requested)
+    else:
+        answered_at = replica.taken_at if target == replica.host else None
+        outage = replica_rows.outage_of(connection, target, row.host or "", replica.silent_since, answered_at)
+        details["why"] = outage and _replaced(connection, server, replica, target, outage)
     details["copy_id"] = str(uuids.uuid4())
-    _write(connection, row.uuid, {"tried_at": clock.seconds(connection)})
+    replica_rows.write(connection, row.uuid, {"tried_at": clock.seconds(connection)})
     return {}
+
+
+def _replaced(
+    connection: sa.Connection, server: Instance, replica: Replica, target: str, outage: replica_rows.Outage
+) -> str | None:
+    """Have the next copy go to another host than `target`, where the scheduler chose that; returns why, None where it
+    is to go there all the same. Raises ConflictError where that makes no sense."""
+    if target == replica.requested_host:
+        if outage.is_certain:
+            raise ConflictError(
+                f"the disks of '{server['name']}' are not copied: {outage.reason}, and was asked for; bring it back, "
+                "or name another host (novalite replica set)"
+            )
+        return None
+    try:
+        with connection.begin_nested():
+            if target == replica.next_host or replica.copy_id is None:
+                replica_rows.leave(connection, server["uuid"], target)
+            chosen = replica_claims.choose(connection, server, None, target)
+    except ConflictError as error:
+        if outage.is_certain:
+            raise ConflictError(f"{outage.reason}, and {error}") from None
+        return None
+    return f"{outage.reason}: {chosen} gets copies of the disks of '{server['name']}'"
 
 
 def ended(
     connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, host_result: JsonMapping
 ) -> JsonObject:
-    """`host_result` has the `record` of the copy, once it is complete on the second host. One that failed changes
-    nothing but the `fault`: the newest complete one is there still."""
+    """`host_result` has the `host` that the copy went to, whether it was `silent`, and the `record` of the copy, once
+    it is complete there: one on another host is given up then. One that failed changes nothing but the `fault`: the
+    newest complete one is there still."""
+    before = replica_of(connection, row.uuid)
+    if before is None or host_result.get("host", before.target) != before.target:
+        return {}  # copies of it are to go elsewhere by now, or nowhere
     if error is not None:
-        _write(connection, row.uuid, {"fault": error})
-    else:
-        taken_at = connection.scalar(sa.select(table.c.tried_at).where(table.c.instance_uuid == row.uuid))
-        record = {name: host_result["record"].get(name) for name in ("kind", "reason", "moved", "consistency")}
-        _write(connection, row.uuid, {**record, "copy_id": details["copy_id"], "taken_at": taken_at, "fault": None})
+        silent_since = (before.silent_since or before.tried_at) if host_result.get("silent") else None
+        replica_rows.write(connection, row.uuid, {"fault": error, "silent_since": silent_since})
+        return {}
+    if before.next_host is not None:
+        replica_rows.leave(connection, row.uuid, before.host)
+    record = {name: host_result["record"].get(name) for name in ("kind", "reason", "moved", "consistency")}
+    newest = {"copy_id": details["copy_id"], "taken_at": before.tried_at, "fault": None, "silent_since": None}
+    replica_rows.write(connection, row.uuid, {**record, **newest})
     return {}
 
 
 def failed(connection: sa.Connection, uuid: str, reason: str) -> None:
     """Record why a copy could not even be begun."""
-    _write(connection, uuid, {"fault": reason, "tried_at": clock.seconds(connection)})
+    replica_rows.write(connection, uuid, {"fault": reason, "tried_at": clock.seconds(connection)})
+
+
+def uncopied(connection: sa.Connection) -> list[JsonObject]:
+    """Return the servers of which the last copy failed: `uuid`, `name` and `fault`."""
+    return [dict(row) for row in connection.execute(LOAD["uncopied"]).mappings()]
 
 
 def due(connection: sa.Connection) -> list[str]:
@@ -214,7 +257,8 @@ def due(connection: sa.Connection) -> list[str]:
 
 
 def superfluous(connection: sa.Connection) -> dict[str, list[str]]:
-    """Return, by host, the servers (UUIDs) whose copies are to be removed from it. Hosts that are gone keep nothing."""
+    """Return, by host, the servers (UUIDs) whose copies are to be removed from it now. Hosts that are gone keep
+    nothing, those that are down keep them until they are back."""
     known = set(connection.execute(sa.select(compute_host.c.name)).scalars())
     hosts: dict[str, list[str]] = {}
     for row in connection.execute(sa.select(table.c.instance_uuid, table.c.former).order_by(table.c.instance_uuid)):
@@ -222,7 +266,8 @@ def superfluous(connection: sa.Connection) -> dict[str, list[str]]:
             hosts.setdefault(host, []).append(row.instance_uuid)
     for host in hosts.keys() - known:
         removed(connection, host, hosts.pop(host))
-    return hosts
+    down = replica_rows.outages(connection, hosts)
+    return {host: servers for host, servers in hosts.items() if host not in down}
 
 
 def removed(connection: sa.Connection, host: str, servers: t.Iterable[str]) -> None:
@@ -233,7 +278,7 @@ def removed(connection: sa.Connection, host: str, servers: t.Iterable[str]) -> N
         if row.every is None and not former:
             connection.execute(sa.delete(table).where(table.c.instance_uuid == row.instance_uuid))
         else:
-            _write(connection, row.instance_uuid, {"former": former})
+            replica_rows.write(connection, row.instance_uuid, {"former": former})
 
 
 # --- evacuations ------------------------------------------------------------------------------------------------------
@@ -242,8 +287,8 @@ def removed(connection: sa.Connection, host: str, servers: t.Iterable[str]) -> N
 def lend(connection: sa.Connection, replica: Replica) -> None:
     """Give back the room of the copy to the server that is to run from it, which claims the same there."""
     held = connection.scalar(sa.select(table.c.disk_gb).where(table.c.instance_uuid == replica.instance_uuid))
-    replica_claims.add(connection, replica.host or "", -(held or 0))
-    _write(connection, replica.instance_uuid, {"disk_gb": 0})
+    replica_rows.add(connection, replica.host or "", -(held or 0))
+    replica_rows.write(connection, replica.instance_uuid, {"disk_gb": 0})
 
 
 def is_used(replica: Replica | None, host: str | None) -> bool:
@@ -254,8 +299,8 @@ def is_used(replica: Replica | None, host: str | None) -> bool:
 def used(connection: sa.Connection, uuid: str, host: str | None) -> None:
     """Record that the server runs on `host`: from its copy, if that is there, so that it has no second one now."""
     if is_used(replica_of(connection, uuid), host):
-        _leave(connection, uuid)
-        _write(connection, uuid, {"tried_at": None})  # the next one is due at once
+        replica_rows.leave(connection, uuid, host)
+        replica_rows.write(connection, uuid, {"tried_at": None})  # the next one is due at once
 
 
 def unused(connection: sa.Connection, uuid: str, host: str | None) -> None:
@@ -264,5 +309,5 @@ def unused(connection: sa.Connection, uuid: str, host: str | None) -> None:
         (server,) = instances_by(connection, uuids=[uuid])
         held = connection.scalar(sa.select(table.c.disk_gb).where(table.c.instance_uuid == uuid))
         disk_gb = replica_claims.size_of(connection, server)
-        replica_claims.add(connection, host or "", disk_gb - (held or 0))
-        _write(connection, uuid, {"disk_gb": disk_gb})
+        replica_rows.add(connection, host or "", disk_gb - (held or 0))
+        replica_rows.write(connection, uuid, {"disk_gb": disk_gb})
