@@ -42,6 +42,7 @@ from .delta import DamagedError, Delta
 
 REPLICAS = "replicas"  # in the state directory
 COPY, DELTA = "copy.json", "delta"
+CLOCKS = 300  # seconds that the clocks of a host and of the ledger may differ
 LOCK_TIMEOUT = 3600.0  # seconds; a run that was cut off may still merge
 
 
@@ -169,18 +170,22 @@ class Place:
         with stopped.opened(Disk(disk.name, disk.identity, path, "qcow2"), None, write=True) as opened:
             opened.write(_blocks(delta, disk, arrived), is_new=disk.kind == FULL)
 
-    def use(self, copy_id: str, guests: server_snapshots.Guests) -> bool:
-        """Give the server, whose disks were made anew and whose guest is off, those of the copy; returns whether that
-        was not done before. Raises NovaliteError where it is not here."""
+    def use(self, copy_id: str, taken_at: int, guests: server_snapshots.Guests) -> Copy | None:
+        """Give the server, whose disks were made anew and whose guest is off, those of the copy, or of a newer one: the
+        ledger does not know of it where the controller died before it was recorded, or where the ledger was restored.
+        `taken_at` (seconds since 1970) is when the copy was taken by the ledger's clock. Returns the copy, None where
+        that was done before. Raises NovaliteError where it is not here."""
         own = instance_dir(self.state_dir, self.uuid)
         is_fresh = os.path.lexists(os.path.join(own, records.FRESH))
         if guests.running(self.uuid):
-            return False
+            return None
         with self.locked():
             current = self.settle()
             if current is not None and current.is_used and not is_fresh:
-                return False
-            if current is None or current.manifest.backup != copy_id:
+                return None
+            if current is None or not (
+                current.manifest.backup == copy_id or current.manifest.created >= (taken_at - CLOCKS) * 1000
+            ):
                 has = "none" if current is None else current.manifest.backup
                 raise NotFoundError(f"copy {copy_id} of server {self.uuid} is not on this host, which has {has}")
             spec = server_snapshots.Spec(self.uuid, copy_id)
@@ -192,7 +197,7 @@ class Place:
             used = dataclasses.replace(current, is_used=True)
             write_atomically(os.path.join(self.root, COPY), used.text(), 0o600)
             shutil.rmtree(snapshot)
-        return True
+        return current
 
     def _to_snapshot(self, current: Copy, snapshot: str) -> None:
         """Have the copy be a snapshot of the server, which its disks are then brought back to."""

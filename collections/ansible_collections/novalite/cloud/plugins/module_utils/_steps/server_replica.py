@@ -12,6 +12,7 @@ and python3-libnbd on both hosts.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import typing as t
 
@@ -39,7 +40,7 @@ ARGUMENT_SPEC = {
     # were just made there, those of the copies. `absent` removes copies.
     "state": {"type": "str", "choices": list(STATES), "required": True},
     # The copies that are taken, as `hosts` of the ledger's step `server_replica` has them; those that are used, with
-    # `uuid` and `copy_id`; those that are removed, with `uuid`.
+    # `uuid`, `copy_id` and `taken_at`; those that are removed, with `uuid`.
     "copies": {"type": "list", "elements": "dict", "required": True},
     # With `sent`, the `door` of each second host, by its name, as the step `disk_move` returns it.
     "doors": {"type": "dict", "default": {}},
@@ -72,6 +73,8 @@ def run(call: HostCall) -> Result:
             entry["error"] = str(error)
         results.append(entry)
     result: Result = {"changed": params["state"] != READY and bool(results), "results": results, "there": there}
+    if newer := [entry.pop("newer") for entry in results if "newer" in entry]:
+        result["warnings"] = newer
     # of copies that are taken, each is recorded for itself
     return each_for_itself(result, [entry["error"] for entry in results]) if params["state"] == USED else result
 
@@ -115,7 +118,10 @@ def _receive(copy: _Copy, params: JsonMapping, entry: JsonObject, _there: JsonOb
 
 def _use(copy: _Copy, params: JsonMapping, entry: JsonObject, _there: JsonObject) -> None:
     guests = LiveGuests(lambda: connect(params["uri"]))
-    Place(params["state_dir"], copy["uuid"]).use(copy["copy_id"], guests)
+    used = Place(params["state_dir"], copy["uuid"]).use(copy["copy_id"], copy["taken_at"], guests)
+    if used is not None and used.manifest.backup != copy["copy_id"]:
+        taken = datetime.datetime.fromtimestamp(used.manifest.created / 1000, datetime.timezone.utc)
+        entry["newer"] = f"{copy['uuid']}: a copy that the ledger did not know, of {taken:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _remove(copy: _Copy, params: JsonMapping, entry: JsonObject, _there: JsonObject) -> None:

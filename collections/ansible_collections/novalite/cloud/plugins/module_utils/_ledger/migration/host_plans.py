@@ -95,7 +95,8 @@ def _from_copies(connection: sa.Connection, moves: t.Sequence[Move], hosts: t.Ma
     for move in moves:
         replica, build = copied.get(move["uuid"]), hosts.get(move["to_host"], {}).get("build")
         if build is not None and replica is not None and replicas.is_used(replica, move["to_host"]):
-            build.setdefault("copies", []).append({"uuid": move["uuid"], "copy_id": replica.copy_id})
+            copy = {"uuid": move["uuid"], "copy_id": replica.copy_id, "taken_at": replica.taken_at}
+            build.setdefault("copies", []).append(copy)
             build["injections"] = [each for each in build["injections"] if each["uuid"] != move["uuid"]]
 
 
