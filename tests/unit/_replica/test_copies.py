@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pathlib
 import subprocess
+import typing as t
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.unit._snapshots.test_disks_at_one_moment import MIB, ONE, TWO, UUID, 
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
 SEEDS = range(8)  # of which some are cut off in each step
+OFF: t.Any = Off()
 
 
 def play(seed: int, path: pathlib.Path) -> str:
@@ -72,10 +74,10 @@ def test_a_server_gets_the_copy_of_which_the_ledger_knows_or_a_newer_one(
     monkeypatch.setattr(locks, "LOCK_DIR", str(tmp_path / "locks"))
     server = Server(tmp_path)
     place = copied(server, ONE, created=20_000)
-    used = place.use(id_in_ledger, 20_060, Off())  # the ledger's clock is a minute ahead of the host's
+    used = place.use(id_in_ledger, 20_060, OFF)  # the ledger's clock is a minute ahead of the host's
     assert used is not None and used.manifest.backup == ONE and server.read()[0] == 3
     server.write(5)
-    assert place.use(id_in_ledger, 20_060, Off()) is None and server.read()[0] == 5
+    assert place.use(id_in_ledger, 20_060, OFF) is None and server.read()[0] == 5
 
 
 @pytest.mark.root
@@ -86,5 +88,5 @@ def test_an_older_copy_than_the_ledger_promises_is_not_used(
     server = Server(tmp_path)
     place = copied(server, ONE, created=20_000)
     with pytest.raises(NotFoundError, match=f"copy {TWO} of server {UUID} is not on this host, which has {ONE}"):
-        place.use(TWO, 20_301, Off())
+        place.use(TWO, 20_301, OFF)
     assert server.read()[0] == 4

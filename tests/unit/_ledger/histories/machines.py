@@ -101,6 +101,7 @@ class Machine:
             },
             "removed": [],
             "volumes": [],
+            "copies": [],
             "missing_bases": {},
             "stale_devices": [],
             "move_ways": [],

@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import replica
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import departures
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.orphans import orphans
@@ -215,3 +216,23 @@ def test_the_role_takes_the_plan(cloud: t.Any, web: dict[str, t.Any]) -> None:
     steps = templar.template(task["novalite.cloud.host_steps"]["steps"])
     taken = json.loads(json.dumps(steps))  # which works out all of it
     assert "disk" in [step["module"] for step in taken if step.get("when", True)]
+
+
+def test_copies_of_disks_that_a_restored_ledger_does_not_know_stay_unless_their_server_is_deleted(
+    cloud: t.Any, web: dict[str, t.Any]
+) -> None:
+    uuid, strange = web["uuid"], "a04f99fc-9dcc-47f0-9dcd-d9b4f0a12128"
+    look = {"copies": [uuid, strange]}
+    result = compare(cloud, "hv2", look)
+    assert (result["unrecorded_copies"], result["plan"]["copies"], result["left"]) == ([uuid], [], False)
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(deleted=tables.instance.c.id))
+    result = compare(cloud, "hv2", look)
+    assert (result["unrecorded_copies"], result["plan"]["copies"], result["left"]) == ([], [{"uuid": uuid}], True)
+
+
+@pytest.mark.parametrize("field", ["host", "next_host", "former"])
+def test_copies_that_the_ledger_knows_are_no_leftovers(cloud: t.Any, web: dict[str, t.Any], field: str) -> None:
+    values = {"instance_uuid": web["uuid"], "every": 300, "former": [], "created_at": 1, "updated_at": 1}
+    cloud.write(sa.insert(replica).values({**values, field: ["hv2"] if field == "former" else "hv2"}))
+    assert compare(cloud, "hv2", {"copies": [web["uuid"]]})["unrecorded_copies"] == []
+    assert compare(cloud, "hv1", {"copies": [web["uuid"]]})["unrecorded_copies"] == [web["uuid"]]

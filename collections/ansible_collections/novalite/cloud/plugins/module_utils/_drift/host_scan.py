@@ -33,6 +33,7 @@ from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
 from .._network import additions, nwfilter, ownership
 from .._network.dhcp_hosts import read_hosts
 from .._network.dnsmasq import read_config
+from .._replica.copies import REPLICAS
 from . import move_ways, stale_devices
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -96,6 +97,7 @@ def scan(state_dir: str, uri: str) -> Look:
         "files": {uuid: _files(state_dir, uuid) for uuid in disks},
         "removed": [{"day": day, "disks": count, "bytes": size} for day, count, size in removed.days(state_dir)],
         "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
+        "copies": _uuids_in(os.path.join(state_dir, REPLICAS)),
         "missing_bases": _missing_bases(state_dir),
         "stale_devices": [
             Remnant(what=what, name=name, disk=disk) for what, name, disk in stale_devices.find(state_dir)

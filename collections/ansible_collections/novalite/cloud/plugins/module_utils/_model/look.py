@@ -71,6 +71,7 @@ class Look(t.TypedDict):
     files: dict[str, list[str]]  # UUID -> names
     removed: list[RemovedDay]
     volumes: list[str]
+    copies: list[str]  # UUIDs of servers whose disks were copied here
     missing_bases: dict[str, list[str]]  # UUID -> checksums
     stale_devices: list[Remnant]
     move_ways: list[MoveWay]

@@ -33,6 +33,7 @@ def run(call: HostCall) -> Result:
     * `contested`: what stays although the ledger has it elsewhere, each with `uuid`, `name`, the reason (`why`), and
       the host that would have to be asked (`ask`)
     * `proofs`: the `proof` by which something is in `plan`, and the reason in words (`why`), by the instance's UUID
+    * `unrecorded_copies`: UUIDs of servers of whose copies of disks here the ledger does not know
     * `unknown`: domains with novalite's metadata that this ledger never heard of, each with `uuid` and `name`
     * `keep`: what the host's instances stand on, as the role `spawn` takes it; null with none
     * `images`: images that the cache has lost, as `image_cache` takes them

@@ -29,7 +29,7 @@ class Owners:
         macs = {entry["mac"] for network in look["dhcp_networks"] for entry in network["hosts"]}
         uuids = (
             {domain["uuid"] for domain in look["domains"]}
-            | set(look["disks"])
+            | {*look["disks"], *look.get("copies", ())}
             | {word for device in look["stale_devices"] for word in _UUID.findall(device["disk"])}
         )
         rows = connection.execute(
@@ -79,6 +79,11 @@ def left(host: str, result: JsonMapping, owners: Owners) -> list[Row]:
         ),
         *((f"bridge {bridge['name']}", "no instance here is on it") for bridge in plan["last_bridges"]),
     ]
+    deleted = {"proof": proofs.Proof.DELETED.value, "why": "a server that is deleted needs no copy of its disks"}
+    rows += [
+        removal(host, f"copy of disks {copy['uuid']}", owners.by_uuid[copy["uuid"]], "removed", **deleted)
+        for copy in plan["copies"]
+    ]
     unused = proofs.Proof.UNUSED.value
     why = "no guest that is here, or belongs here, uses it"
     return rows + [removal(host, what, ledger, "removed", proof=unused, why=why) for what, ledger in leftovers]
@@ -87,7 +92,12 @@ def left(host: str, result: JsonMapping, owners: Owners) -> list[Row]:
 def contested(host: str, result: JsonMapping, look: Look, owners: Owners) -> list[Row]:
     """List what stays although the ledger does not have it here."""
     domains = {domain["uuid"]: domain for domain in look["domains"]}
-    return [
+    remedy = f"none: novalite replica set SERVER --host {host} goes on with it"
+    copies = [
+        row(host, f"copy of disks {uuid}", owners.by_uuid[uuid], "there, and not recorded", remedy)
+        for uuid in result["unrecorded_copies"]
+    ]
+    return copies + [
         row(
             host,
             f"domain {domains[uuid]['name']}" if uuid in domains else f"disks {uuid}",

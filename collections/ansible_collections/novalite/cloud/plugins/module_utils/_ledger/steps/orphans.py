@@ -31,6 +31,7 @@ from ..db.tables_migrations import migration
 from ..db.tables_networking import MOST_RANGES
 from ..drift.words import Elsewhere, words
 from ..network.addresses import release_host_address
+from ..volumes import replicas
 
 Held = t.TypeVar("Held")
 
@@ -42,7 +43,8 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
     Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), `proofs` (by UUID, the
     proof and the reason by which something is in the plan), `contested`, what stays though the ledger does not have it
-    here, and `unknown`, the domains that carry novalite's mark but that this ledger never heard of. The host's
+    here, `unknown`, the domains that carry novalite's mark but that this ledger never heard of, and
+    `unrecorded_copies`, the servers (UUIDs) whose disks were copied here, which this ledger does not know. The host's
     own addresses in networks that it serves no more are released. Of an instance whose move waits to be confirmed, its
     source keeps the disks.
     """
@@ -79,6 +81,7 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     mark = Mark(ledger_id(connection))
     bridges = _unused_bridges(connection, look, served, mark, bool(unknown))
     dhcp_owners = look.get("dhcp_owners", {})
+    copies = _unrecorded_copies(connection, host, set(look.get("copies", ())))
     plan = {
         "ledger": mark.ledger,
         "uuids": sorted(uuid for uuid in going if sights[uuid].defined),
@@ -122,11 +125,13 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             for disk in look["disks"]
             if disk in going and disk not in held
         ],
+        "copies": [{"uuid": uuid} for uuid, is_deleted in copies.items() if is_deleted],
         "volumes_gone": [],  # a volume is nobody's rest: it outlives its servers
     }
     released = [] if unknown else _release(connection, host, served)
     result: JsonObject = {
         "changed": bool(released),
+        "unrecorded_copies": [uuid for uuid, is_deleted in copies.items() if not is_deleted],
         "plan": plan,
         "left": any(value for key, value in plan.items() if key != "ledger"),
         "proofs": {
@@ -142,6 +147,15 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "unknown": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in unknown],
     }
     return with_diff(result, {"host_addresses": released}, {"host_addresses": []})
+
+
+def _unrecorded_copies(connection: sa.Connection, host: str, there: set[str]) -> dict[str, bool]:
+    """UUID -> whether it is deleted, of the servers of this ledger of whose copies on the host it knows nothing: it is
+    older than they are. A server that is deleted does not come back; another one may need its copy."""
+    strange = sorted(there - replicas.belonging(connection, host, there))
+    c = instance.c
+    rows = connection.execute(sa.select(c.uuid, c.deleted).where(c.uuid.in_(strange)).order_by(c.uuid))
+    return {row.uuid: row.deleted != 0 for row in rows}
 
 
 def _placed(connection: sa.Connection, host: str) -> dict[str, int]:

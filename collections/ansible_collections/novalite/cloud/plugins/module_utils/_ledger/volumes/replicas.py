@@ -270,6 +270,12 @@ def superfluous(connection: sa.Connection) -> dict[str, list[str]]:
     return {host: servers for host, servers in hosts.items() if host not in down}
 
 
+def belonging(connection: sa.Connection, host: str, uuids: t.Collection[str]) -> set[str]:
+    """Return those of the servers whose copy is on `host`, is to come there, or is removed by the next run."""
+    rows = connection.execute(sa.select(table).where(table.c.instance_uuid.in_(sorted(uuids))))
+    return {row.instance_uuid for row in rows if host in (row.host, row.next_host, *row.former)}
+
+
 def removed(connection: sa.Connection, host: str, servers: t.Iterable[str]) -> None:
     """Record that a host has nothing more of the copies of these servers."""
     rows = connection.execute(sa.select(table).where(table.c.instance_uuid.in_(sorted(set(servers))))).all()
