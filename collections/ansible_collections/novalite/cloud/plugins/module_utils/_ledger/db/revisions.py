@@ -30,6 +30,7 @@ REVISIONS = (
     "0056",
     "0057",
     "0058",
+    "0059",
 )
 HEAD = REVISIONS[-1]
 # Revisions from before the first release that can still be read. A ledger of one is written anew, by way of its text
