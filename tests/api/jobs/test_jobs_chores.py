@@ -132,6 +132,16 @@ def test_the_watch_stands_by_without_a_process_until_it_may_have_the_lease(
         assert said.read() == "7"
 
 
+def test_rounds_of_the_watch_are_counted_from_their_beginning(chores: types.ModuleType, tmp_path: pathlib.Path) -> None:
+    begun = tmp_path / "begun"
+    code = f"import time; print(time.time(), file=open({str(begun)!r}, 'a')); time.sleep(1.8)"
+    worker = chores.Chores([dataclasses.replace(chore(chores, code, 2), watches=True)], str(tmp_path))
+    until(lambda: len(lines(begun)) >= 3)
+    worker.stop()
+    first, _second, third = (float(line) for line in lines(begun)[:3])
+    assert third - first < 7  # 4 and what starts take; from end to beginning it were 8
+
+
 def test_with_a_trigger_it_is_done_once_for_each(chores: types.ModuleType, tmp_path: pathlib.Path) -> None:
     trigger, output = tmp_path / "trigger", tmp_path / "output"
     code = f"open({str(output)!r}, 'a').write('x'); raise SystemExit(3)"
