@@ -205,7 +205,7 @@ class Watcher:
     """Controller that watches as a worker does, in a process of its own, until it is killed or ended."""
 
     def __init__(self, lab: Lab, name: str) -> None:
-        self._directory = lab.home / "controllers" / name
+        self.name, self._directory = name, lab.home / "controllers" / name
         self._directory.mkdir(parents=True)
         environment = {**os.environ, "ANSIBLE_LOG_PATH": str(self._directory / "log")}
         command = lab.command_of("watch.yml", novalite_watch_controller=name)
@@ -319,7 +319,8 @@ class Stage:
                     played.back[name] = now - began
             if kill_in and self.lab.row(host)[0] == kill_in:
                 kill_in = ""
-                watchers[0].kill()
+                ((owner,),) = self.lab.ask("SELECT controller FROM watch")
+                next(watcher for watcher in watchers if watcher.name == owner).kill()
                 if death.watchers == 1:
                     watchers += self.watchers(1)
             if now > confirm_at:
