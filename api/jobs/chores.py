@@ -18,10 +18,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing.rounds import RECOVER
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing.watch_lock import VARIABLE, WatchLock
 
 from ..notices.receivers import receivers
 from . import supervisor
@@ -38,6 +40,9 @@ LAST_WORDS = 4000  # bytes
 BACKUPS = 24 * 3600.0  # seconds: all that is due, of large disks
 MOVES = 24 * 3600.0  # seconds: moves of large servers
 RECOVERY = 1  # second between two looks at whether the watch left something to start
+STANDBY = 1.0  # second between two looks at whether the controller that watches is gone
+_WATCH = "watch"
+_LEASED = (_WATCH, "recovery", "balance")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Chore:
     directory: str | None = None  # the working one
     least_patience: float = 0
     trigger: str | None = None
+    leased: bool = False  # it acts under the lease of the watch, and keeps its worker's lock while it lives
+    watches: bool = False  # it begins every so many seconds, and not while another controller watches
 
     @property
     def patience(self) -> float:
@@ -71,12 +78,15 @@ def of_options(options: Options) -> list[Chore]:
             path = os.path.join(options.playbooks, playbook)
             command = (sys.executable, "-m", "ansible", "playbook", *inventory, *words, path)
             environment, project = options.environment(), options.project
-            chores.append(Chore(name, seconds, command, environment, project, patience, trigger))
+            leased = name in _LEASED
+            chores.append(
+                Chore(name, seconds, command, environment, project, patience, trigger, leased, name == _WATCH)
+            )
 
     watch, balance = options.watch_seconds, options.balance_seconds
     left = os.path.join(options.place.home, RECOVER)
     play("samples", options.sample_seconds, "samples.yml")
-    play("watch", watch, "watch.yml", ROUND, watch_recovers=False)
+    play(_WATCH, watch, "watch.yml", ROUND, watch_recovers=False)
     play("recovery", RECOVERY if watch else 0, "watch_recover.yml", BUILDS, left)
     play("backups", options.backup_seconds, "backup_due.yml", BACKUPS)
     play("replicas", options.replicate_seconds, "replicate.yml", BACKUPS)
@@ -105,11 +115,25 @@ def _is_due(chore: Chore) -> bool:
     return True
 
 
+def mark(name: str, directory: str) -> str:
+    """Return what marks the processes of a chore of the workers with this directory."""
+    return f"{name} {os.path.join(directory, LOCK)}"
+
+
+def of_worker(options: Options) -> Chores:
+    """Begin the chores of a worker. On PostgreSQL, where there may be several controllers, others see whether the one
+    that watches lives."""
+    watches = options.watch_seconds and options.place.url is not None
+    lock = WatchLock(options.home, options.ledger_url) if watches else None
+    return Chores(of_options(options), options.directory, lock)
+
+
 class Chores:
     """The chores of one worker, each in a thread of its own, from now until stop()."""
 
-    def __init__(self, chores: t.Sequence[Chore], directory: str) -> None:
-        self._path = os.path.join(directory, LOCK)
+    def __init__(self, chores: t.Sequence[Chore], directory: str, watch_lock: WatchLock | None = None) -> None:
+        self._directory = directory
+        self._watch_lock = watch_lock
         self._stopping = threading.Event()
         self._locking = threading.Lock()
         self._lock: t.TextIO | None = None
@@ -125,25 +149,38 @@ class Chores:
             thread.join()
         if self._lock is not None:
             self._lock.close()
+        if self._watch_lock is not None:
+            self._watch_lock.close()
 
     def _keep(self, chore: Chore) -> None:
         complaint = ""  # as it was told last
         while True:
+            pause, began = float(chore.seconds), time.monotonic()
             try:
-                failure = self._run(chore) if self._is_ours() and _is_due(chore) else complaint
-            except (OSError, TimeoutError) as error:
+                if not self._is_ours() or not _is_due(chore):
+                    failure = complaint
+                elif self._is_another_watching(chore):
+                    failure, pause = "", STANDBY
+                else:
+                    failure = self._run(chore)
+                    pause -= time.monotonic() - began if chore.watches else 0
+            except (OSError, TimeoutError, NovaliteError) as error:
                 failure = str(error)
             if failure != complaint and not self._stopping.is_set():
                 complaint = failure
                 log.warning("%s: %s", chore.name, failure or "well again")
-            if self._stopping.wait(chore.seconds):
+            if self._stopping.wait(max(pause, 0)):
                 return
+
+    def _is_another_watching(self, chore: Chore) -> bool:
+        """Tell, without a playbook, whether another controller watches, which lives as far as anybody knows."""
+        return chore.watches and self._watch_lock is not None and not self._watch_lock.may_watch()
 
     def _is_ours(self) -> bool:
         """Take the lock, which the kernel drops with this process, unless another worker has it."""
         with self._locking:
             if self._lock is None:
-                lock = open(self._path, "w")  # noqa: SIM115  # as long as this worker lives
+                lock = open(os.path.join(self._directory, LOCK), "w")  # noqa: SIM115  # as long as this worker lives
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -154,20 +191,24 @@ class Chores:
 
     def _run(self, chore: Chore) -> str:
         """Run the chore to its end, and return its last line if it failed. Raises OSError, TimeoutError."""
-        mark = f"{chore.name} {self._path}"
-        supervisor.reap(mark)  # what a worker that was killed left
+        marker = mark(chore.name, self._directory)
+        supervisor.reap(marker)  # what a worker that was killed left
+        lock = self._watch_lock if chore.leased else None
+        descriptors = () if lock is None else (lock.hold(),)
+        number = {} if lock is None else {VARIABLE: str(lock.number)}
         with tempfile.TemporaryFile() as output:  # and no pipe, which others may keep open
             process = subprocess.Popen(
                 chore.command,
                 # what is written comes in its order, so that the last line is the last one
-                env={**chore.environment, "PYTHONUNBUFFERED": "1", supervisor.MARKER: mark},
+                env={**chore.environment, **number, "PYTHONUNBUFFERED": "1", supervisor.MARKER: marker},
+                pass_fds=descriptors,
                 cwd=chore.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
             late = self._wait(process, chore.patience)
-            supervisor.reap(mark)
+            supervisor.reap(marker)
             if late:
                 return f"it was not done within {chore.patience:g} s, and ended"
             output.seek(max(output.seek(0, os.SEEK_END) - LAST_WORDS, 0))

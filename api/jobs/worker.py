@@ -74,7 +74,7 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         threading.Thread(target=self._beat, daemon=True, name="heartbeat").start()
-        self._chores = chores.Chores(chores.of_options(self._options), self._options.directory)
+        self._chores = chores.of_worker(self._options)
         log.info("worker %s works", self.id)
         while not self._stopping.is_set():
             try:

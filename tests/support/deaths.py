@@ -1,12 +1,13 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Deaths of hypervisors of a lab, one after the other, while `watch.yml` watches them: for each the time until its
+"""Deaths of hypervisors of a lab, one after the other, while controllers watch them: for each the time until its
 guests run elsewhere. An observer beside it counts all the while how often each guest runs, and who writes to which
 disk.
 
 `python -m tests.support.deaths HOME INVENTORY [NUMBER ...]` plays all of them, or those with a NUMBER, over the lab and
-the ledger in HOME, and ends with a table.
+the ledger in HOME, and ends with a table and without the guests. The ledger goes to a PostgreSQL for that, since there
+are several controllers.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ import hashlib
 import json
 import os
 import pathlib
-import signal
-import sqlite3
 import ssl
 import subprocess
 import sys
@@ -29,11 +28,16 @@ import time
 import typing as t
 import urllib.request
 
-from . import redfish
+import psycopg
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing.watch_lock import WatchLock
+from api.jobs import chores, supervisor
+
+from . import postgresql, redfish
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOSTS = ("hv1", "hv2", "hv3")
-INTERVAL = 10.0  # seconds between the beginnings of two looks, as docs/ha.md has it
+INTERVAL = 10  # seconds between the beginnings of two looks, as docs/ha.md has it
 LIMIT = 60.0  # seconds for a guest to be back, after the word where a person has to say it
 PATIENCE = 300.0  # seconds, after which it is not
 STAYS = 75.0  # seconds for which a guest must stay where it is
@@ -85,23 +89,27 @@ DEATHS = (
 
 
 class Lab:
-    """Hypervisors, their management controller and the ledger, below `home`."""
+    """Hypervisors and their management controller, below `home`, and the ledger, which goes to `url`."""
 
-    def __init__(self, home: pathlib.Path, inventory: pathlib.Path) -> None:
+    def __init__(self, home: pathlib.Path, inventory: pathlib.Path, url: str) -> None:
         self.home, self.inventory = home, inventory
         self.state = home / "lab/hypervisors"
+        file = {"ledger_file": f"{home}/deaths.jsonl"}
+        self.play("ledger_export.yml", **file)
+        os.environ["NOVALITE_LEDGER_URL"] = url  # from now on for all playbooks
+        self.play("ledger_import.yml", **file)
+        self._ledger = psycopg.connect(url, autocommit=True)
         self.uuids = {
-            name: self.ask("SELECT uuid FROM instance WHERE name = ?", name)[0][0] for name in (SHARED, LOCAL)
+            name: self.ask("SELECT uuid FROM instance WHERE name = %s", name)[0][0] for name in (SHARED, LOCAL)
         }
 
-    def ask(self, query: str, *values: object) -> list[tuple[t.Any, ...]]:
-        with contextlib.closing(sqlite3.connect(f"file:{self.home}/ledger.sqlite?mode=ro", uri=True)) as ledger:
-            return ledger.execute(query, values).fetchall()
+    def ask(self, query: t.LiteralString, *values: object) -> list[tuple[t.Any, ...]]:
+        return self._ledger.execute(query, values).fetchall()
 
     def row(self, host: str) -> tuple[str, list[str]]:
         """Return the state of a host, and the guests that it has to give up."""
-        rows = self.ask("SELECT state, moved FROM host_watch WHERE host = ?", host)
-        return (rows[0][0], json.loads(rows[0][1])) if rows else ("", [])
+        rows = self.ask("SELECT state, moved FROM host_watch WHERE host = %s", host)
+        return rows[0] if rows else ("", [])
 
     def command(self, command: str, host: str) -> str:
         first, *more = command.split()
@@ -127,16 +135,14 @@ class Lab:
         """List the guests that are defined on a host."""
         return self.command("exec virsh -q list --all --uuid", host).split()
 
-    def play(self, *words: str) -> subprocess.Popen[str]:
-        argv = ["ansible-playbook", "--inventory", str(self.inventory), *words]
-        pipes: dict[str, t.Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(argv, **pipes, start_new_session=True, text=True, cwd=ROOT)
+    def command_of(self, playbook: str, **variables: object) -> tuple[str, ...]:
+        words = ("--extra-vars", json.dumps(variables))
+        return ("ansible-playbook", "--inventory", str(self.inventory), *words, f"{ROOT}/playbooks/{playbook}")
 
-    def confirm(self, host: str) -> None:
-        words = {"ha_state": "confirmed", "host": host, "confirmed_by": "alice"}
-        playing = self.play(f"{ROOT}/playbooks/ha.yml", "--extra-vars", json.dumps(words))
-        said, _none = playing.communicate()
-        assert playing.returncode == 0, said
+    def play(self, playbook: str, **variables: object) -> None:
+        pipes: dict[str, t.Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        playing = subprocess.run(self.command_of(playbook, **variables), **pipes, text=True, cwd=ROOT)
+        assert playing.returncode == 0, playing.stdout
 
 
 class Observer(threading.Thread):
@@ -195,38 +201,37 @@ def _written(process: pathlib.Path) -> t.Iterator[tuple[int, int]]:
                 yield there.st_dev, there.st_ino
 
 
-class Watcher(threading.Thread):
-    """Controller that watches, round after round, until it is killed or ended."""
+class Watcher:
+    """Controller that watches as a worker does, in a process of its own, until it is killed or ended."""
 
     def __init__(self, lab: Lab, name: str) -> None:
-        super().__init__(daemon=True)
-        self._lab, self._over, self.controller = lab, threading.Event(), name
-        self._round: subprocess.Popen[str] | None = None
-        self.took: list[float] = []
-        self.said: list[str] = []
-        self.start()
-
-    def run(self) -> None:
-        while not self._over.is_set():
-            began = time.monotonic()
-            words = {"novalite_watch_controller": self.controller}
-            self._round = self._lab.play(f"{ROOT}/playbooks/watch.yml", "--extra-vars", json.dumps(words))
-            said, _none = self._round.communicate()
-            self.said.append(said)
-            self.took.append(time.monotonic() - began)
-            self._over.wait(max(0.0, INTERVAL - self.took[-1]))
+        self.name, self._directory = name, lab.home / "controllers" / name
+        self._directory.mkdir(parents=True)
+        environment = {**os.environ, "ANSIBLE_LOG_PATH": str(self._directory / "log")}
+        command = lab.command_of("watch.yml", novalite_watch_controller=name)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __spec__.name, "--watch", str(self._directory), *command],
+            stdin=subprocess.PIPE,
+            cwd=ROOT,
+            env=environment,
+        )
 
     def kill(self) -> None:
-        """Kill the controller in the middle of whatever it does."""
-        self._over.set()
-        if self._round is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._round.pid, signal.SIGKILL)
-        self.join()
+        """Kill all processes of the controller in the middle of whatever they do."""
+        self._process.kill()
+        supervisor.reap(chores.mark("watch", str(self._directory)))
+        self.end()
 
     def end(self) -> None:
-        self._over.set()
-        self.join()
+        self._process.communicate()
+
+
+def watch(directory: str, *command: str) -> None:
+    """Watch by a command, until the standard input ends."""
+    chore = chores.Chore("watch", INTERVAL, command, os.environ, str(ROOT), chores.ROUND, leased=True, watches=True)
+    at_work = chores.Chores([chore], directory, WatchLock(directory, os.environ["NOVALITE_LEDGER_URL"]))
+    sys.stdin.read()
+    at_work.stop()
 
 
 @dataclasses.dataclass
@@ -236,7 +241,7 @@ class Played:
     death: Death
     host: str
     back: dict[str, float] = dataclasses.field(default_factory=dict)
-    round_s: float = 0
+    load: float = 0
     wrong: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -248,8 +253,8 @@ class Stage:
         self.observer.start()
 
     def watchers(self, count: int) -> list[Watcher]:
-        names = range(self._controllers, self._controllers + count)
-        return [Watcher(self.lab, f"ctl{number}") for number in names]
+        self._controllers += count
+        return [Watcher(self.lab, f"ctl{self._controllers - number}") for number in range(count)]
 
     def wait(self, until: t.Callable[[], bool], seconds: float = PATIENCE) -> bool:
         end = time.monotonic() + seconds
@@ -284,14 +289,12 @@ class Stage:
                 self._stays(played, guests)
             else:
                 self._moves(played, guests, began, watchers)
-            played.round_s = max(watchers[-1].took[-6:], default=0)
+            played.load = os.getloadavg()[0]
             self._return(played, guests)
             return played
         finally:
             for watcher in watchers:
                 watcher.end()
-            for number, watcher in enumerate(watchers):
-                (self.lab.home / f"watch-{watcher.controller}-{number}.log").write_text("\n".join(watcher.said))
 
     def _stays(self, played: Played, guests: set[str]) -> None:
         moved = self.wait(lambda: any(self._elsewhere(name, played.host) for name in guests), STAYS)
@@ -316,13 +319,13 @@ class Stage:
                     played.back[name] = now - began
             if kill_in and self.lab.row(host)[0] == kill_in:
                 kill_in = ""
-                watchers[0].kill()
-                self._controllers += death.watchers
+                ((owner,),) = self.lab.ask("SELECT controller FROM watch")
+                next(watcher for watcher in watchers if watcher.name == owner).kill()
                 if death.watchers == 1:
                     watchers += self.watchers(1)
             if now > confirm_at:
                 confirm_at = float("inf")
-                self.lab.confirm(host)
+                self.lab.play("ha.yml", ha_state="confirmed", host=host, confirmed_by="alice")
             time.sleep(0.1)
 
     def _return(self, played: Played, guests: set[str]) -> None:
@@ -345,7 +348,13 @@ class Stage:
 
 
 def main(home: str, inventory: str, numbers: t.Sequence[str]) -> int:
-    stage = Stage(Lab(pathlib.Path(home), pathlib.Path(inventory)))
+    place = pathlib.Path(home)
+    with postgresql.shared_server(place) as server:
+        return play(Lab(place, pathlib.Path(inventory), server.create("deaths")), numbers)
+
+
+def play(lab: Lab, numbers: t.Sequence[str]) -> int:
+    stage = Stage(lab)
     deaths = [DEATHS[int(number) - 1] for number in numbers] if numbers else DEATHS
     lines, wrong = [], []
     for number, death in enumerate(deaths, 1):
@@ -354,8 +363,9 @@ def main(home: str, inventory: str, numbers: t.Sequence[str]) -> int:
         back = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(played.back.items())) or "stayed"
         limit = LIMIT + (PERSON if death.word else 0)
         late = " LATE" if any(seconds > limit for seconds in played.back.values()) else ""
-        lines.append(f"{number:2} {death.name:44} {played.host} {back:32} longest round {played.round_s:.1f}{late}")
+        lines.append(f"{number:2} {death.name:44} {played.host} {back:32} load {played.load:.1f}{late}")
         print(lines[-1], *played.wrong, sep="\n   ", flush=True)
+    lab.play("terminate.yml", servers=[{"name": name} for name in lab.uuids])
     stage.observer.end()
     wrong += sorted(stage.observer.twice)
     print(
@@ -367,4 +377,7 @@ def main(home: str, inventory: str, numbers: t.Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
+    if sys.argv[1] == "--watch":
+        watch(*sys.argv[2:])
+    else:
+        sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import pathlib
+import select
 import sys
 import time
 import types
@@ -96,6 +97,49 @@ def test_it_is_done_again_and_again_by_one_worker(chores: types.ModuleType, tmp_
     done = len(lines(tmp_path / "done"))
     time.sleep(0.2)
     assert len(lines(tmp_path / "done")) == done
+
+
+def test_the_watch_stands_by_without_a_process_until_it_may_have_the_lease(
+    chores: types.ModuleType, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lock:
+        """Lock whose number is 7, and its session a pipe."""
+
+        number, free = 7, False
+
+        def __init__(self) -> None:
+            self.ends = os.pipe()
+
+        def may_watch(self) -> bool:
+            return self.free
+
+        def hold(self) -> int:
+            return self.ends[1]
+
+        def close(self) -> None:
+            os.close(self.ends[1])
+
+    monkeypatch.setattr(chores, "STANDBY", 0.05)
+    code = "import os; os.write(int(os.environ['SESSION']), os.environ['NOVALITE_WATCH_LOCK'].encode())"
+    lock = Lock()
+    watch = chores.Chore("watch", 600, (sys.executable, "-c", code), {**os.environ, "SESSION": str(lock.ends[1])})
+    worker = chores.Chores([dataclasses.replace(watch, leased=True, watches=True)], str(tmp_path), lock)
+    time.sleep(0.3)
+    lock.free = True
+    with open(lock.ends[0]) as said:
+        until(lambda: select.select([said], [], [], 0)[0])
+        worker.stop()
+        assert said.read() == "7"
+
+
+def test_rounds_of_the_watch_are_counted_from_their_beginning(chores: types.ModuleType, tmp_path: pathlib.Path) -> None:
+    begun = tmp_path / "begun"
+    code = f"import time; print(time.time(), file=open({str(begun)!r}, 'a')); time.sleep(1.8)"
+    worker = chores.Chores([dataclasses.replace(chore(chores, code, 2), watches=True)], str(tmp_path))
+    until(lambda: len(lines(begun)) >= 3)
+    worker.stop()
+    first, _second, third = (float(line) for line in lines(begun)[:3])
+    assert third - first < 7  # 4 and what starts take; from end to beginning it were 8
 
 
 def test_with_a_trigger_it_is_done_once_for_each(chores: types.ModuleType, tmp_path: pathlib.Path) -> None:

@@ -273,6 +273,14 @@ def _controller_stalls(story: Story, chance: random.Random) -> None:
     chance.choice(story.controllers).stall(chance.choice((5, 20, 35, 60, 120)))
 
 
+def _lock_ends(story: Story, chance: random.Random) -> None:
+    """End the sessions by which controllers hold their locks: of one, or as a database does that restarts."""
+    for controller in chance.choice((story.controllers, [chance.choice(story.controllers)])):
+        controller.lose_lock(chance.choice((1, 10, 60)))
+        if chance.random() < 0.3:
+            controller.stall(chance.choice((5, 20)))
+
+
 def _clock_jumps(story: Story, chance: random.Random) -> None:
     story.ledger.skew += chance.choice((-60, -20, 20, 60, 300))
     story.world.say(f"the ledger's clock is {story.ledger.skew:.0f} s wrong")
@@ -303,7 +311,7 @@ def _fails_late(story: Story, chance: random.Random) -> None:
     """Kill a host, and give the controllers bad moments while it is healed."""
     _dies(story, chance)
     for _ in range(chance.randint(1, 6)):
-        trouble = chance.choice((_controller_is_killed, _controller_stalls, _controller_stalls, _dies))
+        trouble = chance.choice((_controller_is_killed, _controller_stalls, _controller_stalls, _dies, _lock_ends))
         _strike(story, chance, trouble, chance.uniform(20, 90))
 
 
@@ -324,6 +332,7 @@ TROUBLES: tuple[Trouble, ...] = (
     _storage_goes,
     _controller_is_killed,
     _controller_stalls,
+    _lock_ends,
     _clock_jumps,
     _libvirt_dies,
     _maintenance,

@@ -12,7 +12,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._healing import actions, evidence, nouns, recovery, states
+from ansible_collections.novalite.cloud.plugins.module_utils._healing import (
+    actions,
+    decide,
+    evidence,
+    nouns,
+    recovery,
+    states,
+)
 
 ARCHITECTURE = pathlib.Path(__file__).parents[3] / "docs/architecture.md"
 
@@ -107,6 +114,58 @@ def test_dead_mans_switch_proves_by_two_clocks(ticks: float, seconds: float, pro
     facts = nouns.Facts(None, {"hv1": nouns.Look("hv1", NOW, False, silent_ticks=ticks)}, {})
     wishes, clock = nouns.Wishes(means=(nouns.SWITCH,)), nouns.Clock(NOW, "c0")
     assert bool(evidence.proof(row, wishes, facts, clock, nouns.Settings())) is proven
+
+
+def test_dead_mans_switch_counts_from_the_end_that_the_lease_before_would_have_had() -> None:
+    """Two clocks have proven it, but a late look of the former owner may have armed it anew."""
+    row = nouns.HostRow("hv1", states.FENCING, epoch=1, missed=9, answered_at=NOW - 200, switch_armed=True)
+    wishes, clock = nouns.Wishes(means=(nouns.SWITCH,)), nouns.Clock(NOW, "c0")
+    for former, proven in ((NOW - 80, True), (NOW - 60, False)):
+        lease = nouns.Lease("c0", NOW + 30, 2, former)
+        facts = nouns.Facts(lease, {"hv1": nouns.Look("hv1", NOW, False, silent_ticks=80)}, {})
+        assert bool(evidence.proof(row, wishes, facts, clock, nouns.Settings())) is proven
+
+
+@pytest.mark.parametrize(
+    ("owner", "expires", "gone", "taken"),
+    [
+        ("c1", NOW + 20, False, False),
+        ("c1", NOW + 20, True, True),
+        ("c1", NOW - 1, False, True),
+        ("c0", NOW + 20, True, True),  # by the processes that follow those of the same controller
+    ],
+)
+def test_lease_is_taken_once_it_has_expired_or_its_owner_is_gone(
+    owner: str, expires: float, gone: bool, taken: bool
+) -> None:
+    lease = nouns.Lease(owner, expires, 7)
+    facts = nouns.Facts(lease, {}, {}, owner_gone=gone)
+    decided = decide.decide(facts, {}, nouns.Clock(NOW, "c0"), nouns.Settings())
+    assert decided == ((actions.Hold(lease, nouns.Lease("c0", NOW + 30, 8, expires)),) if taken else ())
+
+
+@pytest.mark.parametrize(
+    ("ago", "other_missed", "answered", "missed"),
+    [
+        (25, 0, False, 3),
+        (35, 0, False, 1),  # nobody looked for longer than a lease
+        (25, 2, False, 1),  # nobody answered the other controller: it may have been cut off
+        (25, 0, True, 0),
+    ],
+)
+def test_misses_of_another_controller_count_if_it_saw_others_just_now(
+    ago: float, other_missed: int, answered: bool, missed: int
+) -> None:
+    before = NOW - ago
+    rows = {
+        "hv1": nouns.HostRow("hv1", states.SUSPECT, missed=2, missed_in_term=6, silent_since=before, looked_at=before),
+        "hv2": nouns.HostRow("hv2", missed=other_missed, looked_at=before, answered_at=before - 60 * other_missed),
+    }
+    looks = {"hv1": nouns.Look("hv1", NOW, answered), "hv2": nouns.Look("hv2", NOW, True)}
+    facts = nouns.Facts(nouns.Lease("c0", NOW + 30, 7), looks, {})
+    decided = decide.decide(facts, rows, nouns.Clock(NOW, "c0"), nouns.Settings())
+    (write,) = (action for action in decided if isinstance(action, actions.Write) and action.host == "hv1")
+    assert write.after.missed == missed
 
 
 @pytest.mark.parametrize(

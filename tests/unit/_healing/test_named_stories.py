@@ -84,6 +84,26 @@ def test_controller_that_is_killed_in_the_middle_does_not_end_the_recovery(after
     assert len(story.running("g1")) == 1
 
 
+@pytest.mark.parametrize("after", range(1, 45, 2))
+def test_controller_that_is_killed_costs_a_look_more_and_no_lease(after: int) -> None:
+    story = cloud()
+    story.world.die("h1")
+    story.run(after)
+    owner = next(controller for controller in story.controllers if controller.name == story.ledger.lease.owner)
+    owner.kill()
+    story.run(75 - after)
+    assert len(story.running("g1")) == 1
+
+
+def test_controller_that_loses_its_lock_and_lives_loses_its_lease_alone() -> None:
+    story = cloud()
+    owner = story.ledger.lease.owner
+    next(controller for controller in story.controllers if controller.name == owner).lose_lock(5)
+    story.run(20)
+    assert (story.ledger.lease.owner != owner, story.ledger.lease.term) == (True, 2)
+    assert fencings(story) == 0 and all(story.state(host) == "up" for host in story.world.hosts)
+
+
 def test_guests_without_room_are_listed_and_started_once_there_is_some() -> None:
     hosts = [Host("h0", 4), Host("h1", 4), Host("h2", 4)]
     guests = [REAL.nouns.Guest(f"g{number}", f"h{number}", memory_mb=4, disk="block") for number in range(3)]

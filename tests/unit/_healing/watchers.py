@@ -10,7 +10,8 @@ import typing as t
 
 from tests.unit._healing.world import FRESH_S, Broken, World
 
-ROUND_S, SOON_S, TIMEOUT_S = 10, 2, 4
+ROUND_S, SOON_S, TIMEOUT_S, STANDBY_S = 10, 2, 4, 2
+Lock = tuple[str, int]  # of a controller in one of its lives
 PEERS = 2
 
 
@@ -21,6 +22,8 @@ class Ledger:
         nouns = world.healing.nouns
         self.world, self.settings, self.skew = world, settings, 0.0
         self.lease: t.Any = None
+        self.lock: Lock | None = None  # that the lease says its owner holds
+        self.locks: set[Lock] = set()  # those that are held
         self.rows = {name: nouns.HostRow(name) for name in world.hosts}
         self.wishes = {name: nouns.Wishes(means=host.means) for name, host in world.hosts.items()}
         self.guests = {guest.uuid: guest for guest in guests}
@@ -32,14 +35,22 @@ class Ledger:
     def wish(self, host: str, **wishes: t.Any) -> None:
         self.wishes[host] = dataclasses.replace(self.wishes[host], **wishes)
 
-    def hold(self, owner: str, action: t.Any) -> None:
+    def owner_is_gone(self) -> bool:
+        return self.lock is not None and self.lock not in self.locks
+
+    def hold(self, owner: str, action: t.Any, lock: Lock) -> None:
         if self.lease == action.before and (
             self.lease is None
             or self.lease.owner != owner
             or self.lease.expires > self.now
             or action.after.term > self.lease.term
         ):
-            self.lease = action.after
+            lease = self.lease
+            if lease is not None and action.after.term != lease.term and lease.expires > self.now:
+                if not self.owner_is_gone():
+                    raise Broken(f"{owner} takes the lease of {lease.owner}, which lives")
+                self.world.say(f"{owner} takes the lease of {lease.owner}")
+            self.lease, self.lock = action.after, lock if lock in self.locks else None
 
     def holds(self, owner: str, term: int) -> bool:
         lease = self.lease
@@ -127,7 +138,9 @@ class Controller:
     # - its process
 
     def begin(self) -> None:
+        self.ledger.locks.discard(self.lock)
         self.dead, self.lives = False, self.lives + 1
+        self.ledger.locks.add(self.lock)
         self.fences: dict[str, t.Any] = {}
         self.readings: dict[str, tuple[int, float]] = {}
         self.silent: dict[str, float] = {}
@@ -137,6 +150,18 @@ class Controller:
     def kill(self) -> None:
         self.world.say(f"{self.name} is killed")
         self.dead = True
+        self.ledger.locks.discard(self.lock)
+
+    @property
+    def lock(self) -> Lock:
+        return self.name, self.lives
+
+    def lose_lock(self, seconds: float) -> None:
+        """Have the database end the session that holds the lock; after a while there is another one."""
+        self.world.say(f"{self.name} loses its lock for {seconds:.0f} s")
+        lock = self.lock
+        self.ledger.locks.discard(lock)
+        self.world.after(seconds, lambda: self.ledger.locks.add(lock) if lock == self.lock and not self.dead else None)
 
     def stall(self, seconds: float) -> None:
         self.world.say(f"{self.name} stalls for {seconds:.0f} s")
@@ -162,19 +187,24 @@ class Controller:
                 ledger.lease,
             )
             began, begun_at = world.now, ledger.now
+            gone = ledger.owner_is_gone()
+            if gone or lease is None or not ledger.holds(self.name, lease.term):
+                facts = healing.nouns.Facts(lease, {}, wishes, guests, owner_gone=gone)
+                for action in healing.decide.decide(
+                    facts, rows, healing.nouns.Clock(ledger.now, self.name), ledger.settings
+                ):
+                    yield from self.do_hold(action)
+                watches = ledger.lease is not None and ledger.holds(self.name, ledger.lease.term)
+                yield 0.1 if watches else STANDBY_S if ledger.lock else ROUND_S + world.random.uniform(-1, 1)
+                continue
             looks: dict[str, t.Any] = {}
-            words: list[t.Any] = []
-            beats: dict[str, t.Any] = {}
-            if lease is not None and ledger.holds(self.name, lease.term):
-                for name, row in rows.items():
-                    if not ledger.holds(self.name, lease.term):
-                        break
-                    at = begun_at + world.now - began
-                    looks[name] = self.look(name, at, healing.actions.Token(row.epoch, lease.term))
-                awaited = [name for name in looks if rows[name].state not in healing.states.PROVEN]
-                yield 1 if all(looks[name].answered for name in awaited) else TIMEOUT_S
-                words, beats = self.ask_peers(looks, begun_at + world.now - began), self.read_beats()
-                yield 0.2
+            for name, row in rows.items():
+                at = begun_at + world.now - began
+                looks[name] = self.look(name, at, healing.actions.Token(row.epoch, lease.term))
+            awaited = [name for name in looks if rows[name].state not in healing.states.PROVEN]
+            yield 1 if all(looks[name].answered for name in awaited) else TIMEOUT_S
+            words, beats = self.ask_peers(looks, begun_at + world.now - began), self.read_beats()
+            yield 0.2
             self.words, self.beats = words, beats
             facts = healing.nouns.Facts(lease, looks, wishes, guests, tuple(words), beats, dict(self.fences))
             clock = healing.nouns.Clock(ledger.now, self.name)
@@ -231,7 +261,7 @@ class Controller:
     # - what it is told to do
 
     def do_hold(self, action: t.Any) -> t.Iterator[float]:
-        self.ledger.hold(self.name, action)
+        self.ledger.hold(self.name, action, self.lock)
         yield 0
 
     def do_tell(self, action: t.Any) -> t.Iterator[float]:

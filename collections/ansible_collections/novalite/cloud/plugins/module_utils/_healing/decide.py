@@ -20,14 +20,25 @@ LONGEST_PAUSE = 8  # between attempts at fencing, in times of the first
 
 
 def decide(facts: Facts, rows: t.Mapping[str, HostRow], clock: Clock, settings: Settings) -> tuple[Action, ...]:
-    """Return what to do, in order. Without the lease that is to take it, once nobody holds it, and nothing else."""
+    """Return what to do, in order. Without the lease that is to take it, once nobody holds it, and nothing else.
+
+    Of an owner that is gone it is taken before it expires. The owner may live, and only its session with the database
+    have ended; nor is anybody sure that an owner whose lease expired is not merely frozen. Neither does any harm: what
+    it has yet to ask the guard for is refused by the term, hosts that heard of the new term refuse its orders, and what
+    it was allowed before ends as it would have. A fence agent makes a host dead, which nobody takes for alive; a guest
+    is started on the host where it is recorded, and leaves that only with the proof that this host is off. One act
+    undoes a proof: a look that is late arms a dead-man's switch anew. So that proof counts from the end that the lease
+    would have had.
+    """
     held = facts.lease
-    if held is None or not held.is_held(clock):
-        if held is not None and held.expires > clock.now:
+    if held is None:
+        return (Hold(None, Lease(clock.controller, clock.now + settings.lease_s, 1)),)
+    if facts.owner_gone or not held.is_held(clock):
+        if held.expires > clock.now and not facts.owner_gone:
             return ()
-        after = Lease(clock.controller, clock.now + settings.lease_s, 1 if held is None else held.term + 1)
+        after = Lease(clock.controller, clock.now + settings.lease_s, held.term + 1, held.expires)
         return (Hold(held, after),)
-    watch = _Watch(facts, {**rows}, clock, settings, held)
+    watch = _Watch(facts, rows, {**rows}, clock, settings, held)
     actions: list[Action] = [Hold(held, dataclasses.replace(held, expires=clock.now + settings.lease_s))]
     watch.rows.update({host: _noted(row, watch) for host, row in rows.items()})
     for host in sorted(rows):
@@ -37,9 +48,10 @@ def decide(facts: Facts, rows: t.Mapping[str, HostRow], clock: Clock, settings: 
 
 @dataclasses.dataclass(frozen=True)
 class _Watch:
-    """Round of a watcher that holds the lease; `rows` with what its looks leave there."""
+    """Round of a watcher that holds the lease; `rows` are those of `before` with what its looks leave there."""
 
     facts: Facts
+    before: t.Mapping[str, HostRow]
     rows: dict[str, HostRow]
     clock: Clock
     settings: Settings
@@ -63,18 +75,18 @@ class _Watch:
 
 
 def _noted(row: HostRow, watch: _Watch) -> HostRow:
-    """Return the row with what a look of now leaves in it. Misses count in one term: another sees by another way.
-
-    A look counts once: a round decides again when its steps left something to do.
-    """
+    """Return the row with what a look of now leaves in it. A look counts once: a round decides again when its steps
+    left something to do."""
     look = watch.look(row.host)
     if look is None or look.at == row.looked_at:
         return row
     row = dataclasses.replace(row, looked_at=look.at)
     if not look.answered:
-        missed = row.missed + 1 if row.missed_in_term == watch.lease.term else 1
-        since = look.at if row.silent_since is None else row.silent_since
-        return dataclasses.replace(row, missed=missed, missed_in_term=watch.lease.term, silent_since=since)
+        term, since = watch.lease.term, look.at if row.silent_since is None else row.silent_since
+        missed = row.missed + 1 if row.missed_in_term == term or _counts_on(look, watch) else 1
+        if row.missed_in_term != term:  # what became of an attempt may never have been recorded
+            row = dataclasses.replace(row, attempts=0)
+        return dataclasses.replace(row, missed=missed, missed_in_term=term, silent_since=since)
     return dataclasses.replace(
         row,
         missed=0,
@@ -84,6 +96,15 @@ def _noted(row: HostRow, watch: _Watch) -> HostRow:
         boot_id=row.boot_id or look.boot_id,
         stopping=look.stopping,
         switch_armed=look.switch_armed,
+    )
+
+
+def _counts_on(look: Look, watch: _Watch) -> bool:
+    """Tell whether the misses of another controller count: the last one is of just now, and it was not that controller
+    which was cut off, for the same round of its looks got an answer of another host."""
+    at = watch.before[look.host].looked_at
+    return 0 <= look.at - at <= watch.settings.lease_s and any(
+        other.missed == 0 and other.answered_at == at for other in watch.before.values()
     )
 
 

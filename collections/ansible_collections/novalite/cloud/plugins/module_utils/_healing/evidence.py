@@ -30,7 +30,7 @@ def answers(host: str, facts: Facts, clock: Clock, settings: Settings) -> bool:
 
 
 def of_look(row: HostRow, facts: Facts, clock: Clock, settings: Settings) -> str:
-    """Judge by ssh: some looks in turn by one controller got no answer."""
+    """Judge by ssh: some looks in turn got no answer."""
     look = look_at(row.host, facts, clock, settings)
     if look is None:
         return UNKNOWN
@@ -145,12 +145,13 @@ def proof(row: HostRow, wishes: Wishes, facts: Facts, clock: Clock, settings: Se
     ):
         return Proof(AGENT, row.epoch, clock.now, "the fence agent switched it off, and its status says off")
     look, wait = look_at(row.host, facts, clock, settings), settings.switch_s + settings.margin_s
+    former = facts.lease.former_expires if facts.lease is not None else 0  # until when others may have armed it
     if (
         SWITCH in wishes.means
         and row.switch_armed
         and look is not None
         and look.silent_ticks > wait
-        and clock.now - row.answered_at > wait
+        and clock.now - max(row.answered_at, former) > wait
     ):
         return Proof(SWITCH, row.epoch, clock.now, f"its dead-man's switch was armed {wait:.0f} s ago, by two clocks")
     return None

@@ -39,11 +39,15 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Lease:
-    """Right of one controller to act until `expires`; each change of the owner raises `term`."""
+    """Right of one controller to act until `expires`; each change of the owner raises `term`.
+
+    `former_expires` is until when the one of the term before was good: it may have ended sooner, with its owner.
+    """
 
     owner: str
     expires: float
     term: int
+    former_expires: float = 0
 
     def is_held(self, clock: Clock) -> bool:
         """Tell whether it is that of the controller which asks, and has not expired."""
@@ -179,7 +183,8 @@ class Guest:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """Findings of one round of watching."""
+    """Findings of one round of watching. `owner_gone`: the lease says that the processes of its owner hold a lock in
+    the database, and that is free."""
 
     lease: Lease | None
     looks: t.Mapping[str, Look]
@@ -188,6 +193,7 @@ class Facts:
     words: tuple[PeerWord, ...] = ()
     heartbeats: t.Mapping[str, Heartbeat] = dataclasses.field(default_factory=dict)
     fences: t.Mapping[str, FenceAnswer] = dataclasses.field(default_factory=dict)
+    owner_gone: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

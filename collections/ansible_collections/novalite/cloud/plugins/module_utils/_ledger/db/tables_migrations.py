@@ -94,6 +94,10 @@ watch = table(  # one row: which controller watches, and whether anything is hea
     sa.Column("controller", sa.String(255)),  # null: nobody watched yet
     sa.Column("expires", sa.Float, nullable=False, server_default="0"),
     sa.Column("term", sa.BigInteger, nullable=False, server_default="0"),
+    # until when the lease of the term before was good
+    sa.Column("former_expires", sa.Float, nullable=False, server_default="0"),
+    # PostgreSQL's advisory lock that the owner's processes hold; null: they hold none
+    sa.Column("lock", sa.Integer),
     # the round that is under way: two on one controller would count each other's looks
     sa.Column("round", sa.String(36)),
     sa.Column("round_until", sa.Float, nullable=False, server_default="0"),

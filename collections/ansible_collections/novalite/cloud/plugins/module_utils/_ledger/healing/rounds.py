@@ -16,7 +16,7 @@ from ..._healing.nouns import AGENT, SWITCH, Clock, Facts, Heartbeat, HostRow, L
 from ..._json import JsonMapping
 from ..db import clock
 from ..db.engine import reading, transaction
-from . import acts, watch_rows
+from . import acts, watch_lock, watch_rows
 from .guests import guests
 
 MOST_STEPS = 12  # decisions in a round: from silence to a start are fewer
@@ -26,12 +26,14 @@ _RECOVERY = (actions.Start, actions.GiveUp)  # what takes as long as hosts need 
 
 @dataclasses.dataclass(frozen=True)
 class Watcher:
-    """Controller that watches: its name, and its monotonic clock `ticks` with the boot `ticks_of` that it counts."""
+    """Controller that watches: its name, and its monotonic clock `ticks` with the boot `ticks_of` that it counts.
+    `lock` is the number of the lock that its processes hold."""
 
     controller: str
     ticks: float
     ticks_of: str
     settings: Settings
+    lock: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,12 +68,15 @@ def begin(engine: sa.Engine, watcher: Watcher, number: str, means: t.Mapping[str
         watch_rows.set_means(connection, means)
         held = watch_rows.lease(connection, lock=True)
         now = Clock(clock.now(connection), watcher.controller)
-        facts = Facts(held, {}, {})
+        server = connection.dialect.name == "postgresql"
+        facts = Facts(held, {}, {}, owner_gone=server and watch_lock.owner_is_gone(connection))
         for action in decide.decide(facts, {}, now, watcher.settings):
             if isinstance(action, actions.Hold) and watch_rows.hold(connection, action):
                 held = action.after
         if held is None or not held.is_held(now):
             return None
+        if server:
+            watch_lock.record(connection, watcher.lock)
         return held if watch_rows.begin_round(connection, number, watcher.settings.lease_s) else None
 
 

@@ -76,19 +76,22 @@ def is_armed(connection: sa.Connection) -> bool:
 
 def lease(connection: sa.Connection, lock: bool = False) -> Lease | None:
     """Return the lease, None when nobody ever had it; with `lock`, nobody changes it until the transaction ends."""
-    query = sa.select(watch.c.controller, watch.c.expires, watch.c.term).where(watch.c.id == 1)
+    c = watch.c
+    query = sa.select(c.controller, c.expires, c.term, c.former_expires).where(c.id == 1)
     row = connection.execute(query.with_for_update() if lock else query).first()
-    return None if row is None or row.controller is None else Lease(row.controller, row.expires, row.term)
+    return None if row is None or row.controller is None else Lease(*row)
 
 
 def hold(connection: sa.Connection, action: actions.Hold) -> bool:
-    """Take the lease, or hold it longer, unless it is another one by now."""
+    """Take the lease, or hold it longer, unless it is another one by now. The round of another term is over."""
     c, before, after = watch.c, action.before, action.after
     same: tuple[sa.ColumnElement[bool], ...] = (c.controller.is_(None),)
     if before is not None:
         same = (c.controller == before.owner, c.term == before.term, c.expires == before.expires)
     changed = sa.update(watch).where(c.id == 1, *same)
     values = {"controller": after.owner, "expires": after.expires, "term": after.term}
+    if before is None or after.term != before.term:
+        values |= {"former_expires": after.former_expires, "round": None}
     return connection.execute(changed.values(**values)).rowcount == 1
 
 

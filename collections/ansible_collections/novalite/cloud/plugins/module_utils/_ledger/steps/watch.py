@@ -24,7 +24,7 @@ from ..._host.files import read_text, write_atomically
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
 from ..db.engine import open_ledger, place_of, reading, transaction
-from ..healing import acts, balance_turns, rounds, watch_rows
+from ..healing import acts, balance_turns, rounds, watch_lock, watch_rows
 from ..operations import healing
 from ..operations.call import by_playbook
 
@@ -130,7 +130,8 @@ def _watcher(params: JsonMapping) -> rounds.Watcher:
         raise NovaliteError(f"'{unknown[0]}' is not a number of the watch: docs/ha.md lists them")
     controller = params.get("controller") or socket.gethostname()
     boot = (read_text(_BOOT) or "").strip() or str(os.getpid())
-    return rounds.Watcher(controller, time.monotonic(), boot, rounds.settings_of(numbers))
+    lock = os.environ.get(watch_lock.VARIABLE)
+    return rounds.Watcher(controller, time.monotonic(), boot, rounds.settings_of(numbers), int(lock) if lock else None)
 
 
 def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:

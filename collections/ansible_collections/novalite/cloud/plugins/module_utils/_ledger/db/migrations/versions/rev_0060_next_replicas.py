@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0060"
-down_revision = "0058"
+down_revision = "0059"
 branch_labels = None
 depends_on = None
 
