@@ -127,9 +127,9 @@ def test_the_last_words_are_told_however_lines_were_wrapped(tool: types.ModuleTy
     words = 'seed 1\n"C:\\\\hv1"\tand a_very_long_word_\\n_that_is_cut\n\u2026 is \\ WRONG'
     written = json.dumps({"stdout": words})[1:-1]
     lines = [written[start : start + width] for start in range(0, len(written), width)]
-    output = "\n".join(["  │ TASK [Break]", '  │ fatal: {', *(f"  │   {line}" for line in lines), "  │"])
+    output = "\n".join(["  │ TASK [Break]", "  │ fatal: {", *(f"  │   {line}" for line in lines), "  │"])
     if width < len('"stdout": "'):
         assert tool.failures(output)  # the name itself is cut
     else:
-        told = "".join(tool.failures(output)[2:]).split()
-        assert "".join(told) == "".join(words.replace("\u2026", "u2026").split())
+        words_of_it = "".join(tool.failures(output)[2:]).split()
+        assert "".join(words_of_it) == "".join(words.replace("\u2026", "u2026").split())
