@@ -131,5 +131,5 @@ def test_the_last_words_are_told_however_lines_were_wrapped(tool: types.ModuleTy
     if width < len('"stdout": "'):
         assert tool.failures(output)  # the name itself is cut
     else:
-        words_of_it = "".join(tool.failures(output)[2:]).split()
-        assert "".join(words_of_it) == "".join(words.replace("\u2026", "u2026").split())
+        shown = "".join(tool.failures(output)[2:]).split()
+        assert "".join(shown) == "".join(words.replace("\u2026", "u2026").split())
