@@ -5,12 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
-import signal
-import subprocess
-import sys
-import time
 import typing as t
 
 import pytest
@@ -26,11 +20,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
     watch,
     watch_event,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing import watch_lock, watch_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing import watch_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import host_marks
 from tests.support.cloud import Cloud
-from tests.support.patience import GENEROUS
 from tests.support.rows import DEMO
 from tests.unit._ledger.healing.watching import HOSTS, Watched
 
@@ -276,80 +269,6 @@ def test_of_two_controllers_one_watches_and_the_other_takes_over(watched: Watche
     assert not watched.fence(off, "one")  # it stalled, and lost
     (row,) = watched.cloud.rows(sa.select(watch))
     assert (row.controller, row.term) == ("two", 2)
-
-
-OWNER = """
-import subprocess, sys, time
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.healing.watch_lock import WatchLock
-lock = WatchLock(*sys.argv[1:])
-child = subprocess.Popen(["sleep", "600"], pass_fds=[lock.hold()])
-print(lock.number, child.pid, flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.fixture
-def on_postgresql(postgresql_ledger: t.Callable[[], str]) -> t.Iterator[Watched]:
-    cloud = Cloud(postgresql_ledger())
-    cloud.project("demo", DEMO)
-    yield Watched(cloud)
-    cloud.close()
-
-
-def test_another_controller_takes_over_as_soon_as_all_processes_of_the_owner_are_gone(
-    on_postgresql: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    watched, url = on_postgresql, on_postgresql.cloud.url
-    command = [sys.executable, "-c", OWNER, str(tmp_path), url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdout is not None
-        number, child = (int(word) for word in owner.stdout.readline().split())
-        monkeypatch.setenv(watch_lock.VARIABLE, str(number))
-        assert watched.look("one")
-        monkeypatch.delenv(watch_lock.VARIABLE)
-        standby = watch_lock.WatchLock(str(tmp_path), url)
-        try:
-            assert not standby.may_watch() and watched.look("two") == {}
-            owner.kill()
-            owner.wait()
-            time.sleep(0.5)  # longer than the server takes to see a session's end
-            assert not standby.may_watch() and watched.look("two") == {}
-            os.kill(child, signal.SIGKILL)
-            until(standby.may_watch)
-        finally:
-            standby.close()
-    assert watched.look("two") != {}
-    (row,) = watched.cloud.rows(sa.select(watch))
-    assert (row.controller, row.term, row.lock) == ("two", 2, None)
-
-
-def test_an_owner_whose_session_ended_loses_its_lease_and_takes_the_lock_again(
-    on_postgresql: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    watched, web = on_postgresql, on_postgresql.guest("web")
-    lock = watch_lock.WatchLock(str(tmp_path), watched.cloud.url)
-    lock.hold()
-    monkeypatch.setenv(watch_lock.VARIABLE, str(lock.number))
-    try:
-        watched.look("one")
-        watched.dead.add("hv1")
-        off = watched.look("one")["off"][0]
-        assert watched.look("two") == {}
-        watched.cloud.write(sa.text("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"))
-        until(lambda: watched.look("two") != {})
-        assert not watched.fence(off, "one")
-        assert watched.look("one") == {} and watched.server(web).host == "hv1"
-        lock.hold()
-        assert watched.look("two") and watched.look("one") == {}  # now with a lock again
-    finally:
-        lock.close()
-
-
-def until(condition: t.Callable[[], bool]) -> None:
-    deadline = time.monotonic() + GENEROUS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_one_round_at_a_time_on_a_controller(watched: Watched) -> None:

@@ -336,9 +336,8 @@ def test_an_evacuated_server_runs_from_its_copy_which_is_no_second_one_then(clou
         and move["why"][0] == move["reason"] == f"it runs from the copy on {second}, 4 min old"
     )
     plan = begun["hosts"][second]["build"]
-    newest = copy(cloud)
-    assert plan["copies"] == [{"uuid": uuid, "copy_id": newest.copy_id, "taken_at": newest.taken_at}]
-    assert not plan["injections"]
+    of_copy = {"copy_id": copy(cloud).copy_id, "taken_at": copy(cloud).taken_at}
+    assert plan["copies"] == [{"uuid": uuid, **of_copy}] and not plan["injections"]
     assert disk_used(cloud)[second] == before[second]  # the server has its room now
     evacuated(cloud, begun)
     assert row(cloud, uuid).host == second
