@@ -179,7 +179,7 @@ def test_administrators_have_disks_copied_to_a_second_host(api: seeds.Api) -> No
     assert fields["every"]["value"] == "10m" and "checked" in fields["copied"]
     api.write(sa.update(replica).values(copy_id=uuid, taken_at=1, tried_at=1, fault="hv2 is full", next_host="hv3"))
     words = admin.get(page).words
-    assert "on hv2; every 10 min, next 1970-01-01 00:10:01 UTC, to hv3 hv2 is full" in words
+    assert "on hv2; every 10 min, next 1970-01-01 00:10:01 UTC, to hv3 the last one failed: hv2 is full" in words
     assert "hv2" not in member.get(page).words and "every 10 min" in member.get(page).words
     assert admin.post(path, path, every="10m", host="").status_code == 303
     assert "Copy on a second hostnone" in admin.get(page).words
