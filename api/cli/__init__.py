@@ -19,7 +19,11 @@ import click
 
 from . import config
 
-MODULES = {"launch": "launching"}  # of commands that are not in the module of all others
+MODULES = {
+    "launch": "launching",
+    "list": "listing",
+    "hosts": "listing",
+}  # of commands that are not in the module of all others
 OTHERS = "commands"
 
 
@@ -37,7 +41,7 @@ class Commands(click.Group):
 
 def all_commands() -> t.Mapping[str, click.Command]:
     """Import and return all commands, by name."""
-    for module in (OTHERS, *MODULES.values()):
+    for module in {OTHERS, *MODULES.values()}:
         _import(module)
     return main.commands
 

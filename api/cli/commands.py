@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The commands that look (looking.py, nouns.py) and those that do (actions.py, playbooks.py), but for `launch`."""
+"""The commands that look (looking.py, nouns.py) and those that do (actions.py, playbooks.py), but for the few that have
+modules of their own."""
 
 from __future__ import annotations
 
@@ -25,7 +26,6 @@ from . import (
     options,
     playbooks,
     replicas,
-    reserve,
     tables,
     top,
 )
@@ -35,15 +35,6 @@ from .doctor import findings
 PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}  # another parser reads the words
 
 # - Looking
-
-
-@main.command("list")
-@options.of_project
-@click.option("--host", help="On this compute host.")
-@options.form
-def list_servers(project: str | None, all_projects: bool, host: str | None, form: tables.Form) -> None:
-    """List servers, the newest first."""
-    shown.servers(looking.servers(project, all_projects, host), form, all_projects)
 
 
 @main.command()
@@ -85,13 +76,6 @@ def events(server: str | None, project: str | None, all_projects: bool, form: ta
 def why(server: str, project: str | None, all_projects: bool, output: str) -> None:
     """Show why a server is on its host, or on none."""
     shown.why(looking.placement(server, project, all_projects), output)
-
-
-@main.command()
-@options.form
-def hosts(form: tables.Form) -> None:
-    """List the compute hosts and what they have left."""
-    shown.hosts(looking.hosts(), form)
 
 
 nouns.add_to(main)
@@ -297,7 +281,7 @@ main.add_command(replicas.group)
 main.add_command(ledger.group)
 main.add_command(top.command)
 main.add_command(balance.command)
-main.add_command(reserve.command)
+main.add_command(healing.reserve)
 main.add_command(healing.group)
 main.add_command(healing.host_group)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The commands `novalite ha` and `novalite host`: healing of hosts, and what people decide of it."""
+"""The commands `novalite ha`, `host` and `reserve`: healing of hosts, what people decide of it; room for a death."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ _SERVERS = (
     Column("server", lambda record: record["name"]),
     Column("host", lambda record: record["host"]),
     Column("why it does not run", lambda record: record["ha_reason"]),
+)
+_LOSSES = (
+    Column("host", lambda record: record["host"]),
+    Column("servers", lambda record: record["instances"]),
+    Column("find room", lambda record: sum(record["takers"].values())),
+    Column("find none", lambda record: len(record["stranded"])),
+    Column("which", lambda record: ", ".join(instance["name"] for instance in record["stranded"])),
+    Column("takers", lambda record: ", ".join(f"{count} on {host}" for host, count in record["takers"].items()), True),
 )
 _HOST = click.argument("host", metavar="[HOST]", required=False)
 _ONE_HOST = click.argument("host", metavar="HOST")
@@ -120,3 +128,10 @@ def fence_test(host: str, dry_run: bool, options: playbooks.Options) -> None:
 
 def _decide(state: str, host: str | None, options: playbooks.Options) -> None:
     playbooks.run("ha", {"ha_state": state, "host": host, "confirmed_by": getpass.getuser()}, options)
+
+
+@click.command("reserve")
+@options.form
+def reserve(form: Form) -> None:
+    """Show for each host whether the others have room for its servers if it dies, and which would find none."""
+    show(looking.losses(), _LOSSES, form)

@@ -31,13 +31,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
-from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
-
-from . import inventory
-from .doctor import Health, has_libvirt_collection
 
 if t.TYPE_CHECKING:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+    from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
+
+    from .doctor import Health
 
 Record = JsonObject
 MOST_NAMES = 1000  # that completion offers
@@ -152,6 +151,8 @@ def home() -> str:
 
 def samples() -> Samples:
     """Return the samples of hosts and servers, in the ledger's home."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import Samples
+
     if not os.environ.get("NOVALITE_LEDGER_URL"):
         return Samples(home())
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import place_of
@@ -304,6 +305,9 @@ def health(sources: t.Sequence[str]) -> Health:
     """Return the state of this controller and its cloud; the inventory is that in `sources`. Raises
     click.ClickException for a ledger that cannot be read."""
     from ansible import constants
+
+    from . import inventory
+    from .doctor import Health, has_libvirt_collection
 
     controller = Health(
         has_libvirt_collection=has_libvirt_collection(constants.COLLECTIONS_PATHS),

@@ -15,9 +15,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text i
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import ha_wishes
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence, status_of
 
-from .doctor import Finding
 from .looking import age
 from .tables import Column, Form, Record, fields, show, structure
+
+if t.TYPE_CHECKING:
+    from .doctor import Finding
 
 
 def servers(records: t.Sequence[Record], form: Form, all_projects: bool = False) -> None:
@@ -121,6 +123,8 @@ def why(placed: Record, output: str) -> None:
 
 def findings(problems: t.Sequence[Finding], form: Form) -> None:
     """Show what is wrong: people get a paragraph for each finding."""
+    from .doctor import Finding
+
     columns = [Column(field.name, operator.itemgetter(field.name)) for field in dataclasses.fields(Finding)]
     if form == Form():
         for finding in problems:
