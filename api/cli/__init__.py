@@ -19,11 +19,8 @@ import click
 
 from . import config
 
-MODULES = {
-    "launch": "launching",
-    "list": "listing",
-    "hosts": "listing",
-}  # of commands that are not in the module of all others
+# Modules of the commands that are not in the module of all others
+MODULES = {"launch": "launching", "list": "listing", "hosts": "listing"}
 OTHERS = "commands"
 
 
@@ -41,7 +38,7 @@ class Commands(click.Group):
 
 def all_commands() -> t.Mapping[str, click.Command]:
     """Import and return all commands, by name."""
-    for module in {OTHERS, *MODULES.values()}:
+    for module in (OTHERS, *MODULES.values()):
         _import(module)
     return main.commands
 

@@ -165,7 +165,7 @@ def _replica_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     every = gauge("novalite_replica_every_seconds", "How often a server's disks are to be copied.", labels=labels)
     failed = gauge(
         "novalite_replica_failed",
-        "Whether the last copy of a server's disks to this host failed; why, is in `novalite replica list`.",
+        "Failure of the last copy of a server's disks to this host, 1 or 0; `novalite replica list` has the reason.",
         labels=[*labels, "host"],
     )
     for each in replicas.replicas_by(connection):
