@@ -20,15 +20,10 @@ import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host.files import STATE_DIR
-from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.revisions import DEFAULT_PROJECT
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import looks
-from ansible_collections.novalite.cloud.plugins.module_utils._model import (
-    listed_hosts,
-    listed_networks,
-    listed_servers,
-    whole_servers,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._model import listed_hosts, listed_networks, listed_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import build_states
 
@@ -181,18 +176,10 @@ def _server_at_once(name: str, project: str | None, all_projects: bool, history:
         uuid = None if read is None else _uuid_at_once(read, name, project, all_projects)
         if read is None or uuid is None:
             return None
+        from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import whole_looks
 
-        def read_one(statement: str, values: JsonMapping) -> list[JsonObject]:
-            return read(statement, {"uuid": uuid, "uuids": [uuid], **values})
-
-        try:
-            (record,) = whole_servers.records(read_one, looks.AsRecorded(read))
-        except looks.UnusualError:
-            return None
-        if _may_be_silent(t.cast(JsonObject, record)):
-            return None
-        actions = {"actions": whole_servers.history(read_one).get(uuid, [])} if history else {}
-        return {**record, "silent_for": None, **actions}
+        record = whole_looks.server(read, uuid, history)
+    return None if record is None or _may_be_silent(record) else record
 
 
 def _uuid_at_once(read: looks.Read, name: str, project: str | None, all_projects: bool) -> str | None:

@@ -22,6 +22,11 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between a worker's end and the
 HEALTHY = 10.0  # seconds of life, after which an end counts as the first one again
 STOP_PATIENCE = 10.0  # seconds
 
+# Held while a worker is started, and while this process forks: a process of the server that is forked in between would
+# keep the pipe by which subprocess.Popen learns that its command runs, and Popen would wait as long as that one lives
+_starting = threading.Lock()
+os.register_at_fork(before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_starting.release)
+
 
 class Keeper:
     """Keeps one worker process alive, from now until stop(). The server's first process has it."""
@@ -59,13 +64,14 @@ class Keeper:
             "NOVALITE_HOME": options.home,
             **({"NOVALITE_LEDGER_URL": options.ledger_url} if options.ledger_url else {}),
         }
-        # pdeathsig would count from this thread; the worker looks who its parent is instead
-        return subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}", "--parent", str(os.getpid())],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # a Ctrl-C in the terminal is the server's to act on
-        )
+        with _starting:
+            # pdeathsig would count from this thread; the worker looks who its parent is instead
+            return subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}", "--parent", str(os.getpid())],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # a Ctrl-C in the terminal is the server's to act on
+            )
 
     def _end(self) -> None:
         if self._process is None or self._process.poll() is not None:

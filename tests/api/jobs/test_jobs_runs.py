@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -275,6 +276,31 @@ class TestEmbedded:
             (second,) = until(lambda: [pid for pid in self.workers(jobs) if pid != first], "the second worker")
             server.kill()
         until(lambda: not _command(second), "the worker's end after its server's")
+
+    # Workers that end at once are started again and again, while the server forks; what it forked lives on
+    FORKING = (
+        "import os, sys, time; from api.jobs import embedded, options\n"
+        "sys.setswitchinterval(1e-6); sys.executable = '/bin/false'\n"
+        "environment = options.Options.from_environment(home=sys.argv[1])\n"
+        "keepers = [embedded.Keeper(environment) for _number in range(8)]\n"
+        "for _number in range(200):\n"
+        "    if os.fork() == 0: input(); os._exit(0)\n"
+        "    time.sleep(0.01)\n"
+        "for keeper in keepers: keeper.stop()\n"
+        "print('stopped', flush=True); os._exit(0)"
+    )
+
+    def test_a_server_that_forks_while_it_starts_workers_goes_on_starting_them(self, tmp_path: pathlib.Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}"}
+        command = [sys.executable, "-c", self.FORKING, str(tmp_path)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, start_new_session=True) as server:
+            try:
+                assert server.stdout is not None
+                assert select.select([server.stdout], [], [], GENEROUS)[0], "a keeper waits for a worker's start"
+                assert server.stdout.readline() == b"stopped\n"
+            finally:
+                os.killpg(server.pid, signal.SIGKILL)
 
 
 PLAY_OF_STEPS = """

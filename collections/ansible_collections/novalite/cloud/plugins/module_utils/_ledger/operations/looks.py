@@ -18,8 +18,6 @@ import typing as t
 
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._model import whole_servers
-from ..._model.instance import Network
 from ..db import known, sqlite_files
 from ..db.revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
 
@@ -72,31 +70,6 @@ def looking(home: str) -> t.Iterator[Read | None]:
             return rows
 
         yield read
-
-
-class UnusualError(NovaliteError):
-    """A server of which the ledger's own queries must say more."""
-
-
-class AsRecorded:
-    """The rules of whole_servers.Beyond for a server that is as its own rows say. Raises UnusualError for another."""
-
-    def __init__(self, read: Read) -> None:
-        self.read = read
-
-    def networks(self, rows: t.Sequence[JsonMapping]) -> list[tuple[Network, str | None]]:
-        """Do what whole_servers.Beyond says."""
-        if self.read("further_ranges", {"networks": [row["id"] for row in rows]}):
-            raise UnusualError("a network has further ranges")
-        return [(whole_servers.network_of(row), whole_servers.ipv4(row["dhcp_ip"])) for row in rows]
-
-    def pairs(self, row: JsonMapping) -> t.NoReturn:
-        """Do what whole_servers.Beyond says."""
-        raise UnusualError(f"interface {row['vif_id']} has address pairs")
-
-    def properties(self, properties: JsonObject) -> t.NoReturn:
-        """Do what whole_servers.Beyond says."""
-        raise UnusualError(f"the disk has been replaced, and {properties} are of the one before")
 
 
 def _opened(place: known.File) -> sqlite3.Connection:
