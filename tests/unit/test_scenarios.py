@@ -36,6 +36,7 @@ def ran(tool: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathl
     log = tmp_path / "log"
 
     does = {"broken test": 'echo "TASK [Break]"; echo "fatal: it is broken"; exit 1', "endless test": "sleep 600"}
+    does["new test"] = "echo what it measured"
 
     def command(name: str, action: str = "test") -> list[str]:
         return ["sh", "-c", f"echo {name} {action} >>{log}; {does.get(f'{name} {action}', '')}"]
@@ -96,6 +97,17 @@ def test_a_failure_is_shown_and_summed_up(ran: t.Any, capsys: pytest.CaptureFixt
     assert ran("broken", "default", fails=True) == ["broken test", "default test"]
     said = capsys.readouterr().out
     assert said.endswith("scenario broken failed in:\nTASK [Break]\nfatal: it is broken\n")
+
+
+def test_what_a_scenario_that_passes_said_is_shown_where_that_is_asked_for(
+    ran: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for options in ((), ("--show",)):
+        ran("new", *options)
+        said.append(capsys.readouterr().out.splitlines()[0])
+    assert said[0].startswith("scenario new: passed")
+    assert said[1] == "what it measured"
 
 
 def test_ansible_is_the_command_of_users_where_the_tool_says_so(
