@@ -69,11 +69,10 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
     ),
     (Fault("off is believed without asking for the status", "evidence", "        and answer.status == OFF\n", ""), 298),
     (
-        Fault(
-            "the silence of a switch is short", "evidence", "settings.switch_s + settings.margin_s", "settings.margin_s"
-        ),
+        Fault("the silence of a switch is short", "evidence", "row.switch_s + settings.margin_s", "settings.margin_s"),
         49,
     ),
+    (Fault("all switches take the same time", "evidence", "row.switch_s + settings", "60 + settings"), 369),
     (Fault("a switch that was not armed proves", "evidence", "        and row.switch_armed\n", ""), 480),
     (
         Fault(
@@ -136,7 +135,7 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
             "if (row.state, row.epoch) != (act.state, act.epoch):",
             "if False:",
         ),
-        202,
+        721,
     ),
     (
         Fault(

@@ -108,7 +108,8 @@ def by_chance(seed: int, healing: code.Code = code.REAL) -> Story:
     """Make a cloud of a seed, and trouble for it."""
     chance = random.Random(seed)
     hosts = [Host(f"h{number}", 16) for number in range(chance.choice((1, 2, 3, 4, 5, 5, 6, 8, 12)))]
-    for host in hosts:
+    for number, host in enumerate(hosts):
+        host.switch_s = (60, 120)[number % 2]
         host.means = chance.choice((("agent",), ("agent",), ("agent",), ("agent", "switch"), ("switch",), ()))
         host.switch_works = chance.random() < 0.8
         host.bmc = chance.choices(("good", "gone", "slow", "deaf", "wrong"), (12, 1, 2, 1, 1))[0]

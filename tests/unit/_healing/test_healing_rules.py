@@ -110,20 +110,24 @@ def test_act_is_refused_when_it_is_late() -> None:
 
 @pytest.mark.parametrize(("ticks", "seconds", "proven"), [(80, 80, True), (80, 60, False), (60, 80, False)])
 def test_dead_mans_switch_proves_by_two_clocks(ticks: float, seconds: float, proven: bool) -> None:
-    row = nouns.HostRow("hv1", states.FENCING, epoch=1, missed=9, answered_at=NOW - seconds, switch_armed=True)
+    row = nouns.HostRow("hv1", states.FENCING, 1, missed=9, answered_at=NOW - seconds, switch_armed=True, switch_s=60)
     facts = nouns.Facts(None, {"hv1": nouns.Look("hv1", NOW, False, silent_ticks=ticks)}, {})
     wishes, clock = nouns.Wishes(means=(nouns.SWITCH,)), nouns.Clock(NOW, "c0")
     assert bool(evidence.proof(row, wishes, facts, clock, nouns.Settings())) is proven
 
 
-def test_dead_mans_switch_counts_from_the_end_that_the_lease_before_would_have_had() -> None:
-    """Two clocks have proven it, but a late look of the former owner may have armed it anew."""
-    row = nouns.HostRow("hv1", states.FENCING, epoch=1, missed=9, answered_at=NOW - 200, switch_armed=True)
-    wishes, clock = nouns.Wishes(means=(nouns.SWITCH,)), nouns.Clock(NOW, "c0")
-    for former, proven in ((NOW - 80, True), (NOW - 60, False)):
-        lease = nouns.Lease("c0", NOW + 30, 2, former)
-        facts = nouns.Facts(lease, {"hv1": nouns.Look("hv1", NOW, False, silent_ticks=80)}, {})
-        assert bool(evidence.proof(row, wishes, facts, clock, nouns.Settings())) is proven
+def test_only_an_answer_gives_the_reading_by_which_the_switch_is_set() -> None:
+    reading, facts = nouns.Reading("a boot", 100.0), nouns.Facts(nouns.Lease("c0", NOW + 30, 1), {}, {})
+    row = nouns.HostRow("hv1", answered_at=NOW - 10, looked_at=NOW - 10, reading=reading)
+    for look, expected in (
+        (nouns.Look("hv1", NOW, False), reading),
+        (nouns.Look("hv1", NOW, True, reading=nouns.Reading("a boot", 110.0)), nouns.Reading("a boot", 110.0)),
+        (nouns.Look("hv1", NOW, True, libvirt=False), reading),  # a host that answers, and whose look failed
+    ):
+        seen = dataclasses.replace(facts, looks={"hv1": look})
+        decided = decide.decide(seen, {"hv1": row}, nouns.Clock(NOW, "c0"), nouns.Settings())
+        (written,) = [action for action in decided if isinstance(action, actions.Write)]
+        assert written.after.reading == expected
 
 
 @pytest.mark.parametrize(
@@ -141,7 +145,7 @@ def test_lease_is_taken_once_it_has_expired_or_its_owner_is_gone(
     lease = nouns.Lease(owner, expires, 7)
     facts = nouns.Facts(lease, {}, {}, owner_gone=gone)
     decided = decide.decide(facts, {}, nouns.Clock(NOW, "c0"), nouns.Settings())
-    assert decided == ((actions.Hold(lease, nouns.Lease("c0", NOW + 30, 8, expires)),) if taken else ())
+    assert decided == ((actions.Hold(lease, nouns.Lease("c0", NOW + 30, 8)),) if taken else ())
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,13 @@ class Ledger:
                 self.world.say(f"{owner} takes the lease of {lease.owner}")
             self.lease, self.lock = action.after, lock if lock in self.locks else None
 
+    def note_switches(self) -> None:
+        """Do what a round does before its looks bring hosts the seconds of their dead-man's switches."""
+        for name, row in self.rows.items():
+            host = self.world.hosts[name]
+            if "switch" in host.means:
+                self.rows[name] = dataclasses.replace(row, switch_s=max(row.switch_s, host.switch_s))
+
     def holds(self, owner: str, term: int) -> bool:
         lease = self.lease
         return lease is not None and (lease.owner, lease.term) == (owner, term) and lease.expires > self.now
@@ -142,7 +149,6 @@ class Controller:
         self.dead, self.lives = False, self.lives + 1
         self.ledger.locks.add(self.lock)
         self.fences: dict[str, t.Any] = {}
-        self.readings: dict[str, tuple[int, float]] = {}
         self.silent: dict[str, float] = {}
         self.answered: dict[str, bool] = {}
         self._step(self.run(), self.lives)
@@ -198,9 +204,11 @@ class Controller:
                 yield 0.1 if watches else STANDBY_S if ledger.lock else ROUND_S + world.random.uniform(-1, 1)
                 continue
             looks: dict[str, t.Any] = {}
+            ledger.note_switches()
+            rows = dict(ledger.rows)
             for name, row in rows.items():
                 at = begun_at + world.now - began
-                looks[name] = self.look(name, at, healing.actions.Token(row.epoch, lease.term))
+                looks[name] = self.look(name, at, healing.actions.Token(row.epoch, lease.term), row.reading)
             awaited = [name for name in looks if rows[name].state not in healing.states.PROVEN]
             yield 1 if all(looks[name].answered for name in awaited) else TIMEOUT_S
             words, beats = self.ask_peers(looks, begun_at + world.now - began), self.read_beats()
@@ -216,25 +224,33 @@ class Controller:
                 yield from getattr(self, f"do_{kind.lower()}")(action)
             yield SOON_S if busy else ROUND_S + world.random.uniform(-1, 1)
 
-    def look(self, name: str, at: float, token: t.Any) -> t.Any:
+    def look(self, name: str, at: float, token: t.Any, reading: t.Any) -> t.Any:
         """Look by ssh. What is sent may come there, and its answer not."""
         world, host = self.world, self.world.hosts[name]
         if world.hears(self.name, name):
             host.kept = world.healing.actions.newest(host.kept, token)
-            world.rearm(host, self.readings.get(name))
+            world.rearm(host, reading)
         self.answered[name] = world.talks(self.name, name) and host.alive
         if not self.answered[name]:
             since = self.silent.setdefault(name, world.now)
             return world.healing.nouns.Look(name, at, False, silent_ticks=world.now - since)
         self.silent.pop(name, None)
-        self.readings[name] = host.boot, host.ticks(world.now)
         host.answered_at = world.now
-        armed = host.deadline is not None and host.deadline > host.ticks(world.now)
+        left = max(0.0, (host.deadline or 0) - host.ticks(world.now))
         guests, running = (
             (frozenset(host.guests), frozenset(host.running)) if host.libvirt else (frozenset(), frozenset())
         )
         return world.healing.nouns.Look(
-            name, at, True, str(host.boot), host.libvirt, host.stopping, armed, guests, running
+            name,
+            at,
+            True,
+            str(host.boot),
+            host.libvirt,
+            host.stopping,
+            left,
+            guests,
+            running,
+            reading=world.healing.nouns.Reading(str(host.boot), host.ticks(world.now)),
         )
 
     def ask_peers(self, looks: t.Mapping[str, t.Any], at: float) -> list[t.Any]:

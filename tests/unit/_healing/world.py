@@ -16,7 +16,7 @@ import typing as t
 
 from tests.unit._healing import code
 
-SWITCH_S, LOCK_S, BOOT_S = 60, 90, 40
+LOCK_S, BOOT_S = 90, 40
 FRESH_S = 25
 
 
@@ -43,6 +43,7 @@ class Host:
     running: set[str] = dataclasses.field(default_factory=set)
     lost_locks: set[str] = dataclasses.field(default_factory=set)
     switch_works: bool = True
+    switch_s: float = 60
     deadline: float | None = None
     ticks_before: float = 0
     ticking_since: float | None = 0
@@ -213,17 +214,17 @@ class World:
 
         self.after(takes, ends)
 
-    def rearm(self, host: Host, reading: tuple[int, float] | None) -> None:
+    def rearm(self, host: Host, reading: t.Any) -> None:
         """Set the dead-man's switch by a reading of the host's own clock in this boot: a late order sets nothing."""
         if (
             "switch" not in host.means
             or reading is None
             or host.stopping
-            or reading[0] != host.boot
+            or reading.boot_id != str(host.boot)
             or not host.switch_works
         ):
             return
-        host.deadline = max(host.deadline or 0, reading[1] + SWITCH_S)
+        host.deadline = max(host.deadline or 0, reading.seconds + host.switch_s)
         self.check_switch(host)
 
     def check_switch(self, host: Host) -> None:

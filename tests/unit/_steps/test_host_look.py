@@ -47,35 +47,40 @@ class Domain:
 
 
 class Systemd:
-    """Stand-in for systemctl and systemd-run: it keeps one timer, and says what it was asked in `asked`."""
+    """Stand-in for systemctl and systemd-run: it keeps timers by their units, and says what it was asked in `asked`."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
-        self.timer: str | None = None  # its description
+        self.timers: dict[str, int] = {}  # seconds after the boot at which each powers the machine off
         self.state = "running"
 
     def run(self, argv: t.Sequence[str], **_options: t.Any) -> command.Result:
         argv = list(argv)
         self.asked.append(argv)
         if argv[0] == "systemd-run":
-            assert self.timer is None  # systemd refuses a unit that is loaded already
-            self.timer = next(word for word in argv if word.startswith("--description=")).partition("=")[2]
+            assert argv[-4:] == ["systemctl", "poweroff", "--force", "--force"]
+            words = dict(word.split("=", 1) for word in argv if "=" in word)
+            assert f"{words['--unit']}.timer" not in self.timers  # systemd refuses a unit that is loaded already
+            self.timers[f"{words['--unit']}.timer"] = int(words["--on-boot"])
         elif argv[1] == "stop":
-            self.timer = None
-        elif argv[1] == "show":
-            state = "inactive" if self.timer is None else "active"
-            return command.Result(0, f"ActiveState={state}\nDescription={self.timer or argv[2]}\n", "")
-        elif argv[1] == "is-system-running":
-            return command.Result(int(self.state != "running"), f"{self.state}\n", "")
+            for unit in argv[2:]:
+                del self.timers[unit]
+            assert self.timers or not self.armed_by_looks  # never without one, but where it is disarmed
+        elif argv[1] == "list-units":
+            lines = [f"{unit} loaded active waiting novalite: off\n" for unit in self.timers]
+            return command.Result(0, "".join(lines), "")
         else:
-            assert argv[1] == "restart" and self.timer is not None
+            assert argv[1] == "is-system-running"
+            return command.Result(int(self.state != "running"), f"{self.state}\n", "")
         return command.Result(0, "", "")
+
+    armed_by_looks = False
 
     def changes(self) -> list[str]:
         """Take what it was asked to change since the last time."""
         verbs = [argv[0] if argv[0] == "systemd-run" else argv[1] for argv in self.asked]
         self.asked.clear()
-        return [verb for verb in verbs if verb not in ("show", "is-system-running")]
+        return [verb for verb in verbs if verb not in ("list-units", "is-system-running")]
 
 
 @pytest.fixture
@@ -97,6 +102,11 @@ def domains(monkeypatch: pytest.MonkeyPatch) -> list[Domain]:
     return listed
 
 
+def answer(ago: float = 0.0) -> dict[str, t.Any]:
+    """Return the reading of this machine's clock that an answer so many seconds ago had."""
+    return {"boot_id": pathlib.Path(host_look.BOOT_ID).read_text().strip(), "seconds": time.monotonic() - ago}
+
+
 def look(check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
     spec: t.Mapping[str, t.Any] = host_look.ARGUMENT_SPEC
     defaults = {name: option.get("default") for name, option in spec.items()}
@@ -109,7 +119,7 @@ def test_a_look_tells_what_novalite_has_there_and_what_runs(systemd: Systemd, do
     seen = look()
     assert seen["boot_id"] == pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert (seen["libvirt"], seen["guests"], seen["running"]) == (True, [MARKED, off], [MARKED])
-    assert (seen["stopping"], seen["switch_armed"], seen["complaints"]) == (False, False, [])
+    assert (seen["stopping"], seen["switch_s"], seen["complaints"]) == (False, 0, [])
 
 
 def test_a_libvirt_that_does_not_answer_is_told_of_and_not_waited_for(
@@ -119,11 +129,11 @@ def test_a_libvirt_that_does_not_answer_is_told_of_and_not_waited_for(
     monkeypatch.setattr(host_look, "PATIENCE", 0.2)
     monkeypatch.setattr(host_look, "connect", lambda _uri: hangs.wait())
     began = time.monotonic()
-    seen = look(switch=60)
+    seen = look(switch=60, reading=answer())
     hangs.set()
     assert time.monotonic() - began < 5
     assert (seen["libvirt"], seen["guests"], seen["complaints"]) == (False, [], ["libvirt: no answer within 0.2 s"])
-    assert seen["switch_armed"]  # the host is looked at all the same
+    assert seen["switch_s"]  # the host is looked at all the same
 
 
 def test_a_shutdown_is_seen(systemd: Systemd, domains: list[Domain]) -> None:
@@ -134,41 +144,76 @@ def test_a_shutdown_is_seen(systemd: Systemd, domains: list[Domain]) -> None:
     assert look()["stopping"]
 
 
-def test_each_look_arms_the_switch_anew(systemd: Systemd, domains: list[Domain]) -> None:
-    assert look(switch=60)["switch_armed"]
-    (made,) = [argv for argv in systemd.asked if argv[0] == "systemd-run"]
-    assert made[-4:] == ["systemctl", "poweroff", "--force", "--force"]
-    assert {"--unit=novalite-switch", "--on-active=60", "--timer-property=AccuracySec=1s"} < set(made)
-    systemd.changes()
-    assert look(switch=60)["switch_armed"] and systemd.changes() == ["restart"]
-    assert look(switch=90)["switch_armed"] and systemd.changes() == ["stop", "systemd-run"]
+def test_each_look_has_the_switch_count_from_the_answer_before(systemd: Systemd, domains: list[Domain]) -> None:
+    first = look(switch=60)
+    assert not first["switch_s"] and systemd.changes() == []  # nobody knows of an answer yet
+    reading = {"boot_id": first["boot_id"], "seconds": first["uptime"]}
+    assert abs(first["uptime"] - time.monotonic()) < 30
+    systemd.armed_by_looks = True
+    assert look(switch=60, reading=reading)["switch_s"]
+    assert list(systemd.timers.values()) == [int(first["uptime"]) + 60] and systemd.changes() == ["systemd-run"]
+    reading["seconds"] += 10
+    assert look(switch=60, reading=reading)["switch_s"]
+    assert list(systemd.timers.values()) == [int(first["uptime"]) + 70] and systemd.changes() == ["systemd-run", "stop"]
+
+
+@pytest.mark.parametrize("ago", [0.0, 20.0, 59.0, 61.0, 3600.0])
+def test_a_look_that_is_late_prolongs_nothing(ago: float, systemd: Systemd, domains: list[Domain]) -> None:
+    """Its controller has counted from that answer on, and may have started the guests elsewhere when it comes."""
+    look(switch=60, reading=answer(25))
+    for reading in (answer(25 + ago), answer(35 + ago)):
+        assert 30 < look(switch=60, reading=reading)["switch_s"] <= 35
+    assert look(switch=60, reading=answer(10))["switch_s"] > 45
+
+
+@pytest.mark.parametrize("ago", [31.0, 59.0, 61.0, 3600.0])
+def test_a_host_that_is_looked_at_too_seldom_is_not_powered_off(
+    ago: float, systemd: Systemd, domains: list[Domain]
+) -> None:
+    for _round in range(2):
+        seen = look(switch=60, reading=answer(ago))
+        assert (seen["switch_s"], systemd.timers) == (0, {})
+        assert "look more often" in seen["complaints"][0]
+
+
+def test_a_reading_of_another_boot_arms_nothing(systemd: Systemd, domains: list[Domain]) -> None:
+    assert not look(switch=60, reading={**answer(), "boot_id": "another"})["switch_s"]
+    assert systemd.changes() == []
+
+
+def test_a_timer_of_a_former_version_is_replaced(systemd: Systemd, domains: list[Domain]) -> None:
+    systemd.timers["novalite-switch.timer"] = 5
+    systemd.armed_by_looks = True
+    assert look(switch=60, reading=answer())["switch_s"]
+    assert "novalite-switch.timer" not in systemd.timers and systemd.changes() == ["systemd-run", "stop"]
 
 
 def test_no_switch_is_a_switch_that_is_disarmed(systemd: Systemd, domains: list[Domain]) -> None:
-    assert not look()["switch_armed"] and systemd.changes() == []
-    look(switch=60)
+    assert not look(switch=0)["switch_s"] and systemd.changes() == []
+    assert 55 < look(switch=60, reading=answer())["switch_s"] <= 60
     systemd.changes()
-    assert not look()["switch_armed"] and systemd.changes() == ["stop"]
+    assert look()["switch_s"] and systemd.changes() == []  # a look that says nothing of it
+    assert not look(switch=0)["switch_s"] and systemd.changes() == ["stop"]
 
 
 def test_check_mode_says_whether_it_is_armed_and_arms_nothing(systemd: Systemd, domains: list[Domain]) -> None:
-    assert not look(True, switch=60)["switch_armed"]
-    look(switch=60)
+    assert not look(True, switch=60, reading=answer())["switch_s"]
+    look(switch=60, reading=answer())
     systemd.changes()
-    assert look(True)["switch_armed"] and systemd.changes() == []
+    assert look(True)["switch_s"] and systemd.changes() == []
 
 
 def test_a_switch_that_cannot_be_is_told_of(
     systemd: Systemd, domains: list[Domain], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = look(switch=5)
-    assert not seen["switch_armed"]
-    assert seen["complaints"] == ["switch: novalite_ha_switch 5: choose at least 30 seconds, or 0 for no switch"]
+    seen = look(switch=5, reading=answer())
+    assert not seen["switch_s"]
+    assert seen["complaints"] == ["switch: novalite_ha_switch 5: choose at least 40 seconds, or 0 for no switch"]
     monkeypatch.setattr(switch, "BOOTED", "/nowhere")
-    seen = look(switch=60)
-    assert (seen["switch_armed"], seen["stopping"]) == (False, False)
+    seen = look(switch=60, reading=answer())
+    assert (seen["switch_s"], seen["stopping"]) == (0, False)
     assert "does not run systemd" in seen["complaints"][0]
-    assert look()["complaints"] == []
+    assert look(switch=0)["complaints"] == []
 
 
 def test_hearts_beat_by_the_clock_of_the_storage(

@@ -271,6 +271,34 @@ def test_of_two_controllers_one_watches_and_the_other_takes_over(watched: Watche
     assert (row.controller, row.term) == ("two", 2)
 
 
+@pytest.mark.both_databases
+def test_a_look_brings_each_host_the_reading_of_its_last_answer(watched: Watched) -> None:
+    assert watched.step("begin", "first")["readings"] == {}
+    watched.step("end", "first")
+    watched.look()
+    watched.dead.add("hv1")
+    watched.look()
+    assert watched.step("begin", "last")["readings"] == {
+        host: {"boot_id": "boot-1", "seconds": 1001.0 if host == "hv1" else 1002.0} for host in HOSTS
+    }
+
+
+@pytest.mark.parametrize(("seconds", "later", "told"), [(60, 60, 55), (120, 60, 110), (60, 90, 0)])
+def test_the_longest_switch_that_a_host_may_have_heard_of_counts(
+    watched: Watched, seconds: int, later: int, told: int
+) -> None:
+    """Told by its last answer, or brought by looks since then, whatever became of those."""
+    watched.agent = "none"
+    watched.told = told
+    watched.look(switches={"hv1": seconds})
+    watched.dead.add("hv1")
+    for sent in (later, later):
+        watched.look(switches={"hv1": sent})
+    assert (watched.row().switch_s, watched.row().switch_armed) == (max(told, later), told > 0)
+    watched.look(switches={"hv1": 0})  # which may have disarmed it
+    assert not watched.row().switch_armed
+
+
 def test_one_round_at_a_time_on_a_controller(watched: Watched) -> None:
     assert watched.step("begin", "first")["watching"]
     refused = watched.step("begin", "second")

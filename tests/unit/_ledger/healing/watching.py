@@ -30,6 +30,8 @@ class Watched:
         self.boots = dict.fromkeys(HOSTS, "boot-1")
         self.reached: set[str] = set()  # dead to the controller, and not to their peers
         self.fenced = (True, "off")
+        self.looked = 0
+        self.told = 0  # seconds that a host's dead-man's switch leaves it, as it tells
         self.network = cloud.network()
         for host in HOSTS:
             cloud.host(host, last_seen_at=2 * 10**9, facts=FACTS)
@@ -51,6 +53,8 @@ class Watched:
         return {
             host: {
                 "boot_id": self.boots[host],
+                "uptime": 1000.0 + self.looked,
+                "switch_s": self.told,
                 "guests": sorted(self.running[host]),
                 "running": sorted(self.running[host]),
             }
@@ -64,6 +68,7 @@ class Watched:
         begun = self.step("begin", number, controller, **more)
         if not begun["watching"]:
             return {}
+        self.looked += 1
         seen = {"at": begun["at"], "looks": self.looks(), **more}
         asked = self.step("peers", number, controller, **seen)["asked"]
         words = {

@@ -26,9 +26,8 @@ def decide(facts: Facts, rows: t.Mapping[str, HostRow], clock: Clock, settings: 
     have ended; nor is anybody sure that an owner whose lease expired is not merely frozen. Neither does any harm: what
     it has yet to ask the guard for is refused by the term, hosts that heard of the new term refuse its orders, and what
     it was allowed before ends as it would have. A fence agent makes a host dead, which nobody takes for alive; a guest
-    is started on the host where it is recorded, and leaves that only with the proof that this host is off. One act
-    undoes a proof: a look that is late arms a dead-man's switch anew. So that proof counts from the end that the lease
-    would have had.
+    is started on the host where it is recorded, and leaves that only with the proof that this host is off. A look that
+    is late undoes no proof: it has a dead-man's switch count from an answer that is recorded, and not from now on.
     """
     held = facts.lease
     if held is None:
@@ -36,8 +35,7 @@ def decide(facts: Facts, rows: t.Mapping[str, HostRow], clock: Clock, settings: 
     if facts.owner_gone or not held.is_held(clock):
         if held.expires > clock.now and not facts.owner_gone:
             return ()
-        after = Lease(clock.controller, clock.now + settings.lease_s, held.term + 1, held.expires)
-        return (Hold(held, after),)
+        return (Hold(held, Lease(clock.controller, clock.now + settings.lease_s, held.term + 1)),)
     watch = _Watch(facts, rows, {**rows}, clock, settings, held)
     actions: list[Action] = [Hold(held, dataclasses.replace(held, expires=clock.now + settings.lease_s))]
     watch.rows.update({host: _noted(row, watch) for host, row in rows.items()})
@@ -95,7 +93,9 @@ def _noted(row: HostRow, watch: _Watch) -> HostRow:
         heard=row.heard + 1,
         boot_id=row.boot_id or look.boot_id,
         stopping=look.stopping,
-        switch_armed=look.switch_armed,
+        switch_armed=look.switch_s > 0,
+        switch_s=look.switch_s,
+        reading=look.reading or row.reading,
     )
 
 

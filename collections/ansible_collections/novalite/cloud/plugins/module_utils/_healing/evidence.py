@@ -144,16 +144,16 @@ def proof(row: HostRow, wishes: Wishes, facts: Facts, clock: Clock, settings: Se
         and fresh(answer.at, clock, settings)
     ):
         return Proof(AGENT, row.epoch, clock.now, "the fence agent switched it off, and its status says off")
-    look, wait = look_at(row.host, facts, clock, settings), settings.switch_s + settings.margin_s
-    former = facts.lease.former_expires if facts.lease is not None else 0  # until when others may have armed it
+    look, wait = look_at(row.host, facts, clock, settings), row.switch_s + settings.margin_s
     if (
         SWITCH in wishes.means
         and row.switch_armed
         and look is not None
         and look.silent_ticks > wait
-        and clock.now - max(row.answered_at, former) > wait
+        and clock.now - row.answered_at > wait
     ):
-        return Proof(SWITCH, row.epoch, clock.now, f"its dead-man's switch was armed {wait:.0f} s ago, by two clocks")
+        words = f"its dead-man's switch was armed, and its last answer is {wait:.0f} s ago by two clocks"
+        return Proof(SWITCH, row.epoch, clock.now, words)
     return None
 
 

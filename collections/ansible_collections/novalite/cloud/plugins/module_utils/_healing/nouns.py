@@ -33,21 +33,16 @@ class Settings:
     heartbeat_s: float = 25  # two are missed, which are 10 s apart
     lease_s: float = 30
     attempt_every_s: float = 15
-    switch_s: float = 60  # the host's own timer
     margin_s: float = 15
 
 
 @dataclasses.dataclass(frozen=True)
 class Lease:
-    """Right of one controller to act until `expires`; each change of the owner raises `term`.
-
-    `former_expires` is until when the one of the term before was good: it may have ended sooner, with its owner.
-    """
+    """Right of one controller to act until `expires`; each change of the owner raises `term`."""
 
     owner: str
     expires: float
     term: int
-    former_expires: float = 0
 
     def is_held(self, clock: Clock) -> bool:
         """Tell whether it is that of the controller which asks, and has not expired."""
@@ -91,6 +86,14 @@ class Wishes:
 
 
 @dataclasses.dataclass(frozen=True)
+class Reading:
+    """Reading of a host's own clock: seconds since the boot `boot_id`."""
+
+    boot_id: str
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
 class HostRow:
     """Health of a host as the ledger has it. `moved` are guests that were given to other hosts since it last was up."""
 
@@ -107,6 +110,8 @@ class HostRow:
     boot_id: str = ""
     stopping: bool = False  # the last answer told of a shutdown
     switch_armed: bool = False  # the last answer told of an armed dead-man's switch
+    switch_s: float = 0  # seconds after the last answer, after which that switch has done its work, whatever came there
+    reading: Reading | None = None  # of the last answer: from then on the next looks have the switch count
     attempts: int = 0
     attempted_at: float = 0
     proof: Proof | None = None
@@ -127,10 +132,11 @@ class Look:
     boot_id: str = ""
     libvirt: bool = True
     stopping: bool = False
-    switch_armed: bool = False
+    switch_s: float = 0  # seconds until its dead-man's switch powers it off, 0 where that is not armed
     guests: frozenset[str] = frozenset()
     running: frozenset[str] = frozenset()
     silent_ticks: float = 0
+    reading: Reading | None = None
 
 
 @dataclasses.dataclass(frozen=True)

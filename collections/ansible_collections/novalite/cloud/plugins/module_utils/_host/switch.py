@@ -1,27 +1,30 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Dead-man's switch of a host: a transient timer of systemd's that powers the machine off, unless it is armed anew.
+"""Dead-man's switch of a host: a transient timer of systemd's that powers the machine off, unless a later one is set.
 
-It proves a death to a controller that has not been able to arm it for long enough. It goes with a reboot, and proves
-nothing of a machine that is frozen: whoever thaws it later has a guest run twice for the moment that the timer takes.
+It proves a death to a controller that has got no answer for long enough: a timer is set for a time by the host's own
+clock, counted from an answer that the controller knows of, so that an order that comes late prolongs nothing. It goes
+with a reboot, and proves nothing of a machine that is frozen: whoever thaws it later has a guest run twice for the
+moment that the timer takes.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import time
 
 from .._errors import NovaliteError
 from .command import CommandError, run
 
 BOOTED = "/run/systemd/system"
-UNIT = "novalite-switch"
+UNIT = "novalite-switch"  # beginning of the names, which end with the time
 TIMEOUT = 10.0  # seconds for each command: a look is every 10 s
-SHORTEST = 30  # seconds: three looks
+SHORTEST = 40  # seconds: a look may be missed, and the next one counts from the answer before that
 # At once, without stopping any unit: a host that hangs at that has its guests running
 OFF = ("systemctl", "poweroff", "--force", "--force")
-_STATE = re.compile(r"(?m)^ActiveState=(active|activating|reloading)$")
+_NAME = re.compile(rf"(?m)^({UNIT}(?:-(\d+))?\.timer)\s")
 
 
 def is_there() -> bool:
@@ -29,46 +32,68 @@ def is_there() -> bool:
     return os.path.isdir(BOOTED)
 
 
-def is_armed() -> bool:
-    """Tell whether the timer runs. Raises CommandError."""
-    return bool(_STATE.search(_shown()))
+def clock() -> float:
+    """Return the seconds since this machine booted, by the clock of systemd's timers: CLOCK_MONOTONIC."""
+    return time.monotonic()
 
 
-def _shown() -> str:
-    return run(["systemctl", "show", f"{UNIT}.timer", "--property=ActiveState,Description"], timeout=TIMEOUT).stdout
+def left() -> float:
+    """Return the seconds until the machine is powered off, 0 where no timer runs. Raises CommandError."""
+    timers = _timers()
+    return max(1.0, max(timers.values()) - clock()) if timers else 0.0
 
 
-def arm(seconds: int) -> None:
-    """Have the machine powered off in `seconds`, unless this is called again before. Raises NovaliteError."""
+def _timers() -> dict[str, int]:
+    """Return the time of each timer that runs, by the name of its unit; 0 for one that is not named by its time."""
+    words = ("--plain", "--no-legend", "--full", "--state=active")
+    shown = run(["systemctl", "list-units", *words, f"{UNIT}*.timer"], timeout=TIMEOUT).stdout
+    return {unit: int(at or 0) for unit, at in _NAME.findall(shown)}
+
+
+def arm(seconds: int, since: float) -> None:
+    """Have the machine powered off `seconds` after its clock showed `since`, unless a later time is set before. An
+    earlier time than one that is set already changes nothing. Where none is, half of the time has to be left, for the
+    next look may be as far off as the last one. Raises NovaliteError."""
     if seconds < SHORTEST:
         raise NovaliteError(f"novalite_ha_switch {seconds}: choose at least {SHORTEST} seconds, or 0 for no switch")
     if not is_there():
         raise NovaliteError(f"novalite_ha_switch {seconds}: this host does not run systemd, so choose 0")
-    shown, description = _shown(), f"novalite: off {seconds} s after the last look"
-    if _STATE.search(shown) and f"Description={description}\n" in f"{shown}\n":
-        run(["systemctl", "restart", f"{UNIT}.timer"], timeout=TIMEOUT)  # it counts from now on again
-        return
-    disarm()
-    run(
-        [
-            "systemd-run",
-            "--quiet",
-            f"--unit={UNIT}",
-            f"--description={description}",
-            f"--on-active={seconds}",
-            "--timer-property=AccuracySec=1s",
-            *OFF,
-        ],
-        timeout=TIMEOUT,
-    )
+    timers, at = _timers(), int(since) + seconds
+    time_left = int(at - clock())
+    latest = max(timers.values(), default=0)
+    if not timers and time_left < seconds // 2:
+        raise NovaliteError(
+            f"novalite_ha_switch {seconds}: the last look is {seconds - time_left} s old: look more often"
+        )
+    if at > latest and time_left > 0:
+        # By the clock since the boot, whenever systemd gets to it; in a container that clock begins later
+        run(
+            [
+                "systemd-run",
+                "--quiet",
+                f"--unit={UNIT}-{at}",
+                f"--description=novalite: off {seconds} s after the last answer",
+                f"--on-boot={at}",
+                f"--on-active={time_left}",
+                "--timer-property=AccuracySec=1s",
+                *OFF,
+            ],
+            timeout=TIMEOUT,
+        )
+        latest = at
+    _stop([unit for unit, at in timers.items() if at < latest])  # never without one in between
 
 
 def disarm() -> bool:
     """Have no timer; return whether there was one. Raises CommandError for one that cannot be stopped."""
-    if not is_armed():
-        return False
-    run(["systemctl", "stop", f"{UNIT}.timer"], timeout=TIMEOUT)
-    return True
+    timers = list(_timers())
+    _stop(timers)
+    return bool(timers)
+
+
+def _stop(units: list[str]) -> None:
+    if units:
+        run(["systemctl", "stop", *units], timeout=TIMEOUT)
 
 
 def is_stopping() -> bool:

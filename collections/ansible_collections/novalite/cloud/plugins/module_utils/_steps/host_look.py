@@ -4,8 +4,9 @@
 
 """Step `host_look`: look whether this host lives, and what it has, for the watcher.
 
-Each look arms the dead-man's switch anew, where there is one, and touches the host's heartbeat file. What cannot be
-read in time is said, and fails nothing: a host that answers lives.
+Each look has the dead-man's switch count anew, where there is one, from the last answer that the controller knows of,
+and touches the host's heartbeat file. What cannot be read in time is said, and fails nothing: a host that answers
+lives.
 """
 
 from __future__ import annotations
@@ -33,8 +34,15 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 ARGUMENT_SPEC = {
     # Name of the host in the ledger, which its heartbeat file has.
     "host": {"type": "str", "required": True},
-    # Seconds after which the host powers itself off if it is not looked at again; 0 disarms it.
-    "switch": {"type": "int", "default": 0},
+    # Seconds after `reading` at which the host powers itself off, unless another look tells a later one; 0 disarms it.
+    # Without them the switch stays as it is.
+    "switch": {"type": "int"},
+    # The host's clock, as it told with the last answer that the controller knows of. Without one, and with one of
+    # another boot, a switch is not armed anew.
+    "reading": {
+        "type": "dict",
+        "options": {"boot_id": {"type": "str", "required": True}, "seconds": {"type": "float", "required": True}},
+    },
     # Directory on storage that all hosts share; "" for no heartbeat.
     "heartbeat": {"type": "str", "default": ""},
     "uri": {"type": "str", "default": DEFAULT_URI},
@@ -43,15 +51,18 @@ ARGUMENT_SPEC = {
 
 def run(call: HostCall) -> Result:
     """Return `changed`, and
-    * `boot_id`: the kernel's, another one after each boot
+    * `boot_id`: the kernel's, another one after each boot; `uptime`: seconds since then, for `reading` of later looks
     * `stopping`: whether systemd is shutting the host down
-    * `switch_armed`: whether the dead-man's switch is armed
+    * `switch_s`: seconds until the dead-man's switch powers the host off, 0 where that is not armed
     * `libvirt`: whether libvirt answers
     * `guests`: UUIDs of novalite's domains on this host, `running`: of those whose QEMU runs
     * `heartbeats`: seconds since each host's heartbeat, by its name and the storage's clock
     * `complaints`: what could not be done, or read, in words
     """
     params = call.params
+    uptime, boot_id = switch.clock(), (read_text(BOOT_ID) or "").strip()
+    reading = params["reading"] or {}
+    since = reading["seconds"] if reading.get("boot_id") == boot_id else None
     complaints: list[str] = []
 
     def tried(about: str, part: t.Callable[[], R], otherwise: R) -> R:
@@ -70,16 +81,17 @@ def run(call: HostCall) -> Result:
     # All at once: where several hang, a look takes no longer than where one does
     parts: list[t.Callable[[], t.Any]] = [
         lambda: tried("libvirt", lambda: _guests(params["uri"]), None),
-        lambda: tried("switch", lambda: _switch(params["switch"], call.check_mode), False),
+        lambda: tried("switch", lambda: _switch(params["switch"], since, call.check_mode), 0.0),
         lambda: tried("systemd", switch.is_stopping, False),
         lambda: tried("heartbeat", beat, dict[str, float]()),
     ]
-    guests, armed, stopping, heartbeats = in_threads(lambda part: part(), parts)
+    guests, switch_s, stopping, heartbeats = in_threads(lambda part: part(), parts)
     return {
         "changed": False,
-        "boot_id": (read_text(BOOT_ID) or "").strip(),
+        "boot_id": boot_id,
+        "uptime": uptime,
         "stopping": stopping,
-        "switch_armed": armed,
+        "switch_s": switch_s,
         "libvirt": guests is not None,
         "guests": sorted(guests or ()),
         "running": sorted(uuid for uuid, runs in (guests or {}).items() if runs),
@@ -88,14 +100,14 @@ def run(call: HostCall) -> Result:
     }
 
 
-def _switch(seconds: int, check_mode: bool) -> bool:
-    """Arm the switch, or disarm it for 0 seconds; return whether it is armed now."""
-    if seconds and not check_mode:
-        switch.arm(seconds)
-        return True
-    if switch.is_there() and not check_mode:
+def _switch(seconds: int | None, since: float | None, check_mode: bool) -> float:
+    """Arm the switch, disarm it for 0 seconds, or (None) leave it as it is; return the seconds that it leaves this
+    host, 0 where it is not armed."""
+    if not check_mode and seconds and since is not None:
+        switch.arm(seconds, since)
+    elif not check_mode and seconds == 0 and switch.is_there():
         switch.disarm()
-    return switch.is_there() and switch.is_armed()
+    return switch.left() if switch.is_there() else 0.0
 
 
 def _guests(uri: str) -> dict[str, bool]:

@@ -70,6 +70,10 @@ host_watch = table(  # health of a host (_healing/nouns.py, HostRow), and beside
     sa.Column("boot_id", sa.String(64), nullable=False, server_default=""),
     sa.Column("stopping", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("switch_armed", sa.Boolean, nullable=False, server_default=sa.false()),
+    # the most that the last answer and the looks since then said of it
+    sa.Column("switch_s", sa.Float, nullable=False, server_default="0"),
+    # the host's own clock at its last answer: {"boot_id", "seconds"}
+    sa.Column("reading", sa.JSON(none_as_null=True)),
     sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
     sa.Column("attempted_at", sa.Float, nullable=False, server_default="0"),
     sa.Column("proof", sa.JSON(none_as_null=True)),  # {"kind", "epoch", "at", "words"}
@@ -94,8 +98,6 @@ watch = table(  # one row: which controller watches, and whether anything is hea
     sa.Column("controller", sa.String(255)),  # null: nobody watched yet
     sa.Column("expires", sa.Float, nullable=False, server_default="0"),
     sa.Column("term", sa.BigInteger, nullable=False, server_default="0"),
-    # until when the lease of the term before was good
-    sa.Column("former_expires", sa.Float, nullable=False, server_default="0"),
     # PostgreSQL's advisory lock that the owner's processes hold; null: they hold none
     sa.Column("lock", sa.Integer),
     # the round that is under way: two on one controller would count each other's looks

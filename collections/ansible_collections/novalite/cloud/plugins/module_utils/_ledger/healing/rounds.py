@@ -12,7 +12,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._healing import actions, decide, states
-from ..._healing.nouns import AGENT, SWITCH, Clock, Facts, Heartbeat, HostRow, Lease, Look, PeerWord, Settings
+from ..._healing.nouns import AGENT, SWITCH, Clock, Facts, Heartbeat, HostRow, Lease, Look, PeerWord, Reading, Settings
 from ..._json import JsonMapping
 from ..db import clock
 from ..db.engine import reading, transaction
@@ -61,8 +61,15 @@ def settings_of(numbers: JsonMapping) -> Settings:
     return dataclasses.replace(Settings(), **numbers)
 
 
-def begin(engine: sa.Engine, watcher: Watcher, number: str, means: t.Mapping[str, t.Sequence[str]]) -> Lease | None:
-    """Begin a round over the hosts of `means`, if this controller has the lease, or gets it; return that."""
+def begin(
+    engine: sa.Engine,
+    watcher: Watcher,
+    number: str,
+    means: t.Mapping[str, t.Sequence[str]],
+    switches: t.Mapping[str, float],
+) -> Lease | None:
+    """Begin a round over the hosts of `means`, if this controller has the lease, or gets it; return that. `switches`
+    has the seconds of the dead-man's switches that its looks bring to hosts."""
     with transaction(engine) as connection:
         watch_rows.ensure(connection, means)
         watch_rows.set_means(connection, means)
@@ -77,6 +84,7 @@ def begin(engine: sa.Engine, watcher: Watcher, number: str, means: t.Mapping[str
             return None
         if server:
             watch_lock.record(connection, watcher.lock)
+        watch_rows.set_switches(connection, switches)
         return held if watch_rows.begin_round(connection, number, watcher.settings.lease_s) else None
 
 
@@ -168,16 +176,18 @@ def _looks(engine: sa.Engine, watcher: Watcher, seen: Seen) -> dict[str, Look]:
 def _look(host: str, at: float, look: JsonMapping | None, silent: float) -> Look:
     if look is None:
         return Look(host, at, answered=False, silent_ticks=silent)
+    boot, uptime = str(look.get("boot_id") or ""), look.get("uptime")
     return Look(
         host,
         at,
         True,
-        str(look.get("boot_id") or ""),
+        boot,
         bool(look.get("libvirt", True)),
         bool(look.get("stopping")),
-        bool(look.get("switch_armed")),
+        float(look.get("switch_s") or 0),
         frozenset(look.get("guests") or ()),
         frozenset(look.get("running") or ()),
+        reading=None if uptime is None else Reading(boot, float(uptime)),
     )
 
 

@@ -12,7 +12,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._healing import actions
-from ..._healing.nouns import Clock, FenceAnswer, Guest, HostRow, Lease, Proof, Wishes, Word
+from ..._healing.nouns import Clock, FenceAnswer, Guest, HostRow, Lease, Proof, Reading, Wishes, Word
 from ..._json import JsonObject
 from ..db import clock
 from ..db.tables import compute_host
@@ -48,8 +48,9 @@ def rows(connection: sa.Connection, hosts: t.Collection[str] | None = None) -> d
 
 
 def _row(columns: JsonObject) -> HostRow:
-    proof = columns["proof"]
-    return HostRow(**{**columns, "proof": Proof(**proof) if proof else None, "moved": tuple(columns["moved"])})
+    proof, reading = columns["proof"], columns["reading"]
+    nouns = {"proof": Proof(**proof) if proof else None, "reading": Reading(**reading) if reading else None}
+    return HostRow(**{**columns, **nouns, "moved": tuple(columns["moved"])})
 
 
 def wishes(connection: sa.Connection) -> dict[str, Wishes]:
@@ -77,7 +78,7 @@ def is_armed(connection: sa.Connection) -> bool:
 def lease(connection: sa.Connection, lock: bool = False) -> Lease | None:
     """Return the lease, None when nobody ever had it; with `lock`, nobody changes it until the transaction ends."""
     c = watch.c
-    query = sa.select(c.controller, c.expires, c.term, c.former_expires).where(c.id == 1)
+    query = sa.select(c.controller, c.expires, c.term).where(c.id == 1)
     row = connection.execute(query.with_for_update() if lock else query).first()
     return None if row is None or row.controller is None else Lease(*row)
 
@@ -91,7 +92,7 @@ def hold(connection: sa.Connection, action: actions.Hold) -> bool:
     changed = sa.update(watch).where(c.id == 1, *same)
     values = {"controller": after.owner, "expires": after.expires, "term": after.term}
     if before is None or after.term != before.term:
-        values |= {"former_expires": after.former_expires, "round": None}
+        values |= {"round": None}
     return connection.execute(changed.values(**values)).rowcount == 1
 
 
@@ -182,6 +183,18 @@ def silent_ticks(
     anew = sorted(set(answered) - set(silent))
     connection.execute(sa.update(host_watch).where(c.host.in_(anew)).values(ticks=ticks, ticks_of=ticks_of))
     return {**dict.fromkeys(anew, 0.0), **silent}
+
+
+def set_switches(connection: sa.Connection, switches: t.Mapping[str, float]) -> None:
+    """Record the seconds of dead-man's switches before looks bring them to hosts, which may act on a look that is not
+    answered: until the next answer the longest one counts, and none counts any more where one is disarmed."""
+    c = host_watch.c
+    for host, seconds in sorted(switches.items()):
+        longer = (c.host == host, c.switch_s < seconds)
+        connection.execute(sa.update(host_watch).where(*longer).values(switch_s=seconds))
+        if seconds <= 0:
+            armed = (c.host == host, c.switch_armed)
+            connection.execute(sa.update(host_watch).where(*armed).values(switch_armed=False))
 
 
 def set_means(connection: sa.Connection, means: t.Mapping[str, t.Sequence[str]]) -> None:

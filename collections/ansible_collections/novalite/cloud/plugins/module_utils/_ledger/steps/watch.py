@@ -91,14 +91,15 @@ SPEC_RULES = {
     ]
 }
 NO_AGENT = "none"
+_NOBODY: JsonObject = {"watching": False, "hosts": [], "tokens": {}, "readings": {}, "asked": {}}
 SSH = 22
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def watch(params: JsonMapping, check_mode: bool) -> JsonObject:
     """Return `changed` and `in_words`, and
-    * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` (with `begin`, and with
-      `recovery`, which has no round)
+    * `watching`: whether this controller watches; `hosts`, `at`, `round` and, by host, `tokens` and `readings` (of
+      their clocks, for the step `host_look`; with `begin`, and with `recovery`, which has no round)
     * `asked`: which hosts each peer is to look for, by peer, as the step `peer_look` takes them: those that were silent
       before, together with the look at the peer (with `begin`), and those of which nothing was said yet (with `peers`)
     * `off`: the hosts that are to be switched off
@@ -136,21 +137,21 @@ def _watcher(params: JsonMapping) -> rounds.Watcher:
 
 def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
     hosts, number = params["hosts"], params.get("round") or str(uuid4())
-    agents, switches = params["agents"], params["switches"]
-    means = {}
+    agents, means = params["agents"], {}
+    switches = {host: float(params["switches"].get(host) or 0) for host in hosts}
     for host in hosts:
         agent = agents.get(host) or NO_AGENT
-        means[host] = rounds.means_of(None if agent == NO_AGENT else agent, float(switches.get(host) or 0))
-    held = rounds.begin(engine, watcher, number, means)
+        means[host] = rounds.means_of(None if agent == NO_AGENT else agent, switches[host])
+    held = rounds.begin(engine, watcher, number, means, switches)
     with reading(engine) as connection:
         if held is None:
             other = watch_rows.lease(connection)
             name = other.owner if other is not None else "nobody"
             same = name == watcher.controller
             words = "another round is under way here" if same else f"{name} watches the hosts"
-            return {"watching": False, "in_words": words, "hosts": [], "tokens": {}, "asked": {}}
+            return {**_NOBODY, "in_words": words}
         rows = watch_rows.rows(connection, hosts)
-        tokens = {host: _token(row, held) for host, row in rows.items()}
+        sent = _sent(rows, held)
         at = clock.now(connection)
     expected = {host: None if row.missed else host for host, row in rows.items()}
     asked = {
@@ -159,11 +160,16 @@ def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> J
         # a name that a peer does not know fails its trip, and with that the look at the peer
         if (places := [place for place in (_place(params, host) for host in others) if _is_address(place["address"])])
     }
-    return {"watching": True, "at": at, "round": number, "tokens": tokens, "hosts": sorted(rows), "asked": asked}
+    return {"watching": True, "at": at, "round": number, **sent, "asked": asked}
 
 
-def _token(row: HostRow, held: Lease) -> JsonObject:
-    return dataclasses.asdict(Token(row.epoch, held.term))
+def _sent(rows: t.Mapping[str, HostRow], held: Lease) -> JsonObject:
+    """Return the hosts, and what a look brings to each of them."""
+    return {
+        "hosts": sorted(rows),
+        "tokens": {host: dataclasses.asdict(Token(row.epoch, held.term)) for host, row in rows.items()},
+        "readings": {host: dataclasses.asdict(row.reading) for host, row in rows.items() if row.reading is not None},
+    }
 
 
 def _begin_recovery(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
@@ -174,10 +180,10 @@ def _begin_recovery(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watc
         held = rounds.lease_of(connection, watcher)
         if held is None:
             words = f"{watcher.controller} does not watch the hosts: whoever does recovers"
-            return {"watching": False, "in_words": words, "hosts": [], "tokens": {}, "asked": {}}
-        tokens = {host: _token(row, held) for host, row in rounds.up_or_back(connection, params["hosts"]).items()}
+            return {**_NOBODY, "in_words": words}
+        sent = _sent(rounds.up_or_back(connection, params["hosts"]), held)
         at = clock.now(connection)
-    return {"watching": True, "at": at, "tokens": tokens, "hosts": list(tokens), "asked": {}}
+    return {"watching": True, "at": at, **sent, "asked": {}}
 
 
 def _recover_file(params: JsonMapping) -> str:
