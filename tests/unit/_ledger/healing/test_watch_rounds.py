@@ -283,18 +283,18 @@ def test_a_look_brings_each_host_the_reading_of_its_last_answer(watched: Watched
     }
 
 
-@pytest.mark.parametrize(("seconds", "later", "told"), [(60, 60, 55), (120, 60, 110), (60, 90, 0)])
+@pytest.mark.parametrize(("seconds", "later", "left"), [(60, 60, 55), (120, 60, 110), (60, 90, 0)])
 def test_the_longest_switch_that_a_host_may_have_heard_of_counts(
-    watched: Watched, seconds: int, later: int, told: int
+    watched: Watched, seconds: int, later: int, left: int
 ) -> None:
     """Told by its last answer, or brought by looks since then, whatever became of those."""
     watched.agent = "none"
-    watched.told = told
+    watched.switch_s = left
     watched.look(switches={"hv1": seconds})
     watched.dead.add("hv1")
     for sent in (later, later):
         watched.look(switches={"hv1": sent})
-    assert (watched.row().switch_s, watched.row().switch_armed) == (max(told, later), told > 0)
+    assert (watched.row().switch_s, watched.row().switch_armed) == (max(left, later), left > 0)
     watched.look(switches={"hv1": 0})  # which may have disarmed it
     assert not watched.row().switch_armed
 

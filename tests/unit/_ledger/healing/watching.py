@@ -31,7 +31,7 @@ class Watched:
         self.reached: set[str] = set()  # dead to the controller, and not to their peers
         self.fenced = (True, "off")
         self.looked = 0
-        self.told = 0  # seconds that a host's dead-man's switch leaves it, as it tells
+        self.switch_s = 0  # seconds that a host's dead-man's switch leaves it, as it tells
         self.network = cloud.network()
         for host in HOSTS:
             cloud.host(host, last_seen_at=2 * 10**9, facts=FACTS)
@@ -54,7 +54,7 @@ class Watched:
             host: {
                 "boot_id": self.boots[host],
                 "uptime": 1000.0 + self.looked,
-                "switch_s": self.told,
+                "switch_s": self.switch_s,
                 "guests": sorted(self.running[host]),
                 "running": sorted(self.running[host]),
             }
