@@ -28,7 +28,7 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
             "return DEAD if row.missed >= settings.missed else UNKNOWN",
             "return DEAD",
         ),
-        47,
+        58,
     ),
     (Fault("what peers reach is not heard", "evidence", "if any(word.reached for word in words):", "if False:"), 18),
     (
@@ -56,7 +56,7 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
             "if not any(answers(host, facts, clock, settings) for host in rows):",
             "if False:",
         ),
-        483,
+        2494,
     ),
     (
         Fault(

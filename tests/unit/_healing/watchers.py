@@ -210,7 +210,7 @@ class Controller:
                 at = begun_at + world.now - began
                 looks[name] = self.look(name, at, healing.actions.Token(row.epoch, lease.term), row.reading)
             awaited = [name for name in looks if rows[name].state not in healing.states.PROVEN]
-            yield 1 if all(looks[name].answered for name in awaited) else TIMEOUT_S
+            yield world.sweep_s + (1 if all(looks[name].answered for name in awaited) else TIMEOUT_S)
             words, beats = self.ask_peers(looks, begun_at + world.now - began), self.read_beats()
             yield 0.2
             self.words, self.beats = words, beats

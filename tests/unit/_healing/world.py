@@ -69,6 +69,7 @@ class World:
         self.healing = healing
         self.hosts = {host.name: host for host in hosts}
         self.now = 0.0
+        self.sweep_s = 0.0  # that looks at all hosts take, where all answer
         self.cut: set[tuple[str, str]] = set()  # one way each; "storage" is a place
         self.disks: dict[str, str] = {}
         self.locks: dict[str, str] = {}
@@ -224,7 +225,10 @@ class World:
             or not host.switch_works
         ):
             return
-        host.deadline = max(host.deadline or 0, reading.seconds + host.switch_s)
+        deadline = reading.seconds + host.switch_s
+        if host.deadline is None and deadline - host.ticks(self.now) < 2 * host.switch_s / 3:
+            return  # it is looked at too seldom
+        host.deadline = max(host.deadline or 0, deadline)
         self.check_switch(host)
 
     def check_switch(self, host: Host) -> None:

@@ -11,6 +11,7 @@ from ansible_collections.novalite.cloud.plugins.filter.by_host import by_host
 from ansible_collections.novalite.cloud.plugins.filter.causes import LONGEST, causes
 from ansible_collections.novalite.cloud.plugins.filter.columns import columns
 from ansible_collections.novalite.cloud.plugins.filter.from_hosts import from_hosts
+from ansible_collections.novalite.cloud.plugins.filter.looked import looked
 from ansible_collections.novalite.cloud.plugins.filter.named import named
 
 HOSTVARS: dict[str, dict[str, t.Any]] = {
@@ -35,6 +36,25 @@ def test_by_host_leaves_out_who_has_nothing_unless_there_is_a_default() -> None:
     assert by_host(HOSTS, HOSTVARS, "outcome.host") == {"hv4": "hv4", "hv1": "hv1"}
     assert by_host(["hv3", "hv1"], HOSTVARS, "outcome.host", default="") == {"hv3": "", "hv1": "hv1"}
     assert by_host(["hv2"], HOSTVARS, "outcome") == {"hv2": {}}
+
+
+def test_a_host_that_answers_lives_whatever_its_look_came_to() -> None:
+    look, words = {"libvirt": True}, [{"host": "hv9", "reached": False}]
+    steps = [{"result": {"kept": {}}}, {"result": look}]
+    done: dict[str, dict[str, t.Any]] = {
+        "answers": {"steps": steps},
+        "answers for others": {"steps": [*steps, {"result": {"words": words}}]},
+        "fails": {"failed": True, "msg": "no libvirt", "steps": steps[:1]},
+        "is silent": {"unreachable": True, "msg": "no route"},
+        "takes too long": {"failed": True, "timedout": {"period": 6}},
+    }
+    hostvars = {host: {"novalite_looked": result} for host, result in done.items()} | {"was never looked at": {}}
+    assert looked([*hostvars, "of no inventory"], hostvars) == {
+        "answers": look,
+        "answers for others": look,
+        "fails": {"libvirt": False},
+    }
+    assert looked([*hostvars, "of no inventory"], hostvars, "others") == {"answers for others": words}
 
 
 def test_records_are_named_by_name_uuid_and_host() -> None:

@@ -10,8 +10,8 @@ short_description: What looks at hosts found, by the names of the hosts
 version_added: 0.1.0
 author: [novalite contributors (@novalite)]
 description:
-  - The novalite playbooks' own way to tell what looks at compute hosts found. One task looks, and its result is all that there
-    is of each host. A task more on each would take as long as the look.
+  - The novalite playbooks' own way to tell what looks at compute hosts found. One task looks, and its result is all
+    that there is of each host. A task more on each would take as long as the look.
 positional: _input, hostvars, about
 options:
   _input:
@@ -25,7 +25,8 @@ options:
     required: true
   about:
     description:
-      - V(hosts) is what the step C(host_look) returned. A host that answered and failed is alive, with guests that nobody knows.
+      - V(hosts) is what the step C(host_look) returned. A host that answered and failed is alive, with guests that
+        nobody knows.
       - V(others) is what the step C(peer_look) said of hosts that did not answer before.
     type: str
     choices: [hosts, others]

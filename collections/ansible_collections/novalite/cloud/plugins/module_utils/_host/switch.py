@@ -52,8 +52,8 @@ def _timers() -> dict[str, int]:
 
 def arm(seconds: int, since: float) -> None:
     """Have the machine powered off `seconds` after its clock showed `since`, unless a later time is set before. An
-    earlier time than one that is set already changes nothing. Where none is, half of the time has to be left, for the
-    next look may be as far off as the last one. Raises NovaliteError."""
+    earlier time than one that is set already changes nothing. Where none is, two thirds of the time have to be left:
+    the next look may be twice as far off as the last one was. Raises NovaliteError."""
     if seconds < SHORTEST:
         raise NovaliteError(f"novalite_ha_switch {seconds}: choose at least {SHORTEST} seconds, or 0 for no switch")
     if not is_there():
@@ -61,7 +61,7 @@ def arm(seconds: int, since: float) -> None:
     timers, at = _timers(), int(since) + seconds
     time_left = int(at - clock())
     latest = max(timers.values(), default=0)
-    if not timers and time_left < seconds // 2:
+    if not timers and time_left < 2 * seconds // 3:
         raise NovaliteError(
             f"novalite_ha_switch {seconds}: the last look is {seconds - time_left} s old: look more often"
         )

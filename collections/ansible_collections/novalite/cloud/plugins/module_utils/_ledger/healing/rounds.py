@@ -20,6 +20,7 @@ from . import acts, watch_lock, watch_rows
 from .guests import guests
 
 MOST_STEPS = 12  # decisions in a round: from silence to a start are fewer
+SECONDS_A_HOST = 0.3  # that a round may take longer: a controller with one busy processor takes a third of that
 RECOVER = "watch.recover"  # file in the ledger's home: there is something to start for the run that recovers
 _RECOVERY = (actions.Start, actions.GiveUp)  # what takes as long as hosts need to build, to start and to remove
 
@@ -56,9 +57,13 @@ class Orders:
     lines: list[str] = dataclasses.field(default_factory=list)
 
 
-def settings_of(numbers: JsonMapping) -> Settings:
-    """Return the settings of the watch. Raises TypeError for a name that it does not have."""
-    return dataclasses.replace(Settings(), **numbers)
+def settings_of(numbers: JsonMapping, hosts: int) -> Settings:
+    """Return the settings of the watch over so many hosts: what a round finds is worth something, and the lease lasts,
+    until it has looked at all of them. Raises TypeError for a name that the settings do not have."""
+    usual, longer = Settings(), SECONDS_A_HOST * hosts
+    return dataclasses.replace(
+        usual, **{"fresh_s": usual.fresh_s + longer, "lease_s": usual.lease_s + longer, **numbers}
+    )
 
 
 def begin(

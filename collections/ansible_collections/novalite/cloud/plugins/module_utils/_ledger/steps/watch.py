@@ -125,14 +125,16 @@ watch.opens_by_itself = True  # type: ignore[attr-defined]  # see _ledger_module
 
 
 def _watcher(params: JsonMapping) -> rounds.Watcher:
-    numbers = params.get("settings") or {}
+    numbers, hosts = params.get("settings") or {}, len(params["hosts"])
     unknown = sorted(set(numbers) - {field.name for field in dataclasses.fields(Settings)} | {"armed"} & set(numbers))
     if unknown:
         raise NovaliteError(f"'{unknown[0]}' is not a number of the watch: docs/ha.md lists them")
     controller = params.get("controller") or socket.gethostname()
     boot = (read_text(_BOOT) or "").strip() or str(os.getpid())
     lock = os.environ.get(watch_lock.VARIABLE)
-    return rounds.Watcher(controller, time.monotonic(), boot, rounds.settings_of(numbers), int(lock) if lock else None)
+    return rounds.Watcher(
+        controller, time.monotonic(), boot, rounds.settings_of(numbers, hosts), int(lock) if lock else None
+    )
 
 
 def _begin(engine: sa.Engine, params: JsonMapping, watcher: rounds.Watcher) -> JsonObject:
