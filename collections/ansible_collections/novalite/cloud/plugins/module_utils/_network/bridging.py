@@ -161,6 +161,9 @@ def _present(work: _Run, bridge: Bridge, host: Host) -> None:
     shown = work if bridge.name in host.links else _Run(work.check_mode, False)
     if not shared:
         shown.set(f"net of {bridge.name}", _own_settings(bridge))
+    elif not host.links[bridge.name].advertised and any(":" in address for address in bridge.addresses):
+        # The advertisements for the guests come to a host that heeds those of its LAN, too
+        work.claim(f"net of {bridge.name}", [bridge], {f"ipv6/conf/{bridge.name}/autoconf": "0"})
     if not shared and bridge.port is not None and bridge.vxlan is None:
         # A port hears the routers of the network that it carries, other hosts among them, and would route by them
         work.claim(f"net of {bridge.port}", [bridge], {f"ipv6/conf/{bridge.port}/disable_ipv6": "1"})
