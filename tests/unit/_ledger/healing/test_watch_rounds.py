@@ -299,6 +299,18 @@ def test_the_longest_switch_that_a_host_may_have_heard_of_counts(
     assert not watched.row().switch_armed
 
 
+@pytest.mark.parametrize(("hosts", "settings", "heard"), [(3, {}, 0), (100, {}, 1), (100, {"fresh_s": 15}, 0)])
+def test_what_a_round_finds_lasts_until_all_hosts_were_looked_at(
+    watched: Watched, hosts: int, settings: dict[str, float], heard: int
+) -> None:
+    names = [f"host{number}" for number in range(hosts)]
+    looks = {name: {"boot_id": "boot-1", "uptime": 5.0} for name in names}
+    args: dict[str, t.Any] = {"round": "one", "controller": "ctl", "hosts": names, "settings": settings}
+    begun = watched.cloud.run("watch", state="begin", **args)
+    watched.cloud.run("watch", state="decide", at=begun["at"] - 30, looks=looks, **args)
+    assert watched.row("host1").heard == heard
+
+
 def test_one_round_at_a_time_on_a_controller(watched: Watched) -> None:
     assert watched.step("begin", "first")["watching"]
     refused = watched.step("begin", "second")
