@@ -50,13 +50,14 @@ import collections.abc as c
 from ..module_utils._json import JsonMapping, JsonObject
 
 # numbers of the steps: the first one tells a host the epoch
-LOOK, WORDS = 1, 2
+LOOK = 1
+WORDS = 2
 
 
 def looked(hosts: c.Iterable[str], hostvars: JsonMapping, about: str = "hosts") -> JsonObject:
     """`{host: what was found}` by the task that looked; a host that did not answer is left out."""
-    found = _look if about == "hosts" else _words
-    by_host = {host: found(hostvars[host].get("novalite_looked") or {}) for host in hosts if host in hostvars}
+    read = _look if about == "hosts" else _words
+    by_host = {host: read(hostvars[host].get("novalite_looked") or {}) for host in hosts if host in hostvars}
     return {host: value for host, value in by_host.items() if value is not None}
 
 
