@@ -52,6 +52,7 @@ class Systemd:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
         self.timers: dict[str, int] = {}  # seconds after the boot at which each powers the machine off
+        self.armed_by_looks = False
         self.state = "running"
 
     def run(self, argv: t.Sequence[str], **_options: t.Any) -> command.Result:
@@ -73,8 +74,6 @@ class Systemd:
             assert argv[1] == "is-system-running"
             return command.Result(int(self.state != "running"), f"{self.state}\n", "")
         return command.Result(0, "", "")
-
-    armed_by_looks = False
 
     def changes(self) -> list[str]:
         """Take what it was asked to change since the last time."""

@@ -34,7 +34,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Show what the hosts have
+- name: Show the looks at two hosts
   ansible.builtin.debug:
     msg: "{{ ['hv1', 'hv2'] | novalite.cloud.looked(hostvars) }}"
 """

@@ -84,11 +84,9 @@ def arm(seconds: int, since: float) -> None:
     _stop([unit for unit, at in timers.items() if at < latest])  # never without one in between
 
 
-def disarm() -> bool:
-    """Have no timer; return whether there was one. Raises CommandError for one that cannot be stopped."""
-    timers = list(_timers())
-    _stop(timers)
-    return bool(timers)
+def disarm() -> None:
+    """Have no timer. Raises CommandError for one that cannot be stopped."""
+    _stop(list(_timers()))
 
 
 def _stop(units: list[str]) -> None:

@@ -92,7 +92,7 @@ def hold(connection: sa.Connection, action: actions.Hold) -> bool:
     changed = sa.update(watch).where(c.id == 1, *same)
     values = {"controller": after.owner, "expires": after.expires, "term": after.term}
     if before is None or after.term != before.term:
-        values |= {"round": None}
+        values["round"] = None
     return connection.execute(changed.values(**values)).rowcount == 1
 
 
@@ -189,12 +189,13 @@ def set_switches(connection: sa.Connection, switches: t.Mapping[str, float]) -> 
     """Record the seconds of dead-man's switches before looks bring them to hosts, which may act on a look that is not
     answered: until the next answer the longest one counts, and none counts any more where one is disarmed."""
     c = host_watch.c
-    for host, seconds in sorted(switches.items()):
-        longer = (c.host == host, c.switch_s < seconds)
-        connection.execute(sa.update(host_watch).where(*longer).values(switch_s=seconds))
-        if seconds <= 0:
-            armed = (c.host == host, c.switch_armed)
-            connection.execute(sa.update(host_watch).where(*armed).values(switch_armed=False))
+    rows = connection.execute(sa.select(c.host, c.switch_s, c.switch_armed).where(c.host.in_(sorted(switches))))
+    for row in rows.all():
+        seconds = switches[row.host]
+        longest, armed = max(row.switch_s, seconds), row.switch_armed and seconds > 0
+        if (longest, armed) != (row.switch_s, row.switch_armed):
+            changed = sa.update(host_watch).where(c.host == row.host)
+            connection.execute(changed.values(switch_s=longest, switch_armed=armed))
 
 
 def set_means(connection: sa.Connection, means: t.Mapping[str, t.Sequence[str]]) -> None:
