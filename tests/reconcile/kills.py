@@ -53,6 +53,11 @@ ls -A /run/libvirt/qemu/novalite /var/lib/novalite/incoming 2>/dev/null | grep -
 grep -h novalite-move- /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys 2>/dev/null; true
 """
 
+EVIDENCE = """
+for name in $(virsh -q list --all --name); do echo "$name: $(virsh -q domstate --reason $name)"; done
+tail -n 12 /var/log/libvirt/qemu/instance-*.log; ps -eo pid,ppid,etimes,args
+"""
+
 
 def changed_tasks(said: str) -> list[str]:
     """The changed tasks in the output of a playbook, each with its host."""
@@ -161,10 +166,11 @@ class Killing:
         self.difference_count += len(differences)
         if missing:
             self.wrong.append(f"{how}: --check does not tell of {missing}")
-        lab.reconcile()
+        first, _said = lab.reconcile()
         again, said = lab.reconcile()
         if again or re.search(r"changed=[1-9]", said):
-            self.wrong.append(f"{how}: repaired, and still different: {again} {changed_tasks(said)}")
+            self.wrong.append(f"{how}: repaired, and still different: {again} {changed_tasks(said)}; at first: {first}")
+            self.wrong += [f"{how}: {host}: {lab.on(host, EVIDENCE)}" for host in HOSTS]
         rows = lab.rows(sa.select(instance).where(of_these))
         states = {row.name: (row.vm_state, row.task_state, row.host) for row in rows}
         self.wrong += [

@@ -13,6 +13,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._host import asker
+
 CLONE_NEWNET = 0x40000000
 
 
@@ -30,6 +32,28 @@ def entered(name: str) -> t.Iterator[None]:
         libc.setns(home, CLONE_NEWNET)
         os.close(there)
         os.close(home)
+
+
+@pytest.fixture
+def caller(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[t.Callable[[], None]]:
+    """What makes whoever waits for the output of this host's process go."""
+    reader, writer = os.pipe()
+    gone = []
+
+    def go() -> None:
+        gone.append(reader)
+        os.close(reader)
+
+    monkeypatch.setattr(asker, "STDOUT", writer)
+    yield go
+    for fd in {reader, writer} - set(gone):
+        os.close(fd)
+
+
+@pytest.fixture
+def nobody_reads(caller: t.Callable[[], None]) -> None:
+    """A process on a host whose controller is gone."""
+    caller()
 
 
 class Lan(t.NamedTuple):

@@ -240,6 +240,25 @@ def test_no_time_to_shut_down_asks_nobody(host: Host) -> None:
     assert guest.calls == ["destroy"] and host.clock.now == 0
 
 
+@pytest.mark.parametrize("state", ["stopped", "rebooted"])
+def test_a_guest_that_does_not_hear_keeps_its_power_when_nobody_waits_for_it_any_more(
+    host: Host, nobody_reads: None, state: str
+) -> None:
+    """The controller was killed: nobody would go on from there, and start the guest again."""
+    guest = domain(host, "running", deaf=True)
+    (outcome,) = ensure(host, state)
+    assert outcome.state == "running" and "nobody waits for it any more" in str(outcome.error)
+    assert "destroy" not in guest.calls
+
+
+def test_a_guest_that_hears_is_rebooted_to_the_end_also_when_nobody_waits_for_it_any_more(
+    host: Host, nobody_reads: None
+) -> None:
+    guest = domain(host, "running")
+    assert ensure(host, "rebooted")[0].state == "running"
+    assert guest.calls[-1] == "create"
+
+
 def test_a_hard_reboot_starts_from_the_new_definition_at_once(host: Host) -> None:
     guest = domain(host, "running")
     (outcome,) = ensure(host, "rebooted", spec(hard=True, xml=xml(0, memory=128)))

@@ -27,7 +27,8 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
 from ansible_collections.novalite.cloud.plugins.module_utils._drift.host_scan import HOST_ARGUMENTS
 from ansible_collections.novalite.cloud.plugins.module_utils._host import trip as host_trip
-from ansible_collections.novalite.cloud.plugins.modules import host_step
+from ansible_collections.novalite.cloud.plugins.module_utils._host.module import HostCall
+from ansible_collections.novalite.cloud.plugins.modules import console_output, host_step
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _host_code, _trip
 
 CODE, DIGEST = _host_code.archive()
@@ -363,3 +364,24 @@ def test_a_trip_leaves_a_mark_unless_it_changes_nothing(check_mode: bool) -> Non
     action: t.Any = types.SimpleNamespace(_task=task, host_name=lambda _task_vars: "hv1")
     errand = _trip.TripAction.errand(action, [{"module": "disk", "args": {}}], {})
     assert (errand.check_mode, errand.leaves, errand.any_mark) == (check_mode, not check_mode, False)
+
+
+@pytest.mark.parametrize("goes", [False, True])
+def test_no_step_begins_when_nobody_waits_for_the_trip_any_more(
+    host: Host, caller: t.Callable[[], None], monkeypatch: pytest.MonkeyPatch, goes: bool
+) -> None:
+    """The controller was killed: what it would do next is reconcile.yml's by now, or another run's."""
+    run = console_output.run
+
+    def first(call: HostCall) -> object:
+        if goes:
+            caller()
+        return run(call)
+
+    monkeypatch.setattr(console_output, "run", first)
+    whole: host_trip.Request = {
+        "steps": [t.cast(host_trip.Step, host.tail())] * 2,
+        **{"expected": None, "state_dir": str(host.state), "check_mode": False, "diff": False},
+        **{"token": "", "again": False, "events": False},
+    }
+    assert len(host_trip.take(whole)["steps"]) == (1 if goes else 2)

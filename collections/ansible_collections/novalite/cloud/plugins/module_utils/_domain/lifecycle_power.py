@@ -10,6 +10,7 @@ import time
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
+from .._host import asker
 from .._host.libvirt_connection import with_filters
 from .._host.waiting import in_threads
 from . import lifecycle
@@ -63,8 +64,9 @@ def ensure(
     `running` starts what is off (from its saved memory, where there is one) and lets go on what is paused. `stopped`
     asks the guest to shut down, and cuts off its power after `shutdown_timeout` seconds (the spec's own comes first, 0
     does not ask); all guests of one call shut down at the same time. `suspended` saves the memory to the host's disk.
-    `rebooted` is `stopped` and then a start from the given definition; with the spec's `hard` nobody is asked. With
-    `missing_ok`, a domain that there is none of is `stopped`.
+    `rebooted` is `stopped` and then a start from the given definition; with the spec's `hard` nobody is asked. A guest
+    that does not shut down keeps its power when the caller is gone by then. With `missing_ok`, a domain that there is
+    none of is `stopped`.
     """
     outcomes = [_look(connection, spec, state, missing_ok) for spec in domains]
     todo = [(spec, outcome) for spec, outcome in zip(domains, outcomes) if outcome.changed]
@@ -173,6 +175,9 @@ def _carry_out(connection: libvirt.virConnect, spec: PowerSpec, outcome: Outcome
         lifecycle.present(connection, uuid).managedSave(libvirt.VIR_DOMAIN_SAVE_RUNNING)
     else:
         if state in (STOPPED, REBOOTED):
+            # its time lasts longer than many a controller: an outage that nobody would end is worse than none
+            if action.startswith("shut down") and lifecycle.is_active(connection, uuid) and asker.has_gone():
+                raise NovaliteError("it did not shut down in time, and nobody waits for it any more: it runs on")
             _power_off(connection, uuid)
         if state in (RUNNING, REBOOTED):
             lifecycle.start(connection, spec, outcome)
