@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 import time
+import types
 import typing as t
+import unittest.mock
 
 import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
     OPEN,
     departure,
@@ -27,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledge
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import ACTIONS
 from tests.support.leaving import WatchedCloud
 
 pytestmark = pytest.mark.both_databases
@@ -113,6 +116,25 @@ def test_a_build_that_nobody_goes_on_with_becomes_an_error_and_gives_everything_
     assert now["nics"][0]["ip"] is None
     assert repair(cloud)["corrections"] == []
     assert len(cloud.server({"name": "one"})["to_build"]) == 1  # and it can be launched again
+
+
+def test_a_look_that_follows_a_repair_may_judge_what_was_repaired(cloud: t.Any) -> None:
+    """A guest whose move was killed is started again by the run that found it, and not by the next one.
+
+    A look judges no instance that was changed in the second in which it began: the ledger keeps whole ones.
+    """
+    uuid = launched(cloud, "one")["uuid"]
+    table = tables.instance
+    cloud.write(sa.update(table).where(table.c.uuid == uuid).values(task_state="resize_migrating"))
+    silent(cloud, 700, uuid)
+    time.sleep(1 - time.time() % 1)  # the repair has all of a second
+    task = types.SimpleNamespace(args={"ledger_url": cloud.url}, check_mode=False, diff=False, async_val=0)
+    action = ACTIONS["ledger_heal"](task, *[unittest.mock.MagicMock() for _ in range(5)])
+    assert action.run(task_vars={})["changed"]
+    began = time.monotonic()
+    with reading(cloud.engine) as connection:
+        (row,) = instance_rows(connection, table.c.uuid == uuid)
+        assert row.task_state is None and row.updated_at < int(clock.at(connection, began))
 
 
 def test_a_build_without_a_host_and_one_to_be_deleted(cloud: t.Any) -> None:

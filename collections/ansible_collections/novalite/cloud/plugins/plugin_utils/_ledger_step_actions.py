@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The actions of the steps in the ledger: that of all controller modules, and two that know more than the task says."""
+"""The actions of the steps in the ledger: that of all controller modules, and those that do more than the task says."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import time
 import typing as t
 
 from ansible import context
@@ -15,7 +16,7 @@ from ansible.template import trust_as_template
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import Json, JsonMapping, JsonObject
-from ..module_utils._ledger_module import plain, spec_of
+from ..module_utils._ledger_module import Judge, plain, spec_of
 from ..module_utils._model import yaml_types
 from ..module_utils._stack import source
 from ..modules import ledger_step
@@ -53,6 +54,21 @@ class StackPlan(LedgerAction):
         return {**params, "path": path, "document": plain({"": document})[""]}
 
 
+class Repair(LedgerAction):
+    """Repairs the ledger, and returns in a later second of its clock than it wrote in.
+
+    The ledger keeps whole seconds, and a comparison with a host judges no instance that was changed in the second in
+    which the look began, or later: in the same one, what was just repaired would be left to the next run.
+    """
+
+    def operate(self, params: JsonMapping, judge: Judge | None = None) -> JsonObject:
+        result = super().operate(params, judge)
+        repairs = params.get("state", "resolve") == "resolve"  # the other states are a migration's own
+        if repairs and result["changed"] and not self._task.check_mode:
+            time.sleep(1.0)
+        return result
+
+
 def _refuse_converted(document: Json, path: str | None) -> None:
     """Raise NovaliteError, with its place, for what JSON, and so the document's schema, has no word for."""
     if isinstance(document, dict) and (converted := yaml_types.first(None, document)) is not None:
@@ -83,7 +99,12 @@ def _extra_vars_file() -> str | None:
 
 
 SPEC = spec_of(ledger_step.DOCUMENTATION)
-_OWN: t.Mapping[str, type[LedgerAction]] = {"launch_plan": LaunchPlan, "stack_plan": StackPlan}
+_OWN: t.Mapping[str, type[LedgerAction]] = {
+    "launch_plan": LaunchPlan,
+    "ledger_heal": Repair,
+    "server_migration": Repair,
+    "stack_plan": StackPlan,
+}
 _OPERATIONS = f"{__package__.rpartition('.')[0]}.module_utils._ledger.steps"
 
 
