@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_mappings
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
@@ -99,7 +100,7 @@ def for_new_image(connection: Connection, caller: Caller, parameters: Parameters
 
 
 def requested(
-    connection: Connection, caller: Caller, parameters: Parameters, flavor: Body, image: Record
+    connection: Connection, caller: Caller, parameters: Parameters, flavor: SeenFlavor, image: Record
 ) -> tuple[VolumeRequest, ...]:
     """The volumes that the instances get beside a root disk on their host, which may be named with its size; of an
     image that names volumes, all of them. Raises Ec2Error.
@@ -146,7 +147,7 @@ def _devices(parameters: Parameters) -> list[Body]:
     return mappings
 
 
-def _check_root(ebs: Body, flavor: Body, image: Record) -> None:
+def _check_root(ebs: Body, flavor: SeenFlavor, image: Record) -> None:
     """Check a mapping of the root disk, which is local: it may name the image's own snapshot, and a size of at most the
     flavor's."""
     if ebs.get("SnapshotId", snapshots.snapshot_id(image)) != snapshots.snapshot_id(image):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Key pairs of users, as several doors make them of nothing."""
+"""Keys that are made here, for several doors."""
 
 from __future__ import annotations
 

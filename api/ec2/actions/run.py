@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor, flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
@@ -188,7 +188,7 @@ def _create_request(connection: Connection, caller: Caller, parameters: Paramete
     )
 
 
-def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
+def flavor_of(connection: Connection, caller: Caller, name: str) -> SeenFlavor:
     """The flavor that an instance type is. Raises Ec2Error."""
     rows = flavors_seen(connection, policy.allowed("compute:flavors:private"), caller.project)
     return the_one(rows, "name", name, invalid("InstanceType", name))

@@ -19,6 +19,24 @@ from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
 from ..queries.counts import is_project
 
+
+class SeenFlavor(t.TypedDict):
+    """A flavor as a project sees it, with the id that it is known by; `granted`: a private one that it may use."""
+
+    id: int
+    flavorid: str
+    name: str
+    vcpus: int
+    memory_mb: int
+    root_gb: int
+    ephemeral_gb: int
+    swap_mb: int
+    extra_specs: dict[str, str]
+    is_public: bool
+    description: str | None
+    granted: bool
+
+
 LOWEST = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
 # novalite's own extra specs, which say what an instance's disks are
 OWN_SPECS = {"novalite:disk_backend": ("qcow2", "raw"), "novalite:preallocation": ("none", "space")}
@@ -56,7 +74,7 @@ def remove_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) ->
     return changes.result("flavors", [])
 
 
-def flavors_seen(connection: sa.Connection, private: bool, project_id: str | None = None) -> list[JsonObject]:
+def flavors_seen(connection: sa.Connection, private: bool, project_id: str | None = None) -> list[SeenFlavor]:
     """The flavors, each with the id that it is known by as `flavorid`; `private` adds those not public.
 
     Those that the project may see although they are private are always there, with `granted` set.
@@ -67,7 +85,7 @@ def flavors_seen(connection: sa.Connection, private: bool, project_id: str | Non
     if not private:
         query = query.where(sa.or_(flavor.c.is_public, flavor.c.id.in_(sorted(mine))))
     rows = connection.execute(query).mappings()
-    return [shown_flavor({**row}, granted=row["id"] in mine) for row in rows]
+    return [t.cast("SeenFlavor", shown_flavor({**row}, granted=row["id"] in mine)) for row in rows]
 
 
 LOAD = {"all_flavors": sa.select(flavor).order_by(flavor.c.id)}
