@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
@@ -89,7 +89,7 @@ def _change_instance(connection: Connection, caller: Caller, number: str, update
 def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
     """EC2's ids of the project's objects of this kind."""
     if kind == "ami":
-        return [images.image_id(row) for row in image_records.images_seen(connection, project)]
+        return [images.image_id(row) for row in images_seen(connection, project)]
     if kind == "snap":  # of images: a volume's has metadata
         return list(snapshots.of_images(connection, project))
     if kind == "sg":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
@@ -289,6 +290,6 @@ def delete_snapshot(connection: Connection, caller: Caller, parameters: Paramete
             volume_operations.delete_snapshot(calling(connection), row.id, project_id=caller.project)
 
 
-def _in_use(number: str, image: Record) -> Ec2Error:
+def _in_use(number: str, image: SeenImage) -> Ec2Error:
     held = f"The snapshot {number} is currently in use by {images.image_id(image)}"
     return Ec2Error("InvalidSnapshot.InUse", held)
