@@ -93,9 +93,7 @@ def _create_volume(call: Call, _thing: Thing, values: Values) -> None:
             "name": values["name"],
             "description": values["description"],
             "type": values["type"] or None,
-            "private_types": call.permits("volume:private_types"),
             "image": values["image"] or None,
-            "user_id": call.user_id,
         },
     )
 

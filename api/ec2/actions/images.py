@@ -29,7 +29,7 @@ from ...web.ledger import home
 from ...work.calls import calling
 from .. import block_devices, filters, ids, images, snapshots
 from ..blueprint import reads, writes
-from ..common import Body, Parameters, Record, keep_tags, moment, tag_set, tags_for
+from ..common import Body, Parameters, Record, forget_tags, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
 from ..views_instances import ROOT_DEVICE, ROOT_DEVICE_TYPE
@@ -232,7 +232,7 @@ def register_image(connection: Connection, caller: Caller, parameters: Parameter
         else:
             uuid = image_operations.register(calling(connection), name, description, row)
     number = ids.of("ami", uuid)
-    keep_tags(connection, caller.project, number, tags)
+    keep_tags(connection, number, tags)
     return {"imageId": number}
 
 
@@ -280,12 +280,12 @@ def create_image(connection: Connection, caller: Caller, parameters: Parameters)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
         servers.create_image(calling(connection), row, details)
     made = images_seen(connection, caller.project, details["image_id"])[0]
-    keep_tags(connection, caller.project, images.image_id(made), tags[KIND])
+    keep_tags(connection, images.image_id(made), tags[KIND])
     of_volumes = [ids.of("snap", volume.of or "") for volume in snapshots.volumes_of(made)]
     for number in of_volumes:
         change_tags(connection, caller, number, lambda _before: tags["snapshot"])
     if not of_volumes:
-        keep_tags(connection, caller.project, snapshots.snapshot_id(made), tags["snapshot"])
+        keep_tags(connection, snapshots.snapshot_id(made), tags["snapshot"])
     return {"imageId": images.image_id(made)}
 
 
@@ -297,4 +297,4 @@ def deregister_image(connection: Connection, caller: Caller, parameters: Paramet
     with in_words({image_operations.ProtectedImageError: lambda _message: protected}):
         image_operations.delete(calling(connection), row, home())
     for number in (images.image_id(row), snapshots.snapshot_id(row)):
-        ec2_tags.remove_tags(connection, caller.project, number)
+        forget_tags(connection, number)

@@ -29,7 +29,7 @@ from ...work.calls import calling
 from ...work.keys import new_rsa_key
 from .. import filters, ids
 from ..blueprint import action, reads, refuse_dry_run, writes
-from ..common import Body, Parameters, keep_tags, moment, tag_set, tags_for
+from ..common import Body, Parameters, forget_tags, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Base64, Boolean, Text
 
@@ -125,7 +125,7 @@ def _add(
     with as_codes(REFUSED, "InvalidKey.Format"), in_words({ConflictError: lambda _message: duplicate}):
         row = keypairs.create(calling(connection), caller.user_id, name, public, fingerprint=private)
     number = ids.of_key(row)
-    keep_tags(connection, caller.project, number, tags)
+    keep_tags(connection, number, tags)
     return row, {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
 
 
@@ -139,7 +139,7 @@ def delete_key_pair(connection: Connection, caller: Caller, parameters: Paramete
     name = parameters.get("KeyName") or by_id.get(parameters.get("KeyPairId", ""))
     if name in by_name:
         keypairs.delete(calling(connection), caller.user_id, name)
-        ec2_tags.remove_tags(connection, caller.project, by_name[name])
+        forget_tags(connection, by_name[name])
 
 
 # --- keys, in the forms that clients send ---------------------------------------------------------------------------
