@@ -10,12 +10,14 @@ from __future__ import annotations
 
 CATALOG_READ = {
     "catalog": {
+        "flavors.NewFlavor",
         "flavors.SeenFlavor",
         "flavors.access_of",
         "flavors.flavors_seen",
         "image_files.ImageRefusedError",
         "image_records.MEMBER_STATES",
         "image_records.Member",
+        "image_records.NewImage",
         "image_records.SeenImage",
         "image_records.image_tasks",
         "image_records.images_seen",

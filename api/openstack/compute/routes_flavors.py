@@ -11,6 +11,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import (
+    NewFlavor,
     SeenFlavor,
     access_of,
     flavors_seen,
@@ -140,7 +141,7 @@ def show_flavor(connection: Connection, flavor_id: str) -> Answer:
 @compute.post("/flavors", "compute:flavors:write", takes(_create_schema), writes_checked)
 def create_flavor(connection: Connection, body: Record) -> Answer:
     number = body.get("id")
-    new_flavor: flavors.NewFlavor = {
+    new_flavor: NewFlavor = {
         "flavorid": None if number in (None, "auto") else str(number),
         "name": body["name"],
         "vcpus": int(body["vcpus"]),

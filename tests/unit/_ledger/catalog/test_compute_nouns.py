@@ -11,7 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import access_of, flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import (
+    NewFlavor,
+    access_of,
+    flavors_seen,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import (
@@ -37,7 +41,7 @@ def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
         yield connection
 
 
-def a_new_flavor(flavorid: str | None = None, name: str = "tiny", is_public: bool = True) -> flavors.NewFlavor:
+def a_new_flavor(flavorid: str | None = None, name: str = "tiny", is_public: bool = True) -> NewFlavor:
     return {
         "flavorid": flavorid,
         "name": name,

@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_store
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
+    NewImage,
     SeenImage,
     image_tasks,
     images_seen,
@@ -50,7 +51,7 @@ def connection(two_projects: sa.Engine) -> t.Iterator[sa.Connection]:
         yield connection
 
 
-NEW: images.NewImage = {
+NEW: NewImage = {
     "id": None,
     "owner": DEMO,
     "name": "mine",

@@ -20,20 +20,31 @@ from ..db.tables_networking import flavor_access
 from ..queries.counts import is_project
 
 
-class SeenFlavor(t.TypedDict):
-    """A flavor as a project sees it, with the id that it is known by; `granted`: a private one that it may use."""
+class FlavorValues(t.TypedDict):
+    """Attributes of a flavor that clients say."""
 
-    id: int
-    flavorid: str
     name: str
     vcpus: int
     memory_mb: int
     root_gb: int
     ephemeral_gb: int
     swap_mb: int
-    extra_specs: dict[str, str]
     is_public: bool
     description: str | None
+
+
+class NewFlavor(FlavorValues):
+    """A flavor that is to be made; without a `flavorid` it gets a new UUID."""
+
+    flavorid: str | None
+
+
+class SeenFlavor(FlavorValues):
+    """A flavor as a project sees it, with the id that it is known by; `granted`: a private one that it may use."""
+
+    id: int
+    flavorid: str
+    extra_specs: dict[str, str]
     granted: bool
 
 
@@ -130,11 +141,6 @@ def create_flavor(connection: sa.Connection, record: JsonMapping) -> None:
 
 def describe_flavor(connection: sa.Connection, name: str, description: str | None) -> None:
     connection.execute(sa.update(flavor).where(flavor.c.name == name).values(description=description))
-
-
-def write_specs(connection: sa.Connection, name: str, specs: t.Mapping[str, str]) -> None:
-    """Give a flavor these extra specs, and no others. Raises NovaliteError for what is no spec."""
-    write_flavors(connection, [{"name": name, "extra_specs": dict(specs), **dict.fromkeys(LOWEST)}])
 
 
 def _flavors(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, JsonObject]:

@@ -48,26 +48,38 @@ FIELDS = (  # what a client says about an image; the rest comes with its data
 WAITING: JsonMapping = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0, "status": "queued"}
 
 
-class SeenImage(t.TypedDict):
-    """An image as a project sees it. `name` is as it is shown (None: it has none), `handle` the playbooks' name for it,
-    `member_status` the project's, where the image is shared with it."""
+class ImageValues(t.TypedDict):
+    """Attributes of an image that clients say. `name`: None: it has none."""
 
-    id: str
     owner: str
     name: str | None
-    handle: str
     visibility: str
-    member_status: str | None
-    status: str
-    fault: str | None
     protected: bool
     os_hidden: bool
     disk_format: str
     container_format: str
     min_disk_gb: int
     min_ram_mb: int
+    cmdline: str
     properties: dict[str, str]
     tags: list[str]
+
+
+class NewImage(ImageValues):
+    """An image that is to be recorded; without an `id` it gets a new one."""
+
+    id: str | None
+
+
+class SeenImage(ImageValues):
+    """An image as a project sees it: `handle` is the playbooks' name for it, `member_status` the project's, where the
+    image is shared with it."""
+
+    id: str
+    handle: str
+    member_status: str | None
+    status: str
+    fault: str | None
     source: str
     checksum: str
     md5: str | None
@@ -75,7 +87,6 @@ class SeenImage(t.TypedDict):
     virtual_size: int
     kernel: JsonObject | None
     ramdisk: JsonObject | None
-    cmdline: str
     created_at: int
     updated_at: int
 

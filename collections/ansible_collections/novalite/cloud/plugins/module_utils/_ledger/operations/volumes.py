@@ -92,12 +92,13 @@ def retype(call: Call, row: Volume, type_name: str) -> None:
 
 def reserve(call: Call, row: Volume) -> None:
     """Begin to attach a volume before anybody knows where to. Raises ConflictError."""
-    volumes.reserve(call.connection, row.id)
+    volumes.begin(call.connection, row, "reserve", ("available",), "attaching")
 
 
 def unreserve(call: Call, row: Volume) -> None:
-    """Go back from reserve(), unless a server is getting the volume."""
-    volumes.unreserve(call.connection, row.id)
+    """Go back from reserve(); a volume that a server is really getting stays, or that has a reservation."""
+    if not row.attachments and row.reservation is None:
+        volumes.swap(call.connection, row.id, ("attaching",), "available")
 
 
 def begin_detaching(call: Call, row: Volume) -> None:

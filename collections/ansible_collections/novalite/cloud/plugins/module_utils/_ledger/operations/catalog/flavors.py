@@ -10,22 +10,8 @@ import uuid
 
 from ...._errors import ConflictError, NotFoundError
 from ...catalog import flavors
-from ...catalog.flavors import SeenFlavor
+from ...catalog.flavors import NewFlavor, SeenFlavor
 from ..call import Call
-
-
-class NewFlavor(t.TypedDict):
-    """A flavor that is to be made; without a `flavorid` it gets a new UUID."""
-
-    flavorid: str | None
-    name: str
-    vcpus: int
-    memory_mb: int
-    root_gb: int
-    ephemeral_gb: int
-    swap_mb: int
-    is_public: bool
-    description: str | None
 
 
 def create(call: Call, values: NewFlavor) -> SeenFlavor:
@@ -48,7 +34,8 @@ def delete(call: Call, row: SeenFlavor) -> None:
 
 def write_specs(call: Call, row: SeenFlavor, specs: t.Mapping[str, str]) -> SeenFlavor:
     """Give a flavor these extra specs, and no others. Raises NovaliteError for what is no spec."""
-    flavors.write_specs(call.connection, row["name"], specs)
+    item = {"name": row["name"], "extra_specs": {**specs}, **dict.fromkeys(flavors.LOWEST)}
+    flavors.write_flavors(call.connection, [item])
     return _again(call, row["flavorid"])
 
 

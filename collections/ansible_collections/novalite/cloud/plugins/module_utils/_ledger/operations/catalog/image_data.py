@@ -16,7 +16,7 @@ import typing as t
 from ...._errors import NovaliteError
 from ...._image_import.foreign_disks import DRIVERS
 from ...._image_import.imported import CONVERTED, Foreign, convert
-from ...._json import JsonMapping
+from ...._json import JsonMapping, JsonObject
 from ...catalog import image_files, image_records, image_states, image_store
 from ...catalog.image_records import SeenImage
 from ..call import Call
@@ -32,19 +32,6 @@ class Stream(t.Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class _Values(t.TypedDict, total=False):
-    """Columns of an image that its data decide."""
-
-    status: str
-    source: str
-    fault: None
-    disk_format: str
-    size: int
-    checksum: str
-    md5: str | None
-    virtual_size: int
-
-
 @dataclasses.dataclass(frozen=True)
 class Store:
     """Place of the data, in the ledger's home, and the bytes that one image may have at most."""
@@ -55,8 +42,7 @@ class Store:
 
 def check_described(row: SeenImage) -> None:
     """Raise NovaliteError for an image that must be described better before it takes data."""
-    described = {"disk_format": row["disk_format"], "container_format": row["container_format"]}
-    missing = [name for name, value in described.items() if not value]
+    missing = [name for name, value in zip(images.UNTIL_DATA, images.formats(row)) if not value]
     if missing:
         raise NovaliteError(f"Properties {', '.join(missing)} must be set prior to saving data.")
     if row["container_format"] == "ova":
@@ -83,7 +69,7 @@ def receive(
     part = image_store.part_of(store.home, row["id"], upload.transfer)
     try:
         image = image_store.receive(stream, part, limit, upload.report, length)
-        values: _Values = {"size": image.size, "checksum": f"sha256:{image.sha256}", "md5": image.md5}
+        values: JsonObject = {"size": image.size, "checksum": f"sha256:{image.sha256}", "md5": image.md5}
         if staged:
             image_store.put_in_place(part, image_store.staged_of(store.home, row["id"]))
             upload.finish({**values, "status": "uploading"})
@@ -132,7 +118,7 @@ class _Upload:
     store: Store
     transfer: str
 
-    def settle(self, path: str, values: _Values) -> None:
+    def settle(self, path: str, values: JsonObject) -> None:
         """Look at the file that came in, and make it the image's. Raises NovaliteError for one that is refused."""
         disk_format, name = self.row["disk_format"], f"The image's data ({self.row['disk_format']})"
         if disk_format in DRIVERS:
@@ -141,14 +127,14 @@ class _Upload:
         virtual_size = image_files.inspected(path, disk_format, name)
         final = image_store.file_of(self.store.home, self.row["id"])
         image_store.put_in_place(path, final)
-        active: _Values = {"status": "active", "source": final, "virtual_size": virtual_size, "fault": None}
+        active: JsonObject = {"status": "active", "source": final, "virtual_size": virtual_size, "fault": None}
         try:
             self.finish({**values, **active, "disk_format": disk_format})
         except BaseException:
             image_store.remove(final)
             raise
 
-    def _converted(self, path: str, name: str) -> _Values:
+    def _converted(self, path: str, name: str) -> JsonObject:
         """Put into the place of a disk of another hypervisor what hosts can start, as Glance's plug-in image_conversion
         does; return what is known of that. While it lasts, the transfer gives signs of life."""
         with self.calls() as call:
@@ -170,7 +156,7 @@ class _Upload:
         with self.calls() as call:
             image_states.progress(call.connection, self.row["id"], self.transfer, size)
 
-    def finish(self, values: _Values) -> None:
+    def finish(self, values: JsonObject) -> None:
         with self.calls() as call:
             by_operator = call.permits(images.HOST_MOUNT)
             image_states.finish(call.connection, self.row["id"], self.transfer, values, by_operator=by_operator)

@@ -10,7 +10,7 @@ import typing as t
 from ...._errors import ForbiddenError, NotFoundError
 from ...._rules.volume_asks import VolumeRequest
 from ...catalog import image_records, image_states
-from ...catalog.image_records import Member, SeenImage
+from ...catalog.image_records import ImageValues, Member, NewImage, SeenImage
 from ...compute import volume_images
 from ..call import Call
 
@@ -21,38 +21,6 @@ UNTIL_DATA = ("disk_format", "container_format")
 
 class ProtectedImageError(ForbiddenError):
     """An image that cannot be deleted while it is protected."""
-
-
-class NewImage(t.TypedDict):
-    """An image that is to be recorded; without an `id` it gets a new one."""
-
-    id: str | None
-    owner: str
-    name: str | None
-    visibility: str
-    protected: bool
-    os_hidden: bool
-    disk_format: str
-    container_format: str
-    min_disk_gb: int
-    min_ram_mb: int
-    cmdline: str
-    properties: dict[str, str]
-    tags: list[str]
-
-
-class Said(t.NamedTuple):
-    """Attributes of an image that not everybody may say, or not at any time."""
-
-    owner: str
-    visibility: str
-    cmdline: str
-    disk_format: str
-    container_format: str
-
-    @classmethod
-    def of(cls, row: NewImage | SeenImage) -> Said:
-        return cls(row["owner"], row["visibility"], row["cmdline"], row["disk_format"], row["container_format"])
 
 
 def seen(call: Call, image_id: str) -> SeenImage:
@@ -69,10 +37,15 @@ def check_own(call: Call, row: SeenImage) -> None:
         raise ForbiddenError("You are not permitted to modify this image: it is another's.")
 
 
+def formats(values: ImageValues) -> tuple[str, str]:
+    """Return what an image has of UNTIL_DATA."""
+    return values["disk_format"], values["container_format"]
+
+
 def create(call: Call, new: NewImage) -> SeenImage:
     """Record an image without data. Raises ForbiddenError for what is not the caller's to say, and as
     image_records.insert_image()."""
-    _check_said(call, Said.of(new)._replace(owner=call.project, visibility="shared", cmdline=""), Said.of(new))
+    _check_said(call, call.project, "shared", new)
     return seen(call, image_records.insert_image(call.connection, new, by_operator=call.permits(HOST_MOUNT)))
 
 
@@ -80,11 +53,10 @@ def update(call: Call, row: SeenImage, after: SeenImage) -> SeenImage:
     """Write what of `after` differs from the image. Raises ForbiddenError for what is not the caller's to say, or not
     any more, and as image_records.update_image()."""
     check_own(call, row)
-    before, now = Said.of(row), Said.of(after)
-    _check_said(call, before, now)
-    if row["kernel"] is not None and now.cmdline != before.cmdline:
+    _check_said(call, row["owner"], row["visibility"], after)
+    if row["kernel"] is not None and after["cmdline"] != row["cmdline"]:
         raise ForbiddenError("The kernel's command line comes with the image's kernel, from the cloud's operator.")
-    for name, old, new in zip(UNTIL_DATA, before[-2:], now[-2:]):
+    for name, old, new in zip(UNTIL_DATA, formats(row), formats(after)):
         if new != old and row["status"] != "queued":
             raise ForbiddenError(f"Attribute '{name}' may not be changed: the image has its data already.")
     image_records.update_image(call.connection, row, after, by_operator=call.permits(HOST_MOUNT))
@@ -193,12 +165,13 @@ def _is_own(call: Call, row: SeenImage) -> bool:
     return row["owner"] == call.project or call.permits(OF_ALL)
 
 
-def _check_said(call: Call, before: Said, after: Said) -> None:
-    if after.owner != before.owner:
+def _check_said(call: Call, owner: str, visibility: str, after: ImageValues) -> None:
+    """Check what is said of an image that was the owner's, and so visible."""
+    if after["owner"] != owner:
         call.check("image:give")
-        if not after.owner:
+        if not after["owner"]:
             raise ForbiddenError("An image needs an owner.")
-    if not after.owner and after.visibility != "public":
+    if not after["owner"] and after["visibility"] != "public":
         raise ForbiddenError("This image is the cloud's own, and public: give it an owner first.")
-    if after.visibility == "public" and before.visibility != "public":
+    if after["visibility"] == "public" and visibility != "public":
         call.check("image:publicize")
