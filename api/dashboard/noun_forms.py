@@ -8,18 +8,18 @@ from __future__ import annotations
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import remove_keypairs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import one_volume
 
 from ..web import policy
 from ..web.bodies import the_one
 from ..web.context import current
+from ..web.errors import as_bad_request
 from ..work import keys
 from ..work.images import offered as offered_images
-from ..work.networks import project_name
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Link, Secret, Thing, Values, forms_of
 from .identity_forms import IDENTITY_FORMS
 from .network_forms import FLOATING_FORMS, GROUP_FORMS, NETWORK_FORMS
@@ -34,30 +34,25 @@ def _key(call: Call, number: str) -> Thing:
     return Thing(row["name"], row)
 
 
-def _add_key(call: Call, name: str, public_key: str) -> None:
-    keys.add(call.connection, project_name(call.connection, call.project), current().user_id, name, public_key)
-
-
 def _import_key(call: Call, _thing: Thing, values: Values) -> None:
-    _add_key(call, values["name"], values["public_key"])
+    keypairs.create(call, current().user_id, values["name"], values["public_key"])
 
 
 def _with_new_key(values: Values) -> Values:
-    keys.check_name(values["name"])
+    with as_bad_request():
+        keypairs.check_name(values["name"])
     _key, private, public = keys.new_rsa_key("generated-by-novalite")
     return {**values, "private": private, "public": public}
 
 
 def _generate_key(call: Call, _thing: Thing, values: Values) -> Secret:
-    _add_key(call, values["name"], values["public"])
+    keypairs.create(call, current().user_id, values["name"], values["public"])
     note = "Keep it now: it is shown once, and kept nowhere here."
     return Secret(f"Private key of {values['name']}", values["private"], note)
 
 
 def _delete_key(call: Call, thing: Thing, _values: Values) -> None:
-    by_manager = call.permits("compute:keypairs:manage")
-    project = project_name(call.connection, call.project)
-    remove_keypairs(call.connection, project, [{"name": thing.name}], current().user_id, by_manager)
+    keypairs.delete(call, current().user_id, thing.name)
 
 
 KEY_FORMS = forms_of(
@@ -98,9 +93,7 @@ def _create_volume(call: Call, _thing: Thing, values: Values) -> None:
             "name": values["name"],
             "description": values["description"],
             "type": values["type"] or None,
-            "private_types": call.permits("volume:private_types"),
             "image": values["image"] or None,
-            "user_id": call.user_id,
         },
     )
 

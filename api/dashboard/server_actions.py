@@ -11,9 +11,8 @@ import functools
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, StateError
-from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor, flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import (
     attachments,
@@ -65,7 +64,7 @@ class Sight:
         return network_records.floating_ips_of(self.call.connection, self.row.project_id)
 
     @functools.cached_property
-    def flavors(self) -> list[JsonObject]:
+    def flavors(self) -> list[SeenFlavor]:
         private = self.call.permits("compute:flavors:private")
         return flavors_seen(self.call.connection, private, self.row.project_id)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_mappings
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
@@ -17,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks 
 
 from ..web.context import Caller
 from . import ids, snapshots, volumes
-from .common import Body, Parameters, Record
+from .common import Body, Parameters
 from .faults import Ec2Error, invalid, unsupported
 from .parameters import Boolean, Group, Ignored, ListOf, Number, Text, each
 from .views_instances import ROOT_DEVICE
@@ -46,7 +48,7 @@ PARAMETER = ListOf(
 _PLAIN = {"volumeType": "standard", "encrypted": False}
 
 
-def of_image(row: Record) -> list[Body]:
+def of_image(row: SeenImage) -> list[Body]:
     """The devices of an image: its root disk at the least size that it can have, or the volumes of its mapping."""
     mapped = snapshots.volumes_of(row)
     if not mapped:
@@ -99,7 +101,7 @@ def for_new_image(connection: Connection, caller: Caller, parameters: Parameters
 
 
 def requested(
-    connection: Connection, caller: Caller, parameters: Parameters, flavor: Body, image: Record
+    connection: Connection, caller: Caller, parameters: Parameters, flavor: SeenFlavor, image: SeenImage
 ) -> tuple[VolumeRequest, ...]:
     """The volumes that the instances get beside a root disk on their host, which may be named with its size; of an
     image that names volumes, all of them. Raises Ec2Error.
@@ -146,7 +148,7 @@ def _devices(parameters: Parameters) -> list[Body]:
     return mappings
 
 
-def _check_root(ebs: Body, flavor: Body, image: Record) -> None:
+def _check_root(ebs: Body, flavor: SeenFlavor, image: SeenImage) -> None:
     """Check a mapping of the root disk, which is local: it may name the image's own snapshot, and a size of at most the
     flavor's."""
     if ebs.get("SnapshotId", snapshots.snapshot_id(image)) != snapshots.snapshot_id(image):

@@ -13,18 +13,19 @@ import xml.etree.ElementTree as ElementTree
 
 from flask import Blueprint, Response, g
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2.ec2_records import OtherRequestError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import ec2_requests
 
 from ..web import policy
 from ..web.context import Caller, current, request_id
-from ..web.errors import with_headers
+from ..web.errors import in_words, with_headers
 from ..web.ledger import reading_ledger, writing_ledger
+from ..work.calls import calling
 from .authentication import authenticate
 from .common import Body, Parameters
-from .faults import Ec2Error, as_codes, translated
+from .faults import Ec2Error, translated
 from .parameters import Boolean, Group, Shape, nested
 
 View = t.Callable[[Parameters], t.Optional[Body]]  # None: it is done, and that is all there is to say
@@ -125,7 +126,7 @@ def refuse_dry_run() -> None:
         raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
 
 
-def once(connection: Connection, project: str, parameters: Parameters, make: t.Callable[[], list[str]]) -> list[str]:
+def once(connection: Connection, parameters: Parameters, make: t.Callable[[], list[str]]) -> list[str]:
     """The UUIDs of what `make` records; of what it has recorded, if the request's client token was used before. Raises
     Ec2Error for a token that stands for another request."""
     token = parameters.get("ClientToken")
@@ -133,12 +134,8 @@ def once(connection: Connection, project: str, parameters: Parameters, make: t.C
         return make()
     raw_parameters: dict[str, str] = g.ec2_parameters
     same = {name: value for name, value in raw_parameters.items() if name not in ENVELOPE and name != "ClientToken"}
-    with as_codes({ConflictError: "IdempotentParameterMismatch"}):
-        made = ec2_records.repeated(connection, project, raw_parameters["Action"], token, same)
-    if made is None:
-        made = make()
-        ec2_records.remember(connection, project, raw_parameters["Action"], token, made)
-    return made
+    with in_words({OtherRequestError: lambda message: Ec2Error("IdempotentParameterMismatch", message)}):
+        return ec2_requests.once(calling(connection), raw_parameters["Action"], token, same, make)
 
 
 @ec2.errorhandler(Exception)

@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import tags as tag_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text i
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import network_of_choice
 
 from ..web.addresses import REGION
+from ..work.calls import calling
 from . import ids
 from .faults import Ec2Error, as_codes, invalid
 
@@ -78,11 +79,15 @@ def tags_for(parameters: Parameters, *kinds: str) -> dict[str, Tags]:
     return tags
 
 
-def keep_tags(connection: Connection, project_id: str, resource: str, tags: Tags) -> None:
+def keep_tags(connection: Connection, resource: str, tags: Tags) -> None:
     """Write a new resource's tags; what had its id before leaves none."""
-    ec2_tags.remove_tags(connection, project_id, resource)
     with as_codes(TAG_LIMIT):
-        ec2_tags.write_tags(connection, project_id, resource, tags)
+        tag_operations.replace(calling(connection), resource, tags)
+
+
+def forget_tags(connection: Connection, resource: str) -> None:
+    """Remove the tags of a resource that is gone."""
+    tag_operations.replace(calling(connection), resource, {})
 
 
 # --- the virtual network --------------------------------------------------------------------------------------------

@@ -10,7 +10,11 @@ as the image's, is there as long as the image, and goes with it. Images that nam
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
+    SeenImage,
+    images_seen,
+    was_deleted,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_mappings
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE, SNAPSHOT, VolumeRequest
@@ -21,11 +25,11 @@ from .common import Body, Record, moment, tag_set
 GIB = 1024**3
 
 
-def snapshot_id(image: Record) -> str:
+def snapshot_id(image: SeenImage) -> str:
     return ids.of("snap", image["id"])
 
 
-def volumes_of(image: Record) -> tuple[VolumeRequest, ...]:
+def volumes_of(image: SeenImage) -> tuple[VolumeRequest, ...]:
     """The volumes that an image names; none of one that holds a disk, or whose mapping nothing can be launched from."""
     try:
         return volume_mappings.volumes_of(image)
@@ -33,19 +37,19 @@ def volumes_of(image: Record) -> tuple[VolumeRequest, ...]:
         return ()
 
 
-def of_images(connection: Connection, project: str) -> dict[str, Record]:
+def of_images(connection: Connection, project: str) -> dict[str, SeenImage]:
     """Return the project's own images that hold a disk by the ids of their snapshots."""
     return {snapshot_id(row): row for row in _own(connection, project) if not volumes_of(row)}
 
 
-def image_that_names(connection: Connection, project: str, snapshot: str) -> Record | None:
+def image_that_names(connection: Connection, project: str, snapshot: str) -> SeenImage | None:
     """Return an image of the project's own whose instances start with volumes of this snapshot (UUID)."""
     own = _own(connection, project)
     return next((row for row in own if any(volume.of == snapshot for volume in volumes_of(row))), None)
 
 
-def _own(connection: Connection, project: str) -> list[Record]:
-    return [row for row in image_records.images_seen(connection, project) if row["owner"] == project]
+def _own(connection: Connection, project: str) -> list[SeenImage]:
+    return [row for row in images_seen(connection, project) if row["owner"] == project]
 
 
 def source_named(connection: Connection, project: str, number: str) -> tuple[str, str]:
@@ -57,15 +61,15 @@ def source_named(connection: Connection, project: str, number: str) -> tuple[str
 
 def of_an_image_that_is_gone(connection: Connection, number: str) -> bool:
     """Tell whether `number` is the id of the snapshot of an image that was deregistered."""
-    return ids.is_id("snap", number) and image_records.was_deleted(connection, number.partition("-")[2])
+    return ids.is_id("snap", number) and was_deleted(connection, number.partition("-")[2])
 
 
-def size_gb(image: Record) -> int:
+def size_gb(image: SeenImage) -> int:
     """The least size of a disk that is made of the image, in GiB."""
     return max(-(-(image["virtual_size"] or 0) // GIB), image["min_disk_gb"], 1)
 
 
-def snapshot(image: Record, tags: Record) -> Body:
+def snapshot(image: SeenImage, tags: Record) -> Body:
     """An image's snapshot as EC2 shows it."""
     done = image["status"] in ("active", "deactivated")
     made_of = image["properties"].get("instance_uuid")

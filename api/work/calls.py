@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import typing as t
 
@@ -15,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ..jobs import queue
 from ..web import policy
 from ..web.context import current, request_id, signature
+from ..web.ledger import writing_ledger
 
 
 def calling(connection: Connection) -> Call:
@@ -31,3 +33,10 @@ def calling(connection: Connection) -> Call:
 
     may = functools.partial(policy.may, caller)
     return Call(connection, request_id(), caller.user_id, caller.project_id, may, enqueue)
+
+
+@contextlib.contextmanager
+def writing_call() -> t.Iterator[Call]:
+    """Open one transaction, and make the call of the current request's caller in it."""
+    with writing_ledger() as connection:
+        yield calling(connection)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ..web.bodies import Record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
 
 
-def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
+def offered(rows: t.Sequence[SeenImage], project: str) -> list[SeenImage]:
     """List those of `rows` (images_seen) that are not hidden: the project's own, the cloud's, and others' that are not
     of the community."""
     return [

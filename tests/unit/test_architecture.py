@@ -15,9 +15,12 @@ import typing as t
 
 import pytest
 
+from tests.unit.names_that_read import CATALOG_READ
+
 REPOSITORY = pathlib.Path(__file__).parents[2]
 PLUGINS = REPOSITORY / "collections/ansible_collections/novalite/cloud/plugins"
 UTILS = PLUGINS / "module_utils"
+API = REPOSITORY / "api"
 PACKAGE = "ansible_collections.novalite.cloud.plugins.module_utils"
 
 # Rooms of module_utils, from the ground up. A room imports from those above it in this list only. The loose files are
@@ -68,6 +71,7 @@ FLOORS = (
     "_ledger.drift",
     "_ledger.stack",
     "_ledger.operations",
+    "_ledger.operations.catalog",
     "_ledger.tasks",
     "_ledger.steps",
 )
@@ -91,7 +95,8 @@ SAYS_NOTHING = {"one", "ones", "found", "wanted", "given", "told"}
 def room_of(parts: t.Sequence[str]) -> str:
     """The room that `parts`, a dotted name below module_utils, is in; "" for what lies loose on the ground."""
     if parts and parts[0] == "_ledger":
-        return ".".join(parts[:2])
+        within = ".".join(parts[:3])
+        return within if within in FLOORS else ".".join(parts[:2])
     return parts[0] if parts and (UTILS / parts[0]).is_dir() else ""
 
 
@@ -179,6 +184,29 @@ def test_doors_ask_operations_for_what_is_done_to_servers() -> None:
     assert asked == SERVERS_READ
 
 
+def names_used(path: pathlib.Path, room: str) -> t.Iterator[str]:
+    """List what the file at `path` uses of the modules of this room below _ledger, as `module.name`."""
+    tree = ast.parse(path.read_text())
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and f"{node.module}.".startswith(f"{PACKAGE}._ledger."):
+            within = str(node.module).removeprefix(f"{PACKAGE}._ledger.").split(".")
+            if within[0] == room and len(within) > 1:
+                yield from (f"{'.'.join(within[1:])}.{alias.name}" for alias in node.names)
+            elif within[0] == room:
+                modules.update({alias.asname or alias.name: alias.name for alias in node.names})
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            yield f"{modules[node.value.id]}.{node.attr}"
+
+
+def test_doors_only_read_the_rooms_below_the_catalogs_operations() -> None:
+    """Whoever adds a name here says that it reads: what writes is asked of an operation, of which doors know it all."""
+    doors = [path for path in sorted(API.rglob("*.py")) if path.relative_to(API).parts[0] != "jobs"]
+    used = {room: {name for path in doors for name in names_used(path, room)} for room in CATALOG_READ}
+    assert used == CATALOG_READ
+
+
 # Where the API still asks for a role, and not for an operation of the policy
 ASKS_FOR_A_ROLE = {
     "api/web/context.py",  # defines it, and whose objects the caller may name
@@ -198,9 +226,6 @@ def test_the_policy_says_who_may() -> None:
 
 # Services of the API: what several share is in api/web and api/work. Each may import the other services' modules, but
 # not their routes
-API = REPOSITORY / "api"
-
-
 def service_of(parts: t.Sequence[str]) -> tuple[str, ...]:
     return tuple(parts[:2]) if parts[0] == "openstack" else tuple(parts[:1])
 

@@ -27,7 +27,7 @@ from ...web.dialects import NeutronError
 from ...work.networks import associate, project_name
 from .. import filters, ids
 from ..blueprint import reads, writes
-from ..common import REGION, Body, Parameters, Record, keep_tags, tag_set, tags_for
+from ..common import REGION, Body, Parameters, Record, forget_tags, keep_tags, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Boolean, Ignored, Text
 from .instances import find as find_instances
@@ -128,7 +128,7 @@ def allocate_address(connection: Connection, caller: Caller, parameters: Paramet
             connection, project_name(connection, caller.project), [{**item, "new": item["address"] is None}]
         )
     (row,) = network_records.floating_ips_of(connection, caller.project, done["floating_ips"][0]["id"])
-    keep_tags(connection, caller.project, allocation_id(row), tags)
+    keep_tags(connection, allocation_id(row), tags)
     body = _address(row, {allocation_id(row): tags})
     return {name: body[name] for name in ("publicIp", "domain", "allocationId", "publicIpv4Pool", "networkBorderGroup")}
 
@@ -141,7 +141,7 @@ def release_address(connection: Connection, caller: Caller, parameters: Paramete
     item = {"address": row.address, "pool": None, "server": None, "fixed_ip": None}
     with as_codes({ConflictError: "InvalidAddress.NotFound"}):
         floating_ips.release_floating_ips(connection, project_name(connection, caller.project), [item])
-    ec2_tags.remove_tags(connection, caller.project, allocation_id(row))
+    forget_tags(connection, allocation_id(row))
 
 
 @writes(

@@ -11,8 +11,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import ec2_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     migration_records,
     server_listing,
@@ -127,7 +127,7 @@ def _modify(connection: Connection, caller: Caller, parameters: Parameters) -> s
         raise unsupported("An instance that sends from addresses that are not its own")
     values = _own_values(parameters)
     if values:
-        ec2_records.write_attributes(connection, record["uuid"], values)
+        ec2_requests.write_attributes(calling(connection), record["uuid"], values)
     if "GroupId" in parameters:
         _change_groups(connection, caller, record, parameters["GroupId"])
     for mapping in parameters.get("BlockDeviceMapping", []):
@@ -162,13 +162,13 @@ def _named(attribute: str, value: str | None) -> Parameters:
     raise unsupported(f"To change {attribute} of an instance that is there")
 
 
-def _own_values(parameters: Parameters) -> Record:
+def _own_values(parameters: Parameters) -> ec2_requests.Attributes:
     values: Record = {}
     for name, column in (*_FLAGS.items(), ("instanceInitiatedShutdownBehavior", "shutdown_behavior")):
         column_value = parameters.get(name[0].upper() + name[1:], {}).get("Value")
         if column_value is not None:
             values[column] = column_value
-    return values
+    return t.cast("ec2_requests.Attributes", values)  # as the shapes say
 
 
 def _change_groups(connection: Connection, caller: Caller, record: Record, group_ids: t.Sequence[str]) -> None:
@@ -208,7 +208,7 @@ def modify_instance_metadata_options(connection: Connection, caller: Caller, par
     """Set whether programs in the guest need a session token to read its metadata, from now on."""
     (record,) = find(connection, caller.project, [parameters["InstanceId"]])
     if "HttpTokens" in parameters:
-        ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": parameters["HttpTokens"]})
+        ec2_requests.write_attributes(calling(connection), record["uuid"], {"http_tokens": parameters["HttpTokens"]})
         (record,) = find(connection, caller.project, [parameters["InstanceId"]])
     return {"instanceId": instance_id(record), "instanceMetadataOptions": instance(record)["metadataOptions"]}
 

@@ -32,7 +32,7 @@ from ...work.calls import calling
 from ...work.networks import TEMPLATES, groups_seen
 from .. import filters, ids
 from ..blueprint import action, writes
-from ..common import Body, Parameters, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id
+from ..common import Body, Parameters, Record, check_vpc, forget_tags, keep_tags, tag_set, tags_for, vpc_id
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Group, ListOf, Number, Shape, Text, each
 
@@ -302,7 +302,7 @@ def create_security_group(connection: Connection, caller: Caller, parameters: Pa
         check_vpc(caller.project, parameters.get("VpcId"))
         uuid = group_rules.create_group(connection, caller.project, name, parameters["GroupDescription"])
         number = ids.of("sg", uuid)
-        keep_tags(connection, caller.project, number, tags)
+        keep_tags(connection, number, tags)
     return {"return": True, "groupId": number, "tagSet": tag_set(tags)}
 
 
@@ -315,7 +315,7 @@ def delete_security_group(connection: Connection, caller: Caller, parameters: Pa
         raise Ec2Error("CannotDelete", message)
     with as_codes({ConflictError: "DependencyViolation"}):
         group_rules.delete_group(connection, caller.project, row["uuid"])
-    ec2_tags.remove_tags(connection, caller.project, number)
+    forget_tags(connection, number)
     return {"return": True, "groupId": number}
 
 

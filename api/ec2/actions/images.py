@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
-    image_records,
-    image_snapshots,
-    image_states,
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ForbiddenError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
+    SeenImage,
+    images_seen,
+    members,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import images as image_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import (
+    images as image_operations,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
 from ...web.context import Caller
+from ...web.errors import in_words
 from ...web.ledger import home
 from ...work.calls import calling
 from .. import block_devices, filters, ids, images, snapshots
 from ..blueprint import reads, writes
-from ..common import Body, Parameters, Record, keep_tags, moment, tag_set, tags_for
+from ..common import Body, Parameters, Record, forget_tags, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
 from ..views_instances import ROOT_DEVICE, ROOT_DEVICE_TYPE
@@ -58,13 +62,13 @@ ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCo
 )
 def describe_images(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     project = caller.project
-    rows = image_records.images_seen(connection, project)
+    rows = images_seen(connection, project)
     if "ImageId" in parameters:
         image_uuids = {images.find(connection, project, image_id)["id"] for image_id in parameters["ImageId"]}
         rows = [row for row in rows if row["id"] in image_uuids]
     elif not parameters.get("Owner"):
         # whose names mean nothing to the project is shown to who asks for that owner
-        rows = [row for row in images.nearest_first(rows, project) if row["nearness"] is not None]
+        rows = list(images.named(rows, project))
     tags = ec2_tags.tags_of(connection, project)
     parameters = images.with_ids(connection, project, parameters)
     rows = [row for row in rows if _is_owned(row, parameters.get("Owner", []), project)]
@@ -72,7 +76,7 @@ def describe_images(connection: Connection, caller: Caller, parameters: Paramete
     return filters.listed(parameters, "imagesSet", "imageId", [_image(row, tags) for row in rows], IMAGE_FILTERS)
 
 
-def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
+def _is_owned(row: SeenImage, owners: t.Sequence[str], project: str) -> bool:
     """Public images are the cloud's own: those that Amazon's tools look for under Amazon's name."""
     if not owners:
         return True
@@ -81,18 +85,18 @@ def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
     return row["owner"] in owners if row["owner"] else bool(set(AMAZONS_OWNERS) & set(owners))
 
 
-def _is_public(row: Record) -> bool:
+def _is_public(row: SeenImage) -> bool:
     return bool(row["visibility"] == "public")
 
 
-def _is_executable(row: Record, whom: t.Sequence[str], project: str) -> bool:
+def _is_executable(row: SeenImage, whom: t.Sequence[str], project: str) -> bool:
     if not whom:
         return True
     own = row["owner"] == project or row["member_status"] is not None
     return ("all" in whom and _is_public(row)) or (bool({"self", project} & set(whom)) and own)
 
 
-def _image(row: Record, tags: Record) -> Body:
+def _image(row: SeenImage, tags: Record) -> Body:
     number = images.image_id(row)
     made_of = row["properties"].get("instance_uuid")
     return {
@@ -127,7 +131,7 @@ def _image(row: Record, tags: Record) -> Body:
 def describe_image_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     row = images.find(connection, caller.project, parameters["ImageId"])
     whose = caller.reach in (None, row["owner"])
-    members = image_records.members(connection, row["id"]) if whose else []
+    shared_with = members(connection, row["id"]) if whose else []
     shown, name = _image(row, {}), parameters["Attribute"]
     values: Body = {
         "description": {"value": shown["description"]},
@@ -135,7 +139,7 @@ def describe_image_attribute(connection: Connection, caller: Caller, parameters:
         "ramdisk": {"value": shown["ramdiskId"]} if shown["ramdiskId"] else {},
         "launchPermission": [
             *([{"group": "all"}] if shown["isPublic"] else []),
-            *({"userId": member["member"]} for member in members),
+            *({"userId": member["member"]} for member in shared_with),
         ],
         "productCodes": [],
         "blockDeviceMapping": shown["blockDeviceMapping"],
@@ -176,24 +180,18 @@ def modify_image_attribute(connection: Connection, caller: Caller, parameters: P
     if any("Group" in permission for change in changes.values() for permission in change):
         raise unsupported("To let everybody launch an image (the operator makes one public)")
     with as_codes({}):
-        row = _own(connection, caller, parameters["ImageId"])
+        call, row = calling(connection), _own(connection, caller, parameters["ImageId"])
         if text is not None:
-            row = {**row, "properties": {**row["properties"], DESCRIPTION: text}}
-        if changes["Add"] and row["visibility"] == "private":
-            row["visibility"] = "shared"
-        image_records.update_image(connection, images.find(connection, caller.project, parameters["ImageId"]), row)
-        for permission in changes["Remove"]:
-            image_records.remove_member(connection, row["id"], permission.get("UserId", ""))
-        there = {member["member"] for member in image_records.members(connection, row["id"])}
-        for member in dict.fromkeys(permission.get("UserId", "") for permission in changes["Add"]):
-            if member not in there:
-                image_records.add_member(connection, row["id"], member)
+            image_operations.update(call, row, {**row, "properties": {**row["properties"], DESCRIPTION: text}})
+        add, remove = ([permission.get("UserId", "") for permission in changes[way]] for way in ("Add", "Remove"))
+        image_operations.change_members(call, image_operations.seen(call, row["id"]), add=add, remove=remove)
 
 
-def _own(connection: Connection, caller: Caller, image_id: str) -> Record:
+def _own(connection: Connection, caller: Caller, image_id: str) -> SeenImage:
     row = images.find(connection, caller.project, image_id)
-    if caller.reach not in (None, row["owner"]):
-        raise Ec2Error("AuthFailure", f"Not authorized for image: {images.image_id(row)}", 403)
+    refused = Ec2Error("AuthFailure", f"Not authorized for image: {images.image_id(row)}", 403)
+    with in_words({ForbiddenError: lambda _message: refused}):
+        image_operations.check_own(calling(connection), row)
     return row
 
 
@@ -232,13 +230,13 @@ def register_image(connection: Connection, caller: Caller, parameters: Parameter
         if row is None:
             uuid = image_operations.register_snapshots(calling(connection), name, description, of_volumes)
         else:
-            uuid = image_records.register(connection, caller.project, name, description, row)
-    number = images.image_id({"id": uuid})
-    keep_tags(connection, caller.project, number, tags)
+            uuid = image_operations.register(calling(connection), name, description, row)
+    number = ids.of("ami", uuid)
+    keep_tags(connection, number, tags)
     return {"imageId": number}
 
 
-def _registered(connection: Connection, caller: Caller, parameters: Parameters) -> Record:
+def _registered(connection: Connection, caller: Caller, parameters: Parameters) -> SeenImage:
     """The image that another one is registered of. Raises Ec2Error."""
     mappings = parameters.get("BlockDeviceMapping", [])
     of_snapshots = [mapping["Ebs"]["SnapshotId"] for mapping in mappings if mapping.get("Ebs", {}).get("SnapshotId")]
@@ -274,21 +272,20 @@ def create_image(connection: Connection, caller: Caller, parameters: Parameters)
     description = {DESCRIPTION: parameters["Description"]} if parameters.get("Description") else {}
     record = find_live(connection, caller.project, parameters["InstanceId"])
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
-    images_seen = image_records.images_seen(connection, caller.project)
-    own = [image for image in images_seen if image["owner"] == caller.project]
+    own = [image for image in images_seen(connection, caller.project) if image["owner"] == caller.project]
     if any(parameters["Name"] in (image["name"], image["handle"]) for image in own):
         raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {parameters['Name']} is already in use")
     with as_codes({}, "InvalidAMIName.Malformed"):
         details = image_snapshots.details_of(parameters["Name"], description, caller.user_id)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
         servers.create_image(calling(connection), row, details)
-    made = image_records.images_seen(connection, caller.project, details["image_id"])[0]
-    keep_tags(connection, caller.project, images.image_id(made), tags[KIND])
+    made = images_seen(connection, caller.project, details["image_id"])[0]
+    keep_tags(connection, images.image_id(made), tags[KIND])
     of_volumes = [ids.of("snap", volume.of or "") for volume in snapshots.volumes_of(made)]
     for number in of_volumes:
         change_tags(connection, caller, number, lambda _before: tags["snapshot"])
     if not of_volumes:
-        keep_tags(connection, caller.project, snapshots.snapshot_id(made), tags["snapshot"])
+        keep_tags(connection, snapshots.snapshot_id(made), tags["snapshot"])
     return {"imageId": images.image_id(made)}
 
 
@@ -296,9 +293,8 @@ def create_image(connection: Connection, caller: Caller, parameters: Parameters)
 def deregister_image(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     """Instances have copies of what they need of it. Its snapshot goes with it."""
     row = _own(connection, caller, parameters["ImageId"])
-    if row["protected"]:
-        raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
-    image_records.delete_image(connection, row["id"])
-    image_states.remove_file(connection, home(), row["id"])
+    protected = Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
+    with in_words({image_operations.ProtectedImageError: lambda _message: protected}):
+        image_operations.delete(calling(connection), row, home())
     for number in (images.image_id(row), snapshots.snapshot_id(row)):
-        ec2_tags.remove_tags(connection, caller.project, number)
+        forget_tags(connection, number)

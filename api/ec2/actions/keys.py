@@ -14,24 +14,22 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
-    remove_keypairs,
-    write_keypairs,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import KeyPair, keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 
-from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller, current
+from ...web.errors import in_words
 from ...web.ledger import writing_ledger
+from ...work.calls import calling
 from ...work.keys import new_rsa_key
 from .. import filters, ids
 from ..blueprint import action, reads, refuse_dry_run, writes
-from ..common import Body, Parameters, keep_tags, moment, tag_set, tags_for
+from ..common import Body, Parameters, forget_tags, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Base64, Boolean, Text
 
@@ -99,8 +97,7 @@ def create_key_pair(parameters: Parameters) -> Body:
     # before the transaction: that takes a while
     made = make(parameters.get("KeyType", "rsa"), "generated-by-novalite")
     with writing_ledger() as connection:
-        body = _add(connection, current(), parameters, made.public)
-        ec2_records.keep_fingerprint(connection, current().user_id, parameters["KeyName"], made.fingerprint)
+        _row, body = _add(connection, current(), parameters, made.public, made.fingerprint)
     return {**body, "keyFingerprint": made.fingerprint, "keyMaterial": made.private}
 
 
@@ -113,23 +110,23 @@ def create_key_pair(parameters: Parameters) -> Body:
 def import_key_pair(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     with as_codes({}, "InvalidKey.Format"):
         public = public_line(parameters["PublicKeyMaterial"], "imported")
-    body = _add(connection, caller, parameters, public)
-    kept = next(row for row in keypairs_of(connection, "", caller.user_id) if row["name"] == parameters["KeyName"])
-    return {**body, "keyFingerprint": fingerprint(kept["public_key"])}
+    row, body = _add(connection, caller, parameters, public)
+    return {**body, "keyFingerprint": fingerprint(row["public_key"])}
 
 
-def _add(connection: Connection, caller: Caller, parameters: Parameters, public: str) -> Body:
+def _add(
+    connection: Connection, caller: Caller, parameters: Parameters, public: str, private: str | None = None
+) -> tuple[KeyPair, Body]:
+    """Record a key pair; `private` is the fingerprint of its private part, if it was made here."""
     name, tags = parameters["KeyName"], tags_for(parameters, KIND)[KIND]
-    if not is_plain(name) or name != name.strip():
-        raise invalid("KeyName", name)
-    with as_codes(REFUSED, "InvalidKey.Format"):
-        if ec2_records.has_keypair(connection, "", caller.user_id, name):
-            raise Ec2Error("InvalidKeyPair.Duplicate", f"The keypair '{name}' already exists.")
-        item = {"name": name, "public_key": public}
-        write_keypairs(connection, caller.project_name or "", [item], caller.user_id)
-    number = ids.named("key", caller.user_id, name)
-    keep_tags(connection, caller.project, number, tags)
-    return {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
+    duplicate = Ec2Error("InvalidKeyPair.Duplicate", f"The keypair '{name}' already exists.")
+    with as_codes({}):
+        keypairs.check_name(name)
+    with as_codes(REFUSED, "InvalidKey.Format"), in_words({ConflictError: lambda _message: duplicate}):
+        row = keypairs.create(calling(connection), caller.user_id, name, public, fingerprint=private)
+    number = ids.of_key(row)
+    keep_tags(connection, number, tags)
+    return row, {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
 
 
 @writes("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
@@ -141,9 +138,8 @@ def delete_key_pair(connection: Connection, caller: Caller, parameters: Paramete
     by_id = {number: name for name, number in by_name.items()}
     name = parameters.get("KeyName") or by_id.get(parameters.get("KeyPairId", ""))
     if name in by_name:
-        by_manager = policy.may(caller, "compute:keypairs:manage")
-        remove_keypairs(connection, caller.project_name or "", [{"name": name}], caller.user_id, by_manager)
-        ec2_tags.remove_tags(connection, caller.project, by_name[name])
+        keypairs.delete(calling(connection), caller.user_id, name)
+        forget_tags(connection, by_name[name])
 
 
 # --- keys, in the forms that clients send ---------------------------------------------------------------------------

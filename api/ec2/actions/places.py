@@ -9,7 +9,7 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor, flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
@@ -19,7 +19,7 @@ from ...web.addresses import base_url
 from ...web.context import Caller
 from .. import filters
 from ..blueprint import reads
-from ..common import REGION, Body, Parameters, Record, vpc_id, zones
+from ..common import REGION, Body, Parameters, vpc_id, zones
 from ..faults import Ec2Error, invalid
 from ..parameters import FILTERS, LISTING, TEXTS, Boolean, Text
 from ..views_instances import ROOT_DEVICE_TYPE
@@ -130,7 +130,7 @@ def describe_instance_types(connection: Connection, caller: Caller, parameters: 
     return [_type(by_name[name]) for name in set(names)]
 
 
-def _type(flavor: Record) -> Body:
+def _type(flavor: SeenFlavor) -> Body:
     storage = flavor["root_gb"] + flavor["ephemeral_gb"] + -(-flavor["swap_mb"] // GIB)
     cpus = flavor["vcpus"]
     return {

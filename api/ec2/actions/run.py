@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor, flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
@@ -19,9 +19,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
     PoolExhaustedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import ec2_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import CreateRequest, NetworkRequest
@@ -120,7 +121,7 @@ def run_instances(connection: Connection, caller: Caller, parameters: Parameters
             raise unsupported(name)
     if parameters["MinCount"] > parameters["MaxCount"]:
         raise Ec2Error("InvalidParameterCombination", "The minimum count may not be larger than the maximum count")
-    made = once(connection, caller.project, parameters, lambda: _run(connection, caller, parameters))
+    made = once(connection, parameters, lambda: _run(connection, caller, parameters))
     numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
     records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
     if not records:
@@ -135,8 +136,8 @@ def _run(connection: Connection, caller: Caller, parameters: Parameters) -> list
     with as_codes(REFUSED):
         made = servers.create(calling(connection), create_request)
     for index, uuid in enumerate(made.uuids):
-        ec2_records.write_attributes(
-            connection,
+        ec2_requests.write_attributes(
+            calling(connection),
             uuid,
             {
                 "launch_index": index,
@@ -188,7 +189,7 @@ def _create_request(connection: Connection, caller: Caller, parameters: Paramete
     )
 
 
-def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
+def flavor_of(connection: Connection, caller: Caller, name: str) -> SeenFlavor:
     """The flavor that an instance type is. Raises Ec2Error."""
     rows = flavors_seen(connection, policy.allowed("compute:flavors:private"), caller.project)
     return the_one(rows, "name", name, invalid("InstanceType", name))
@@ -266,4 +267,5 @@ def _tag_volumes(connection: Connection, instances: t.Sequence[str], tags: Tags)
     if not tags:
         return
     for row in volumes_by(connection, instances=instances):
-        volume_states.update_volume(connection, row.id, {"name": tags.get("Name"), "metadata": tags})
+        changes: volume_operations.Changes = {"name": tags.get("Name"), "metadata": tags}
+        volume_operations.update(calling(connection), row.id, changes, project_id=row.project_id)

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import tags as tag_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
 from ...web.context import Caller, current
 from ...work.calls import calling
@@ -51,27 +50,27 @@ def change(connection: Connection, caller: Caller, number: str, update: t.Callab
     kind = number.rpartition("-")[0]
     if kind not in TYPES:
         raise Ec2Error("InvalidID", f"The ID '{number[:100]}' is not valid")
+    call = calling(connection)
     with as_codes(TAG_LIMIT):
         if kind == "i":
             _change_instance(connection, caller, number, update)
         elif kind == "vol":
             row = ids.find("vol", number, volumes.of_project(connection, caller.project))
-            volume_states.update_volume(connection, row.id, _named(row.metadata, update))
+            volume_operations.update(call, row.id, _named(row.metadata, update), project_id=caller.project)
         elif kind == "snap" and (snapshot := volumes.snapshots_of_project(connection, caller.project).get(number)):
-            volume_snapshots.update_snapshot(connection, snapshot.id, _named(snapshot.metadata, update))
+            changes = _named(snapshot.metadata, update)
+            volume_operations.update_snapshot(call, snapshot.id, changes, project_id=caller.project)
         else:
             ids.find(kind, number, dict.fromkeys(_known(connection, caller.project, kind)))
             before = ec2_tags.tags_of(connection, caller.project).get(number, {})
-            after = update(dict(before))
-            ec2_tags.remove_tags(connection, caller.project, number, before.keys() - after.keys())
-            ec2_tags.write_tags(connection, caller.project, number, after)
+            tag_operations.replace(call, number, update(dict(before)))
 
 
-def _named(before: Tags, update: t.Callable[[Tags], Tags]) -> JsonObject:
+def _named(before: Tags, update: t.Callable[[Tags], Tags]) -> volume_operations.Changes:
     """The changes: a new tag "Name" is also the name that other doors show."""
     after = update(dict(before))
-    named = {"name": after[NAME]} if after.get(NAME) and after[NAME] != before.get(NAME) else {}
-    return {"metadata": after, **named}
+    changes: volume_operations.Changes = {"metadata": after}
+    return {**changes, "name": after[NAME]} if after.get(NAME) and after[NAME] != before.get(NAME) else changes
 
 
 def _change_instance(connection: Connection, caller: Caller, number: str, update: t.Callable[[Tags], Tags]) -> None:
@@ -89,7 +88,7 @@ def _change_instance(connection: Connection, caller: Caller, number: str, update
 def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
     """EC2's ids of the project's objects of this kind."""
     if kind == "ami":
-        return [images.image_id(row) for row in image_records.images_seen(connection, project)]
+        return [images.image_id(row) for row in images_seen(connection, project)]
     if kind == "snap":  # of images: a volume's has metadata
         return list(snapshots.of_images(connection, project))
     if kind == "sg":

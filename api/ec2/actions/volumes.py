@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    NotFoundError,
+    QuotaError,
+    RootVolumeError,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
@@ -15,7 +21,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE
 
-from ...web import policy
 from ...web.context import Caller
 from ...web.host_names import host_name_mask
 from ...work.calls import calling
@@ -92,7 +97,7 @@ def create_volume(connection: Connection, caller: Caller, parameters: Parameters
         raise missing("AvailabilityZone")
     if zone not in zones(connection):
         raise Ec2Error("InvalidZone.NotFound", f"The zone '{zone[:60]}' does not exist.")
-    made = once(connection, caller.project, parameters, lambda: [_create(connection, caller, parameters, zone)])
+    made = once(connection, parameters, lambda: [_create(connection, caller, parameters, zone)])
     row = next(iter(volumes_by(connection, ids=made)), None)
     if row is None:
         raise Ec2Error("InvalidVolume.NotFound", "The volume that this client token stands for is gone.")
@@ -106,7 +111,6 @@ def _create(connection: Connection, caller: Caller, parameters: Parameters, zone
         "name": tags.get("Name"),
         "availability_zone": zone,
         "metadata": tags,
-        "user_id": caller.user_id,
         "size_gb": parameters.get("Size"),
     }
     if parameters.get("SnapshotId"):
@@ -115,7 +119,6 @@ def _create(connection: Connection, caller: Caller, parameters: Parameters, zone
     elif "Size" not in parameters:
         raise missing("Size")
     params["type"] = volumes.type_named(connection, caller, parameters.get("VolumeType"))
-    params["private_types"] = policy.allowed("volume:private_types")
     with as_codes(volumes.LIMITS):
         return volume_operations.create(calling(connection), params).id
 
@@ -213,9 +216,12 @@ def detach_volume(connection: Connection, caller: Caller, parameters: Parameters
         instance = find_instances(connection, caller.project, [parameters["InstanceId"]])[0]["uuid"]
     if not row.attachments:
         raise Ec2Error("IncorrectState", f"Volume '{parameters['VolumeId']}' is in the 'available' state.")
-    if any(attachment.boot_index == 0 for attachment in row.attachments):
-        raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
-    with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
+    codes: t.Mapping[type[Exception], str] = {
+        NotFoundError: "InvalidAttachment.NotFound",
+        RootVolumeError: "OperationNotPermitted",
+        ConflictError: "IncorrectState",
+    }
+    with as_codes(codes):
         attachment = attachments.detach_volume(calling(connection), row.id, instance, project_id=caller.project)
     return volumes.attachment(attachment, "detaching")
 
@@ -265,7 +271,6 @@ def create_snapshot(connection: Connection, caller: Caller, parameters: Paramete
                 "name": tags.get("Name"),
                 "description": parameters.get("Description"),
                 "metadata": tags,
-                "user_id": caller.user_id,
                 "force": True,
             },
         )
@@ -289,6 +294,6 @@ def delete_snapshot(connection: Connection, caller: Caller, parameters: Paramete
             volume_operations.delete_snapshot(calling(connection), row.id, project_id=caller.project)
 
 
-def _in_use(number: str, image: Record) -> Ec2Error:
+def _in_use(number: str, image: SeenImage) -> Ec2Error:
     held = f"The snapshot {number} is currently in use by {images.image_id(image)}"
     return Ec2Error("InvalidSnapshot.InUse", held)

@@ -5,21 +5,20 @@
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import aggregates
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import (
-    remove_aggregates,
-    write_aggregates,
-)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Aggregate
 
 from ...web import schemas, validation
-from ...web.bodies import Answer, Body, Json, Record, same, the_one
-from ...web.errors import BadRequestError, as_bad_request
+from ...web.bodies import Answer, Body, Record, same, the_one
+from ...web.errors import BadRequestError, in_words
 from ...web.schemas import ACTION, OPTIONAL, Schema, wrapped
-from ...web.services import reads, takes, writes
+from ...web.services import reads, takes, writes, writes_checked
 from ...web.times import precise
+from ...work.calls import calling
 from .blueprint import compute, from_version
 
 NAME: Schema = {**schemas.NAME, "pattern": r"^\S(.*\S)?$"}
@@ -36,6 +35,7 @@ ACTIONS = {
     "set_metadata": wrapped("set_metadata", {"metadata": METADATA}, ["metadata"]),
 }
 AGGREGATE = {"name": NAME, "availability_zone": ZONE}
+NEW = wrapped("aggregate", AGGREGATE, ["name"])
 
 
 @compute.get("/os-aggregates", "compute:aggregates:read", reads)
@@ -48,12 +48,12 @@ def show_aggregate(connection: Connection, aggregate_id: str) -> Answer:
     return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-@compute.post("/os-aggregates", "compute:aggregates:write", takes(wrapped("aggregate", AGGREGATE, ["name"])), writes)
+@compute.post(
+    "/os-aggregates", "compute:aggregates:write", takes(wrapped("aggregate", AGGREGATE, ["name"])), writes_checked
+)
 def create_aggregate(connection: Connection, aggregate_body: Record) -> Answer:
-    _check_free(connection, aggregate_body["name"])
-    _write(connection, aggregate_body["name"], zone=aggregate_body.get("availability_zone"))
-    rows = hypervisor_records.aggregates(connection)
-    body = _shown(next(row for row in rows if row.name == aggregate_body["name"]))
+    zone = aggregate_body.get("availability_zone")
+    body = _shown(aggregates.create(calling(connection), aggregate_body["name"], zone))
     return {"aggregate": {key: value for key, value in body.items() if key not in ("hosts", "metadata")}}, 200
 
 
@@ -61,26 +61,19 @@ def create_aggregate(connection: Connection, aggregate_body: Record) -> Answer:
     "/os-aggregates/<aggregate_id>",
     "compute:aggregates:write",
     takes(wrapped("aggregate", AGGREGATE, minProperties=1)),
-    writes,
+    writes_checked,
 )
 def update_aggregate(connection: Connection, aggregate_body: Record, aggregate_id: str) -> Answer:
+    zone = aggregate_body["availability_zone"] or "" if "availability_zone" in aggregate_body else None
     row = _row(connection, aggregate_id)
-    if aggregate_body.get("name", row.name) != row.name:
-        _check_free(connection, aggregate_body["name"])
-        hypervisor_records.rename_aggregate(connection, row.id, aggregate_body["name"])
-    if "availability_zone" in aggregate_body:
-        _write(connection, aggregate_body.get("name", row.name), zone=aggregate_body["availability_zone"] or "")
-    return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+    row = aggregates.update(calling(connection), row, name=aggregate_body.get("name"), zone=zone)
+    return {"aggregate": _shown(row)}, 200
 
 
 @compute.delete("/os-aggregates/<aggregate_id>", "compute:aggregates:write", writes)
 def delete_aggregate(connection: Connection, aggregate_id: str) -> Answer:
-    row = _row(connection, aggregate_id)
-    if row.hosts:
-        raise BadRequestError(
-            f"Cannot perform action 'delete' on aggregate {row.id}. Reason: Host aggregate is not empty."
-        )
-    remove_aggregates(connection, [{"name": row.name}])
+    with in_words({aggregates.NotEmptyError: BadRequestError}):
+        aggregates.delete(calling(connection), _row(connection, aggregate_id))
     return "", 200
 
 
@@ -93,46 +86,27 @@ def _checked(body: Record) -> Record:
     return body
 
 
-@compute.post("/os-aggregates/<aggregate_id>/action", "compute:aggregates:write", takes(ACTION, _checked), writes)
+@compute.post(
+    "/os-aggregates/<aggregate_id>/action", "compute:aggregates:write", takes(ACTION, _checked), writes_checked
+)
 def act_on_aggregate(connection: Connection, body: Record, aggregate_id: str) -> Answer:
     ((action, value),) = body.items()
     row = _row(connection, aggregate_id)
     if action == "set_metadata":
-        _set_metadata(connection, row, value["metadata"])
+        row = _set_metadata(calling(connection), row, value["metadata"])
     else:
-        _move_host(connection, row, value["host"], joins=action == "add_host")
-    return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+        act = aggregates.add_host if action == "add_host" else aggregates.remove_host
+        row = act(calling(connection), row, value["host"])
+    return {"aggregate": _shown(row)}, 200
 
 
-def _set_metadata(connection: Connection, row: Aggregate, changes: Record) -> None:
-    """A null takes a key away. The zone is one of the keys in Nova."""
-    merged = {key: value for key, value in {**row.metadata, **changes}.items() if value is not None}
-    merged.pop("availability_zone", None)
+def _set_metadata(call: Call, row: Aggregate, changes: Record) -> Aggregate:
+    """Change metadata, of which the zone is one of the keys in Nova."""
     zone = None
     if "availability_zone" in changes:
         zone = changes["availability_zone"] or ""
         validation.check(zone or None, ZONE)
-    _write(connection, row.name, zone=zone, metadata=merged)
-
-
-def _move_host(connection: Connection, row: Aggregate, host: str, joins: bool) -> None:
-    if joins and host in row.hosts:
-        raise ConflictError(f"Aggregate {row.id} already has host {host}.")
-    if not joins and host not in row.hosts:
-        raise NotFoundError(f"Aggregate {row.id} has no host {host[:60]}.")
-    hosts = [*row.hosts, host] if joins else [hypervisor for hypervisor in row.hosts if hypervisor != host]
-    _write(connection, row.name, hosts=hosts)
-
-
-def _write(connection: Connection, name: str, **values: Json) -> None:
-    item = {"name": name, "zone": None, "metadata": None, "hosts": None, **values}
-    with as_bad_request():
-        write_aggregates(connection, [item])
-
-
-def _check_free(connection: Connection, name: str) -> None:
-    if any(row.name == name for row in hypervisor_records.aggregates(connection)):
-        raise ConflictError(f"Aggregate {name} already exists.")
+    return aggregates.set_metadata(call, row, {**changes, "availability_zone": None}, zone)
 
 
 def _row(connection: Connection, aggregate_id: str) -> Aggregate:

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 import typing as t
-import uuid
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import (
+    NewFlavor,
+    SeenFlavor,
+    access_of,
+    flavors_seen,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import flavors
 
 from ...web import policy
 from ...web.bodies import Answer, Body, Record, the_one
@@ -22,6 +27,7 @@ from ...web.listing import ordered
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import NAME, Schema, an_object, size, wrapped
 from ...web.services import reads, takes, writes, writes_checked
+from ...work.calls import calling
 from .blueprint import CLEAN, NOVA, compute, from_version, known, microversion, page, since
 from .servers.schemas import BOOLEAN, FALSE, TRUE
 from .servers.views import RenderContext, render_context
@@ -70,7 +76,7 @@ def _create_schema() -> Schema:
 # --- Flavors --------------------------------------------------------------------------------------------------------
 
 
-def brief(row: Record, context: RenderContext) -> Body:
+def brief(row: SeenFlavor, context: RenderContext) -> Body:
     """An item of GET /flavors."""
     return {
         "id": row["flavorid"],
@@ -80,7 +86,7 @@ def brief(row: Record, context: RenderContext) -> Body:
     }
 
 
-def detail(row: Record, context: RenderContext) -> Body:
+def detail(row: SeenFlavor, context: RenderContext) -> Body:
     """An item of GET /flavors/detail; also GET /flavors/{id}."""
     swap = row["swap_mb"]
     return {
@@ -102,9 +108,9 @@ FLAVOR_QUERY = known(CLEAN, "limit marker is_public minRam minDisk sort_key sort
 
 @compute.get("/flavors", "compute:flavors:read", defaults={"view": brief})
 @compute.get("/flavors/detail", "compute:flavors:read", FLAVOR_QUERY, reads, defaults={"view": detail})
-def list_flavors(connection: Connection, view: t.Callable[[Record, RenderContext], Body]) -> Answer:
+def list_flavors(connection: Connection, view: t.Callable[[SeenFlavor, RenderContext], Body]) -> Answer:
     args, caller, private = request.args, current(), policy.allowed("compute:flavors:private")
-    rows = flavors.flavors_seen(connection, private, caller.project)
+    rows = flavors_seen(connection, private, caller.project)
     memory, disk = NOVA.whole("minRam", 0), NOVA.whole("minDisk", 0)
     rows = [row for row in rows if row["memory_mb"] >= memory and row["root_gb"] >= disk]
     public = _is_public(args.get("is_public"), private)
@@ -135,9 +141,8 @@ def show_flavor(connection: Connection, flavor_id: str) -> Answer:
 @compute.post("/flavors", "compute:flavors:write", takes(_create_schema), writes_checked)
 def create_flavor(connection: Connection, body: Record) -> Answer:
     number = body.get("id")
-    number = str(uuid.uuid4()) if number in (None, "auto") else str(number)
-    record = {
-        "flavorid": number,
+    new_flavor: NewFlavor = {
+        "flavorid": None if number in (None, "auto") else str(number),
         "name": body["name"],
         "vcpus": int(body["vcpus"]),
         "memory_mb": int(body["ram"]),
@@ -147,8 +152,7 @@ def create_flavor(connection: Connection, body: Record) -> Answer:
         "is_public": body.get("os-flavor-access:is_public", True) in TRUE,
         "description": body.get("description"),
     }
-    flavors.create_flavor(connection, record)
-    return {"flavor": detail(_flavor(connection, number), render_context())}, 200
+    return {"flavor": detail(flavors.create(calling(connection), new_flavor), render_context())}, 200
 
 
 @compute.put(
@@ -159,13 +163,13 @@ def create_flavor(connection: Connection, body: Record) -> Answer:
     writes,
 )
 def update_flavor(connection: Connection, body: Record, flavor_id: str) -> Answer:
-    flavors.describe_flavor(connection, _flavor(connection, flavor_id)["name"], body["description"])
-    return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
+    row = flavors.describe(calling(connection), _flavor(connection, flavor_id), body["description"])
+    return {"flavor": detail(row, render_context())}, 200
 
 
 @compute.delete("/flavors/<flavor_id>", "compute:flavors:write", writes)
 def delete_flavor(connection: Connection, flavor_id: str) -> Answer:
-    flavors.remove_flavors(connection, [_flavor(connection, flavor_id)])
+    flavors.delete(calling(connection), _flavor(connection, flavor_id))
     return "", 202
 
 
@@ -181,27 +185,22 @@ def list_access(connection: Connection, flavor_id: str) -> Answer:
 @compute.post("/flavors/<flavor_id>/action", "compute:flavors:write", takes(ACCESS), writes)
 def change_access(connection: Connection, body: Record, flavor_id: str) -> Answer:
     ((action, access),) = body.items()
-    project = access["tenant"]
     row = _flavor(connection, flavor_id)
-    if row["is_public"]:
-        raise ConflictError("Can not add or remove access to a public flavor.")
     if action == "addTenantAccess":
         with in_words({NotFoundError: BadRequestError}):
-            added = flavors.grant_access(connection, row["id"], project)
-        if not added:
-            raise ConflictError(f"Flavor access already exists for flavor {flavor_id} and project {project[:64]}")
-    elif not flavors.revoke_access(connection, row["id"], project):
-        raise NotFoundError(f"Flavor access not found for {flavor_id} / {project[:64]} combination.")
+            flavors.grant(calling(connection), row, access["tenant"])
+    else:
+        flavors.revoke(calling(connection), row, access["tenant"])
     return _access(connection, row), 200
 
 
-def _access(connection: Connection, row: Record) -> Record:
-    projects = flavors.access_of(connection, row["id"])
+def _access(connection: Connection, row: SeenFlavor) -> Record:
+    projects = access_of(connection, row["id"])
     return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in projects]}
 
 
-def _flavor(connection: Connection, flavor_id: str) -> Record:
-    rows = flavors.flavors_seen(connection, policy.allowed("compute:flavors:private"), current().project)
+def _flavor(connection: Connection, flavor_id: str) -> SeenFlavor:
+    rows = flavors_seen(connection, policy.allowed("compute:flavors:private"), current().project)
     return the_one(rows, "flavorid", flavor_id, NotFoundError(f"Flavor {flavor_id[:255]} could not be found."))
 
 
@@ -209,13 +208,12 @@ def _flavor(connection: Connection, flavor_id: str) -> Record:
 
 
 def _write(connection: Connection, change: Change, before: Texts, flavor_id: str) -> Texts:
-    flavors.write_specs(connection, _flavor(connection, flavor_id)["name"], change.of(before))
-    return _specs(connection, flavor_id)
+    row = _flavor(connection, flavor_id)
+    return flavors.write_specs(calling(connection), row, change.of(before))["extra_specs"]
 
 
 def _specs(connection: Connection, flavor_id: str) -> Texts:
-    specs: Texts = _flavor(connection, flavor_id)["extra_specs"]
-    return specs
+    return _flavor(connection, flavor_id)["extra_specs"]
 
 
 Map(

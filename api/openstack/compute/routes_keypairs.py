@@ -15,19 +15,20 @@ import zlib
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import remove_keypairs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import KeyPair, keypairs_of
 
-from ...web import policy, validation
-from ...web.bodies import Answer, Body, Record, same, the_one
+from ...web import validation
+from ...web.bodies import Answer, Body, same, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, wrapped
 from ...web.times import precise
 from ...work import keys
+from ...work.calls import calling
 from .blueprint import CLEAN, compute, from_version, known, microversion, page
 
 
@@ -72,7 +73,8 @@ def create_keypair() -> Answer:
     name = body["name"]
     if body.get("type", "ssh") != "ssh":
         raise BadRequestError("Invalid input for field/attribute type. Value: x509. There are keys for ssh alone.")
-    keys.check_name(name)
+    with as_bad_request():
+        keypairs.check_name(name)
     private = None
     if "public_key" in body:
         public = body["public_key"]
@@ -80,8 +82,7 @@ def create_keypair() -> Answer:
         _key, private, public = keys.new_rsa_key("generated-by-novalite")
     with writing_ledger() as connection, as_bad_request():
         owner = _owner(connection, body.get("user_id"))
-        keys.add(connection, current().project_name or "", owner.user_id, name, public)
-        row = _row(connection, owner, name)
+        row = keypairs.create(calling(connection), owner.user_id, name, public)
     secret = {} if private is None else {"private_key": private}
     return {"keypair": {**_brief(row), "user_id": owner.user_id, **secret}}, 201 if microversion() >= (2, 2) else 200
 
@@ -89,10 +90,7 @@ def create_keypair() -> Answer:
 @compute.delete("/os-keypairs/<name>", "compute:keypairs:write", known(CLEAN, "user_id"))
 def delete_keypair(name: str) -> Answer:
     with writing_ledger() as connection:
-        owner = _owner(connection, request.args.get("user_id"))
-        _row(connection, owner, name)
-        by_manager = owner.shared_in != "" and policy.may(current(), "compute:keypairs:manage")
-        remove_keypairs(connection, current().project_name or "", [{"name": name}], owner.user_id, by_manager)
+        keypairs.delete(calling(connection), _owner(connection, request.args.get("user_id")).user_id, name)
     return "", 204 if microversion() >= (2, 2) else 202
 
 
@@ -106,11 +104,11 @@ def _schema() -> Schema:
     return wrapped("keypair", properties, ["name", "public_key"] if microversion() >= (2, 92) else ["name"])
 
 
-def _brief(row: Record) -> Body:
+def _brief(row: KeyPair) -> Body:
     return {**same(row, "name", "public_key", "fingerprint"), **from_version((2, 2), {"type": row["type"]})}
 
 
-def _row(connection: Connection, owner: _Owner, name: str) -> Record:
+def _row(connection: Connection, owner: _Owner, name: str) -> KeyPair:
     missing = NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")
     return the_one(keypairs_of(connection, owner.shared_in, owner.user_id), "name", name, missing)
 

@@ -9,14 +9,18 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import server_groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import (
+    server_groups as groups_of,
+)
 
 from ...web import policy
 from ...web.bodies import Answer, Body, Record, same, the_one
 from ...web.context import current
 from ...web.schemas import NAME, Schema, a_list, an_object, size, wrapped
 from ...web.services import reads, takes, writes, writes_checked
+from ...work.calls import calling
 from .blueprint import compute, from_version, microversion, part
 
 HARD = ["affinity", "anti-affinity"]
@@ -39,7 +43,7 @@ def list_server_groups(connection: Connection) -> Answer:
     everybody = "all_projects" in request.args
     if everybody:
         policy.check("compute:server_groups:all_projects")
-    rows = server_group_records.server_groups(connection, None if everybody else caller.project)
+    rows = groups_of(connection, None if everybody else caller.project)
     return {"server_groups": [_shown(row) for row in part(rows, "all_projects")]}, 200
 
 
@@ -50,20 +54,16 @@ def show_server_group(connection: Connection, group_id: str) -> Answer:
 
 @compute.post("/os-server-groups", "compute:server_groups:write", takes(_schema), writes_checked)
 def create_server_group(connection: Connection, body: Record) -> Answer:
-    caller = current()
     rule = body["policy"] if "policy" in body else body["policies"][0]
     most = body.get("rules", {}).get("max_server_per_host")
-    project = {"id": caller.project, "name": str(caller.project_name)}
-    number = server_group_records.create_server_group(
-        connection, project, body["name"], rule, None if most is None else int(most), caller.user_id
-    )
-    return {"server_group": _shown(_row(connection, number))}, 200
+    most = None if most is None else int(most)
+    row = server_groups.create(calling(connection), body["name"], rule, max_server_per_host=most)
+    return {"server_group": _shown(row)}, 200
 
 
 @compute.delete("/os-server-groups/<group_id>", "compute:server_groups:write", writes)
 def delete_server_group(connection: Connection, group_id: str) -> Answer:
-    _row(connection, group_id)
-    server_group_records.delete_server_group(connection, group_id)
+    server_groups.delete(calling(connection), _row(connection, group_id))
     return "", 204
 
 
@@ -79,4 +79,4 @@ def _shown(row: ServerGroup) -> Body:
 
 def _row(connection: Connection, group_id: str) -> ServerGroup:
     missing = NotFoundError(f"Instance group {group_id[:255]} could not be found.")
-    return the_one(server_group_records.server_groups(connection, current().reach), "id", group_id, missing)
+    return the_one(groups_of(connection, current().reach), "id", group_id, missing)

@@ -12,11 +12,8 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import switch_hosts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import (
-    HostInUseError,
-    remove,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import compute_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import HostInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host, hosts
 
 from ...web import validation
@@ -25,6 +22,7 @@ from ...web.errors import BadRequestError, as_bad_request
 from ...web.schemas import NAME, Schema, an_object
 from ...web.services import reads, writes
 from ...web.times import precise
+from ...work.calls import calling
 from .blueprint import CLEAN, compute, from_version, known, microversion
 from .routes_hosts import BINARY, host_by
 from .servers.schemas import TRUE
@@ -64,7 +62,7 @@ def update_service(connection: Connection, service_id: str) -> Answer:
 def delete_service(connection: Connection, service_id: str) -> Answer:
     row = _of_service(connection, service_id)
     try:
-        remove(connection, row.name)
+        compute_hosts.delete(calling(connection), row.name)
     except HostInUseError as error:
         raise ConflictError(_why_not_deleted(error)) from error
     return "", 204
@@ -99,7 +97,7 @@ def _update_old(connection: Connection, action: str) -> Answer:
 
 def _switch(connection: Connection, host: str, enabled: bool, reason: str | None) -> None:
     with as_bad_request():
-        switch_hosts(connection, [host], enabled, reason)
+        compute_hosts.switch(calling(connection), [host], enabled, reason)
 
 
 def _of_service(connection: Connection, service_id: str) -> Host:

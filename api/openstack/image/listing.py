@@ -12,6 +12,8 @@ from datetime import datetime
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
+
 from ...web import times
 from ...web.bodies import Body, Record
 from ...web.errors import BadRequestError
@@ -39,7 +41,7 @@ COMPARED = {
 CONTROL = ("limit", "marker", "sort", "sort_key", "sort_dir", "member_status")
 
 
-def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
+def offered(rows: t.Sequence[SeenImage], project: str) -> list[SeenImage]:
     """List the records that a request shows, of those that the project may use.
 
     Hidden ones, those of the community and those that others share with it are told of on request only.
@@ -50,7 +52,7 @@ def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
     if state not in MEMBER_STATES:
         raise BadRequestError(f"Invalid status: {state[:60]}. It must be one of: {', '.join(MEMBER_STATES)}")
 
-    def shown(row: Record) -> bool:
+    def shown(row: SeenImage) -> bool:
         if row["os_hidden"] and not hidden:
             return False
         if row["owner"] == project:

@@ -10,10 +10,12 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import NewImage, SeenImage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog.images import UNTIL_DATA
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.noun_options import IMAGE
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import new_values
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Json, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, UnsupportedMediaTypeError
@@ -27,7 +29,6 @@ PATCH = a_list(an_object({"op": {"enum": list(OPERATIONS)}, "path": PATH, "value
 # [{"replace": "/name", "value": "x"}], the form of version 2.0
 OLD_PATCH = a_list(an_object({**dict.fromkeys(OPERATIONS, PATH), "value": {}}), MOST)
 PATCH_TYPES = ("application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch")
-UNTIL_DATA = ("disk_format", "container_format")
 # what can be said of what every image has: our field
 ALIKE = ("name", "tags", "protected", "os_hidden", "visibility", "owner", *UNTIL_DATA)
 FIELDS = {"min_disk": "min_disk_gb", "min_ram": "min_ram_mb", **{name: name for name in ALIKE}}
@@ -36,11 +37,9 @@ RESERVED = "os_glance"
 OWN = an_object({name: rules for name, rules in BASE.items() if name not in READ_ONLY}, more=True, maxProperties=200)
 
 
-def new_image() -> Record:
-    """Return a new image's values from the request's body, as insert_image() takes them.
-
-    Raises BadRequestError for what cannot be, ForbiddenError for what the caller may not say.
-    """
+def new_image() -> NewImage:
+    """Return a new image from the request's body. Raises BadRequestError for what cannot be, ForbiddenError for what
+    clients do not say."""
     body = validation.body({"type": "object"})
     for name in body:
         if name in READ_ONLY or name.startswith(RESERVED):
@@ -50,18 +49,17 @@ def new_image() -> Record:
     row: Record = {
         "id": (body["id"].lower() if "id" in body else None),
         "owner": current().project,
-        **{name: new[name] for name in ("kernel", "cmdline", "min_disk_gb", "min_ram_mb", "properties")},
+        **{name: new[name] for name in ("cmdline", "min_disk_gb", "min_ram_mb", "properties")},
         "name": None,
         **dict.fromkeys(("disk_format", "container_format"), ""),
         **dict.fromkeys(("protected", "os_hidden"), False),
         "visibility": "shared",
         "tags": [],
-        "status": "queued",
     }
     for name, value in body.items():
         if name != "id":
             _say(row, name, value)
-    return row
+    return t.cast("NewImage", row)  # as the schema says
 
 
 def changes() -> list[Record]:
@@ -81,12 +79,12 @@ def _new_form(change: Record) -> Record:
     return {"op": named[0], "path": change[named[0]], **({"value": change["value"]} if "value" in change else {})}
 
 
-def applied(row: Record, shown: Record, requested_changes: t.Iterable[Record]) -> Record:
+def applied(row: SeenImage, shown: Record, requested_changes: t.Iterable[Record]) -> SeenImage:
     """`row` after these changes; `shown` is how its owner saw it.
 
     Raises ForbiddenError for what cannot be changed, ConflictError for the replacement of what is not there.
     """
-    after = {**row, "properties": dict(row["properties"])}
+    after: Record = {**row, "properties": dict(row["properties"])}
     for change in requested_changes:
         op, name = change["op"], _name(change["path"])
         if op != "remove" and "value" not in change:
@@ -103,14 +101,12 @@ def applied(row: Record, shown: Record, requested_changes: t.Iterable[Record]) -
             if op != "add" and name not in after["properties"] and not (name == "os_command_line" and row["cmdline"]):
                 raise ConflictError(f"Property {name[:60]} does not exist.")
             _say(after, name, None if op == "remove" else change["value"])
-    return after
+    return t.cast("SeenImage", after)  # as the schemas say
 
 
 def _say(row: Record, name: str, value: Json) -> None:
-    """Put one attribute, or property (None: take it away), into a record, if the caller may."""
+    """Put one attribute, or property (None: take it away), into a record."""
     if name == "os_command_line":
-        if row["kernel"] is not None:
-            raise ForbiddenError(f"Property '{name}' comes with the image's kernel, from the cloud's operator.")
         if value is not None:
             validation.check(value, COMMAND_LINE, f"value of {name}")
         row["cmdline"] = value or ""
@@ -121,22 +117,7 @@ def _say(row: Record, name: str, value: Json) -> None:
         validation.check(value, TEXT, f"value of {name[:60]}")
         row["properties"][name] = value
     else:
-        if name == "visibility":
-            _check_visibility(row, str(value))
-        if name == "owner" and value != row["owner"]:
-            policy.check("image:give")
-            if not value:
-                raise ForbiddenError("An image needs an owner.")
-        if name in UNTIL_DATA and row["status"] != "queued":
-            raise ForbiddenError(f"Attribute '{name}' may not be changed: the image has its data already.")
         row[FIELDS[name]] = value if name == "name" or value is not None else ""
-
-
-def _check_visibility(row: Record, value: str) -> None:
-    if not row["owner"] and value != "public":
-        raise ForbiddenError("This image is the cloud's own, and public: give it an owner first.")
-    if value == "public" and row["visibility"] != "public":
-        policy.check("image:publicize")
 
 
 def _name(path: str) -> str:

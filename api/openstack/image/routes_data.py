@@ -10,22 +10,19 @@ import os
 from flask import Response, request
 from werkzeug.wsgi import wrap_file
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states, image_store
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
-    begin_task,
-    end_task,
-    image_tasks,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_store
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage, image_tasks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Record, same
-from ...web.context import current, signature
+from ...web.bodies import Answer
 from ...web.errors import BadRequestError, ForbiddenError
-from ...web.ledger import home, reading_ledger, writing_ledger
+from ...web.ledger import reading_ledger
 from ...web.schemas import TEXT, a_list, an_object
 from ...web.services import reads
+from ...work.calls import writing_call
 from . import transfers, uploads, views
 from .blueprint import image, own, seen
 from .routes import METHODS
@@ -55,7 +52,6 @@ def _take(number: str, staged: bool) -> Answer:
     try:
         with reading_ledger() as connection:
             row = own(connection, number)
-        uploads.check_request(row)
         uploads.receive(row, staged)
     except BaseException:
         transfers.drain()
@@ -77,7 +73,7 @@ def download(image_id: str) -> Answer:
     return response, response.status_code
 
 
-def _sent(row: Record) -> Response:
+def _sent(row: SeenImage) -> Response:
     missing = f"The data of image {row['id']} are not there."
     if request.method == "HEAD":
         response = Response(mimetype="application/octet-stream")
@@ -106,7 +102,7 @@ def _sent(row: Record) -> Response:
 @image.post("/images/<image_id>/import", "image:write")
 def import_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        own(connection, image_id)  # before a word about the body
+        row = own(connection, image_id)  # before a word about the body
     body = validation.body(IMPORT)
     method = body["method"]["name"]
     if method not in METHODS:
@@ -114,21 +110,7 @@ def import_image(image_id: str) -> Answer:
     for store in body.get("stores", []):
         if store != views.STORE:
             raise BadRequestError(f"Unknown store '{store[:60]}'; there is {views.STORE}")
-    with writing_ledger() as connection:
-        row = own(connection, image_id)
-        transfer = image_states.begin(connection, image_id, "uploading", "importing")
-        task = begin_task(connection, image_id, body, project_id=current().project, **signature())
-    staged = image_store.staged_of(home(), image_id)
-    message = ""
-    try:
-        uploads.settle(row, transfer, staged, same(row, "size", "checksum", "md5"))
-    except (NovaliteError, OSError) as error:  # the image says what failed, and waits for other data
-        message = str(error) if isinstance(error, NovaliteError) else "the staged data cannot be read"
-        image_store.remove(staged)
-        with writing_ledger() as connection:
-            image_states.give_up(connection, image_id, transfer, message)
-    with writing_ledger() as connection:
-        end_task(connection, task, message)
+    image_data.import_staged(writing_call, row, body, uploads.store())
     return "", 202
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import Member, SeenImage
+
 from ...web.bodies import Body, Record, same
 from ...web.schemas import NAME, UUID, Schema
 from ...web.times import iso
@@ -60,7 +62,7 @@ TASK: Schema = {
 }
 
 
-def image(row: Record) -> Body:
+def image(row: SeenImage) -> Body:
     algorithm, _colon, value = row["checksum"].partition(":")
     path = f"/v2/images/{row['id']}"
     described = dict(row["properties"])
@@ -94,7 +96,7 @@ def image(row: Record) -> Body:
     }
 
 
-def member(row: Record) -> Body:
+def member(row: Member) -> Body:
     return {
         "member_id": row["member"],
         **same(row, "image_id", "status"),

@@ -9,6 +9,9 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_holders
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog.volume_holders import Connector
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
     Reservation,
@@ -17,19 +20,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     reservations_by,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_listing,
-    volume_reservations,
-    volumes,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_listing, volumes
 
 from ...web.bodies import Answer, Body, Record
-from ...web.errors import BadRequestError
-from ...web.services import reads, takes, writes
+from ...web.services import reads, takes, writes_checked
 from ...web.validation import check
+from ...work.calls import calling
 from . import listing, schemas, views
 from .blueprint import cinder_writes, since, volume, whose
-from .routes_volume_actions import attach, detach
 
 
 class Held(t.NamedTuple):
@@ -76,44 +74,44 @@ def show_attachment(connection: Connection, attachment_id: str) -> Answer:
     strict_slashes=True,
 )
 def create_attachment(connection: Connection, body: Record) -> Answer:
-    row, connector = volumes.one_volume(connection, body["volume_uuid"], whose()), body.get("connector")
+    row = volumes.one_volume(connection, body["volume_uuid"], whose())
+    call, mode = calling(connection), body.get("mode")
+    made: Attachment | Reservation
     if body.get("instance_uuid"):
-        made = attach(connection, row, body["instance_uuid"], readonly=body.get("mode") == "ro").id
+        made = attachments.attach_volume(
+            call, row.id, body["instance_uuid"], project_id=row.project_id, readonly=mode == "ro"
+        )
     else:
-        made = volume_reservations.reserve(connection, row.id, mode=body.get("mode"), project_id=whose()).id
-        if connector:
-            check(connector, schemas.CONNECTOR, "connector")
-            _connect(connection, _held(connection, made), connector)
-    return {"attachment": _full(_held(connection, made))}, 200
+        if body.get("connector"):
+            check(body["connector"], schemas.CONNECTOR, "connector")
+        connector = _connector(body["connector"]) if body.get("connector") else None
+        made = volume_holders.reserve(call, row.id, mode=mode, connector=connector, project_id=whose())
+    return {"attachment": _full(_held(connection, made.id))}, 200
 
 
 @volume.put(
-    "/<project>/attachments/<attachment_id>", "volume:write", since(27), takes(schemas.CONNECTED_ATTACHMENT), writes
+    "/<project>/attachments/<attachment_id>",
+    "volume:write",
+    since(27),
+    takes(schemas.CONNECTED_ATTACHMENT),
+    writes_checked,
 )
 def update_attachment(connection: Connection, body: Record, attachment_id: str) -> Answer:
-    _connect(connection, _held(connection, attachment_id), body["connector"])
+    held = _held(connection, attachment_id)
+    volume_holders.connect(calling(connection), held.volume, held.holder, _connector(body["connector"]))
     return {"attachment": _full(_held(connection, attachment_id))}, 200
 
 
-def _connect(connection: Connection, held: Held, connector: Record) -> None:
-    if isinstance(held.holder, Attachment):
-        raise BadRequestError(
-            f"Invalid input received: attachment {held.id} is of the server {held.holder.instance_uuid}, whose host "
-            "connects the volume itself: leave its connector out"
-        )
-    mode = connector.get("mode")
-    volume_reservations.connect(
-        connection, held.volume, held.holder, connector["host"], connector.get("mountpoint"), mode
-    )
+def _connector(body: Record) -> Connector:
+    return Connector(body["host"], body.get("mountpoint"), body.get("mode"))
 
 
 @volume.delete("/<project>/attachments/<attachment_id>", "volume:write", since(27), cinder_writes)
 def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
     held = _held(connection, attachment_id)
+    volume_holders.release(calling(connection), held.volume, held.holder)
     if isinstance(held.holder, Reservation):
-        volume_reservations.release(connection, held.holder)
         return {"attachments": []}, 200
-    detach(connection, held.volume, held.holder.instance_uuid)
     row = volumes.one_volume(connection, held.volume.id)
     return {"attachments": [views.brief_attachment(row, held.holder)]}, 200
 
@@ -124,10 +122,8 @@ def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
     *(since(44), takes(schemas.COMPLETE), cinder_writes),
 )
 def complete_attachment(connection: Connection, _body: Record, attachment_id: str) -> Answer:
-    """Nova tells Cinder so once the guest has the disk; here the job that attaches it does."""
     held = _held(connection, attachment_id)
-    if isinstance(held.holder, Reservation):
-        volume_reservations.complete(connection, held.volume, held.holder)
+    volume_holders.complete(calling(connection), held.volume, held.holder)
     return "", 204
 
 

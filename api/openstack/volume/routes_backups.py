@@ -12,7 +12,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.vol
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record
-from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import ACTION, NAME, OPTIONAL, TEXT, an_object, or_null
@@ -94,7 +93,6 @@ def create_backup(connection: Connection, body: Record) -> Answer:
         "name": body.get("name"),
         "description": body.get("description"),
         "metadata": body.get("metadata"),
-        "user_id": current().user_id,
         "incremental": schemas.truth(body.get("incremental")),
         "force": schemas.truth(body.get("force")),
     }
@@ -102,9 +100,9 @@ def create_backup(connection: Connection, body: Record) -> Answer:
 
 
 @volume.put("/<project>/backups/<backup_id>", "volume:write", since(9), takes(CHANGES), cinder_writes)
-def update_backup(connection: Connection, body: Record, backup_id: str) -> Answer:
-    changes: Record = {key: body[key] for key in ("name", "description", "metadata") if key in body}
-    return {"backup": brief(volume_backups.update(connection, backup_id, changes, project_id=whose()))}, 200
+def update_backup(connection: Connection, body: volume_operations.Changes, backup_id: str) -> Answer:
+    row = volume_operations.update_backup(calling(connection), backup_id, body, project_id=whose())
+    return {"backup": brief(row)}, 200
 
 
 @volume.delete("/<project>/backups/<backup_id>", "volume:write", cinder_writes)
@@ -135,10 +133,7 @@ def export_record(backup_id: str) -> Answer:
 
 @volume.post("/<project>/backups/import_record", "volume:admin", takes(RECORD), cinder_writes)
 def import_record(connection: Connection, body: Record) -> Answer:
-    caller = current()
-    row = volume_backups.imported(
-        connection, caller.project, body["backup_url"], service=body["backup_service"], user_id=caller.user_id
-    )
+    row = volume_operations.import_backup(calling(connection), body["backup_url"], service=body["backup_service"])
     return {"backup": brief(row)}, 201
 
 
@@ -153,5 +148,5 @@ def act_on_backup(backup_id: str) -> Answer:
         if name == "os-force_delete":
             volume_operations.delete_backup(calling(connection), backup_id, project_id=None, force=True)
         else:
-            volume_backups.reset_status(connection, backup_id, body["status"])
+            volume_operations.reset_backup_status(calling(connection), backup_id, body["status"])
     return "", 202

@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_transfers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import Transfer
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_transfers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import (
+    Transfer,
+    one_transfer,
+    transfers_of,
+)
 
 from ...web import validation
 from ...web.bodies import Answer, Body
-from ...web.context import current
 from ...web.ledger import writing_ledger
 from ...web.services import reads
+from ...work.calls import calling
 from . import listing, schemas, views
 from .blueprint import cinder_writes, in_cinders_words, since, speaks, volume, whose
 
@@ -22,12 +26,12 @@ FULL: dict[str, object] = {"shown": views.transfer}
 
 
 def list_transfers(connection: Connection, shown: listing.View[Transfer]) -> Answer:
-    rows = volume_transfers.transfers_of(connection, listing.listed_project())
+    rows = transfers_of(connection, listing.listed_project())
     return listing.page("transfers", rows, views.transfer, shown), 200
 
 
 def show_transfer(connection: Connection, transfer_id: str) -> Answer:
-    return {"transfer": views.transfer(volume_transfers.one_transfer(connection, transfer_id, whose()))}, 200
+    return {"transfer": views.transfer(one_transfer(connection, transfer_id, whose()))}, 200
 
 
 def create_transfer() -> Answer:
@@ -36,7 +40,7 @@ def create_transfer() -> Answer:
     no_snapshots = schemas.truth(request_body.get("no_snapshots"))
     with writing_ledger() as connection, in_cinders_words():
         row, key = volume_transfers.offer(
-            connection, request_body["volume_id"], name=name, no_snapshots=no_snapshots, project_id=whose()
+            calling(connection), request_body["volume_id"], name=name, no_snapshots=no_snapshots, project_id=whose()
         )
     body: Body = {**views.transfer(row), "auth_key": key}
     return {"transfer": body}, 202
@@ -44,14 +48,13 @@ def create_transfer() -> Answer:
 
 def accept_transfer(transfer_id: str) -> Answer:
     key = str(validation.body(schemas.ACCEPT)["accept"]["auth_key"])
-    caller = current()
     with writing_ledger() as connection, in_cinders_words():
-        row = volume_transfers.accept(connection, transfer_id, key, caller.project, caller.user_id)
+        row = volume_transfers.accept(calling(connection), transfer_id, key)
     return {"transfer": views.brief_transfer(row)}, 202
 
 
 def delete_transfer(connection: Connection, transfer_id: str) -> Answer:
-    volume_transfers.withdraw(connection, transfer_id, whose())
+    volume_transfers.withdraw(calling(connection), transfer_id, project_id=whose())
     return "", 202
 
 

@@ -8,9 +8,14 @@ from __future__ import annotations
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import (
+    VolumeType,
+    access_of,
+    type_seen,
+    types_seen,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_types
 
 from ...web import policy
 from ...web.bodies import Answer, Record
@@ -19,6 +24,7 @@ from ...web.errors import BadRequestError
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import Schema, an_object
 from ...web.services import reads, takes, writes_checked
+from ...work.calls import calling
 from . import listing, schemas, views
 from .blueprint import cinder_writes, volume
 
@@ -26,7 +32,7 @@ from .blueprint import cinder_writes, volume
 @volume.get("/<project>/types", "volume:read", reads, strict_slashes=True)
 def list_types(connection: Connection) -> Answer:
     caller = current()
-    rows = volume_types.types_seen(connection, caller.project, policy.allowed("volume:private_types"))
+    rows = types_seen(connection, caller.project, policy.allowed("volume:private_types"))
     is_public = request.args.get("is_public", "").lower()
     if is_public in ("true", "false"):
         rows = [row for row in rows if row.is_public == (is_public == "true")]
@@ -49,7 +55,7 @@ def create_type(connection: Connection, body: Record) -> Answer:
         "extra_specs": body.get("extra_specs") or {},
         "is_public": schemas.truth(body.get("os-volume-type-access:is_public", True)),
     }
-    return {"volume_type": views.new_volume_type(volume_types.create_type(connection, type_values))}, 200
+    return {"volume_type": views.new_volume_type(volume_types.create(calling(connection), type_values))}, 200
 
 
 @volume.put("/<project>/types/<type_id>", "volume:admin", takes(schemas.TYPE_CHANGES), writes_checked)
@@ -57,14 +63,13 @@ def update_type(connection: Connection, body: Record, type_id: str) -> Answer:
     type_values = {key: value for key, value in body.items() if value is not None}
     if "is_public" in type_values:
         type_values["is_public"] = schemas.truth(type_values["is_public"])
-    _seen(connection, type_id)
-    return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, type_id, type_values))}, 200
+    row = volume_types.update(calling(connection), _seen(connection, type_id), type_values)
+    return {"volume_type": views.changed_volume_type(row)}, 200
 
 
 @volume.delete("/<project>/types/<type_id>", "volume:admin", cinder_writes)
 def delete_type(connection: Connection, type_id: str) -> Answer:
-    _seen(connection, type_id)
-    volume_types.delete_type(connection, type_id)
+    volume_types.delete(calling(connection), _seen(connection, type_id))
     return "", 202
 
 
@@ -74,8 +79,8 @@ ENCRYPTION = an_object({"encryption": {"type": "object"}}, ["encryption"])
 
 
 def _specify(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
-    after: Texts = volume_types.change_type(connection, number, {"extra_specs": change.of(before)}).extra_specs
-    return after
+    specs = {"extra_specs": change.of(before)}
+    return volume_types.update(calling(connection), _seen(connection, number), specs).extra_specs
 
 
 Map(
@@ -122,18 +127,18 @@ def list_access(connection: Connection, type_id: str) -> Answer:
     row = _seen(connection, type_id)
     if row.is_public:
         raise NotFoundError("Access list not available for public volume types.")
-    projects = volume_types.access_of(connection, row.id)
+    projects = access_of(connection, row.id)
     return {"volume_type_access": [{"volume_type_id": row.id, "project_id": project} for project in projects]}, 200
 
 
 @volume.post("/<project>/types/<type_id>/action", "volume:admin", takes(ACCESS), writes_checked)
 def change_access(connection: Connection, body: Record, type_id: str) -> Answer:
     ((name, access),) = body.items()
-    change = volume_types.grant_access if name == "addProjectAccess" else volume_types.revoke_access
-    change(connection, _seen(connection, type_id), access["project"])
+    change = volume_types.grant if name == "addProjectAccess" else volume_types.revoke
+    change(calling(connection), _seen(connection, type_id), access["project"])
     return "", 202
 
 
 def _seen(connection: Connection, number: str) -> VolumeType:
     caller = current()
-    return volume_types.type_seen(connection, number, caller.project, policy.allowed("volume:private_types"))
+    return type_seen(connection, number, caller.project, policy.allowed("volume:private_types"))

@@ -11,25 +11,18 @@ import typing as t
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import (
-    check_new,
-    checked_host_mount,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import type_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment, Volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_reservations,
-    volume_uploads,
-    volumes,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_holders
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_uploads
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import one_volume
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Body, Record, same
-from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
@@ -52,10 +45,9 @@ REFUSED = {
 class Action:
     """An action on a value that `schema` allows; `do` returns the body of the answer, if it has one."""
 
-    do: t.Callable[[Connection, Volume, Record], Body | None]
+    do: t.Callable[[Call, Volume, Record], Body | None]
     schema: Schema = dataclasses.field(default_factory=dict)
     status: int = 202
-    admin: bool = False  # whether only administrators may
     words: t.Callable[[], t.ContextManager[None]] = in_cinders_words
 
 
@@ -63,7 +55,7 @@ class Action:
 def act(volume_id: str) -> Answer:
     ((name, body),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
-        volumes.one_volume(connection, volume_id, whose())
+        one_volume(connection, volume_id, whose())
     if name in REFUSED:
         raise BadRequestError(f"{name}: {REFUSED[name]}")
     if name not in ACTIONS:
@@ -71,142 +63,90 @@ def act(volume_id: str) -> Answer:
     action = ACTIONS[name]
     body = {} if body is None else body
     validation.check(body, {"type": "object", **action.schema}, f"value of {name}")
-    if action.admin:
-        policy.check("volume:admin")
     with writing_ledger() as connection, action.words():
-        row = volumes.one_volume(connection, volume_id, whose())
-        return action.do(connection, row, body) or "", action.status
+        row = one_volume(connection, volume_id, whose())
+        return action.do(calling(connection), row, body) or "", action.status
 
 
-def _extend(connection: Connection, row: Volume, body: Record) -> None:
-    volume_operations.extend(calling(connection), row.id, int(body["new_size"]), online=speaks(42), project_id=whose())
+def _extend(call: Call, row: Volume, body: Record) -> None:
+    volume_operations.extend(call, row.id, int(body["new_size"]), online=speaks(42), project_id=whose())
 
 
-def _revert(connection: Connection, row: Volume, body: Record) -> None:
+def _revert(call: Call, row: Volume, body: Record) -> None:
     if not speaks(40):
         raise NotFound()
-    volume_operations.revert(calling(connection), row.id, body.get("snapshot_id"), project_id=whose())
+    volume_operations.revert(call, row.id, body.get("snapshot_id"), project_id=whose())
 
 
-def _reserve(connection: Connection, row: Volume, _body: Record) -> None:
-    volumes.reserve(connection, row.id, project_id=whose())
-
-
-def _unreserve(connection: Connection, row: Volume, _body: Record) -> None:
-    volumes.unreserve(connection, row.id, project_id=whose())
-
-
-def _attach(connection: Connection, row: Volume, body: Record) -> None:
+def _attach(call: Call, row: Volume, body: Record) -> None:
     if not body.get("instance_uuid"):
         raise BadRequestError("Invalid input received: a volume is attached to a server: give instance_uuid")
     # Cinder notes any text; the guest's disk has the name of a device
     device = body.get("mountpoint") if str(body.get("mountpoint")).startswith("/dev/") else None
-    attach(connection, row, body["instance_uuid"], device, body.get("mode") == "ro")
-
-
-def attach(
-    connection: Connection, row: Volume, server: str, device: str | None = None, readonly: bool = False
-) -> Attachment:
-    """Begin to give a volume to a server; returns the attachment."""
-    return attachments.attach_volume(
-        calling(connection), row.id, server, project_id=row.project_id, device=device, readonly=readonly
+    readonly, project_id = body.get("mode") == "ro", row.project_id
+    attachments.attach_volume(
+        call, row.id, body["instance_uuid"], project_id=project_id, device=device, readonly=readonly
     )
 
 
-def _detach(connection: Connection, row: Volume, body: Record, force: bool = False) -> None:
-    attachment_id = body.get("attachment_id")
-    theirs = [attachment for attachment in row.attachments if attachment_id in (None, attachment.id)]
-    if theirs:
-        detach(connection, row, theirs[0].instance_uuid, force)
-    elif row.reservation is not None and attachment_id in (None, row.reservation.id):
-        volume_reservations.release(connection, row.reservation)
-    elif attachment_id is not None or row.status != "available":  # else it is so already, as in Cinder
-        raise BadRequestError(f"Invalid volume: Volume {row.id} is not attached.")
+def _detach(call: Call, row: Volume, body: Record) -> None:
+    volume_holders.release_any(call, row, body.get("attachment_id"))
 
 
-def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
-    """Begin to take a volume from a server."""
-    attachments.detach_volume(calling(connection), row.id, server, project_id=row.project_id, force=force)
+def _force_detach(call: Call, row: Volume, body: Record) -> None:
+    volume_holders.release_any(call, row, body.get("attachment_id") or None, force=True)
 
 
-def _begin_detaching(connection: Connection, row: Volume, _body: Record) -> None:
-    volumes.begin(connection, row, "detach", ("in-use",), "detaching")
+def _set_bootable(call: Call, row: Volume, body: Record) -> None:
+    volume_operations.set_bootable(call, row, schemas.truth(body["bootable"]))
 
 
-def _roll_detaching(connection: Connection, row: Volume, _body: Record) -> None:
-    volumes.begin(connection, row, "keep", ("detaching",), "in-use")
+def _set_readonly(call: Call, row: Volume, body: Record) -> None:
+    volume_operations.set_readonly(call, row, schemas.truth(body["readonly"]))
 
 
-def _set_bootable(connection: Connection, row: Volume, body: Record) -> None:
-    volumes.update_volume(connection, row.id, {"bootable": schemas.truth(body["bootable"])}, project_id=whose())
+def _reset_status(call: Call, row: Volume, body: Record) -> None:
+    volume_operations.reset_status(call, row, body.get("status"))
 
 
-def _set_readonly(connection: Connection, row: Volume, body: Record) -> None:
-    readonly = schemas.truth(body["readonly"])
-    metadata = {**row.metadata, "readonly": str(readonly)}  # where Cinder's clients look
-    volumes.update_volume(connection, row.id, {"readonly": readonly, "metadata": metadata}, project_id=whose())
+def _force_delete(call: Call, row: Volume, _body: Record) -> None:
+    volume_operations.delete(call, row.id, project_id=whose(), force=True)
 
 
-def _reset_status(connection: Connection, row: Volume, body: Record) -> None:
-    if "status" in body:
-        volumes.reset_status(connection, row.id, body["status"])
-
-
-def _force_delete(connection: Connection, row: Volume, _body: Record) -> None:
-    volume_operations.delete(calling(connection), row.id, project_id=whose(), force=True)
-
-
-def _force_detach(connection: Connection, row: Volume, body: Record) -> None:
-    _detach(connection, row, {"attachment_id": body.get("attachment_id") or None}, force=True)
-
-
-def _retype(connection: Connection, row: Volume, body: Record) -> None:
+def _retype(call: Call, row: Volume, body: Record) -> None:
     # else of the volume it would be said that there is none
     with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
-        of_type = volume_types.type_seen(
-            connection, body["new_type"], row.project_id, policy.allowed("volume:private_types")
-        )
-    volumes.retype(connection, row.id, of_type, project_id=whose())
+        volume_operations.retype(call, row, body["new_type"])
 
 
-def _show_image_metadata(_connection: Connection, row: Volume, _body: Record) -> Body:
+def _show_image_metadata(_call: Call, row: Volume, _body: Record) -> Body:
     return {"metadata": views.image_metadata(row.image or NO_IMAGE)}
 
 
-def _set_image_metadata(connection: Connection, row: Volume, body: Record) -> Body:
-    return {"metadata": views.image_metadata(_describe_image(connection, row, Change(body["metadata"])))}
+def _set_image_metadata(call: Call, row: Volume, body: Record) -> Body:
+    return {"metadata": views.image_metadata(_describe_image(call, row, Change(body["metadata"])))}
 
 
-def _unset_image_metadata(connection: Connection, row: Volume, body: Record) -> None:
+def _unset_image_metadata(call: Call, row: Volume, body: Record) -> None:
     key = body["key"]
-    _describe_image(connection, row, Change(removed=key, missing=f"Metadata item {key[:60]} was not found."))
+    _describe_image(call, row, Change(removed=key, missing=f"Metadata item {key[:60]} was not found."))
 
 
-def _describe_image(connection: Connection, row: Volume, change: Change) -> Record:
-    """Change what a volume knows of the image that it was made of, or looks like; the image itself stays as it is."""
-    known: Record = {**(row.image or NO_IMAGE)}
-    before = known.get("properties") or {}
-    properties = volumes.checked_metadata(change.of(before))
-    # a volume that waits for its data is what servers start from that hosts inject into
-    check_new(str(known.get("name")), properties, before)
-    checked_host_mount(f"volume {row.id}", before, properties, policy.may(current(), "image:host_mount"))
-    image = known | {"properties": properties}
-    volumes.write(connection, "volume", row.id, {"image": image})
-    return image
+def _describe_image(call: Call, row: Volume, change: Change) -> Record:
+    before = (row.image or NO_IMAGE).get("properties") or {}
+    return volume_operations.describe_image(call, row, change.of(before))
 
 
-def _upload(connection: Connection, row: Volume, body: Record) -> Body:
+def _upload(call: Call, row: Volume, body: Record) -> Body:
     """Cinder's default is raw. From 3.1 on, whoever may publish images may say who sees this one."""
     visibility, protected = "private", False
     if speaks(1):
         visibility, protected = body.get("visibility", visibility), schemas.truth(body.get("protected", False))
-    if visibility == "public":
-        policy.check("image:publicize")
     disk_format, container = body.get("disk_format", "raw"), body.get("container_format", volume_uploads.CONTAINER)
     if container != volume_uploads.CONTAINER:
         raise BadRequestError(f"Invalid input received: an image of a volume is 'bare', not {container[:40]!r}")
     row, image_id = volume_operations.upload(
-        calling(connection),
+        call,
         row.id,
         name=body["image_name"],
         disk_format=disk_format,
@@ -215,7 +155,7 @@ def _upload(connection: Connection, row: Volume, body: Record) -> Body:
         force=schemas.truth(body.get("force", False)),
         project_id=whose(),
     )
-    of_type = volume_types.type_of(connection, row.type_id)
+    of_type = type_of(call.connection, row.type_id)
     shown: Body = {
         **same(views.new_volume(row), "id", "updated_at", "status", "size"),
         "display_description": row.description,
@@ -252,18 +192,18 @@ METADATA = {"metadata": {**schemas.METADATA, "type": "object"}}
 ACTIONS: dict[str, Action] = {
     "os-extend": Action(_extend, _has({"new_size": schemas.SIZE}, ["new_size"])),
     "os-retype": Action(_retype, _has(RETYPE, ["new_type"])),
-    "os-reserve": Action(_reserve),
+    "os-reserve": Action(lambda call, row, _body: volume_operations.reserve(call, row)),
     "revert": Action(_revert, _has({"snapshot_id": OPTIONAL}), words=as_bad_request),
-    "os-unreserve": Action(_unreserve),
+    "os-unreserve": Action(lambda call, row, _body: volume_operations.unreserve(call, row)),
     "os-attach": Action(_attach, _has(ATTACH)),
     "os-detach": Action(_detach, DETACH),
-    "os-begin_detaching": Action(_begin_detaching),
-    "os-roll_detaching": Action(_roll_detaching),
+    "os-begin_detaching": Action(lambda call, row, _body: volume_operations.begin_detaching(call, row)),
+    "os-roll_detaching": Action(lambda call, row, _body: volume_operations.roll_detaching(call, row)),
     "os-set_bootable": Action(_set_bootable, _has({"bootable": schemas.BOOLEAN}, ["bootable"]), 200),
     "os-update_readonly_flag": Action(_set_readonly, _has({"readonly": schemas.BOOLEAN}, ["readonly"])),
-    "os-reset_status": Action(_reset_status, _has(STATUS, minProperties=1), admin=True),
-    "os-force_delete": Action(_force_delete, admin=True),
-    "os-force_detach": Action(_force_detach, DETACH, admin=True),
+    "os-reset_status": Action(_reset_status, _has(STATUS, minProperties=1)),
+    "os-force_delete": Action(_force_delete),
+    "os-force_detach": Action(_force_detach, DETACH),
     "os-show_image_metadata": Action(_show_image_metadata, status=200),
     "os-set_image_metadata": Action(_set_image_metadata, _has(METADATA, ["metadata"]), 200),
     "os-volume_upload_image": Action(_upload, _has(UPLOAD, ["image_name"])),

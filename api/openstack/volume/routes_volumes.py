@@ -26,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
     volumes,
 )
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, in_words
@@ -83,45 +83,41 @@ def create(connection: Connection, body: Record) -> Volume:
 
 
 def _volume_values(connection: Connection, body: Record) -> Record:
-    caller = current()
     image = None
     if body.get("imageRef"):
         unknown = BadRequestError("Invalid image identifier or unable to access requested image.")
         with in_words({NotFoundError: lambda _message: unknown}):
-            image = lookups.image_by_id(connection, body["imageRef"], caller.project)
+            image = lookups.image_by_id(connection, body["imageRef"], current().project)
     size = body.get("size")
     return {
         "size_gb": None if size is None else int(size),
         "name": body.get("name") or body.get("display_name"),
         "description": body.get("description") or body.get("display_description"),
         "type": body.get("volume_type") or None,
-        "private_types": policy.allowed("volume:private_types"),
         "image": image,
         "snapshot_id": body.get("snapshot_id"),
         "source_volume_id": body.get("source_volid"),
         "availability_zone": body.get("availability_zone"),
         "metadata": body.get("metadata") or {},
-        "user_id": caller.user_id,
     }
 
 
 @volume.put("/<project>/volumes/<volume_id>", "volume:write", takes(schemas.VOLUME_CHANGES), cinder_writes)
 def update_volume(connection: Connection, body: Record, volume_id: str) -> Answer:
-    row = volumes.update_volume(connection, volume_id, changes(body), project_id=whose())
+    row = volume_operations.update(calling(connection), volume_id, changes(body), project_id=whose())
     return {"volume": views.new_volume(row)}, 200
 
 
-def changes(body: Record) -> Record:
+def changes(body: Record) -> volume_operations.Changes:
     """Return a client's changes of a volume or a snapshot, as the ledger takes them."""
     values = {key: body[name] for key in ("name", "description") for name in (key, f"display_{key}") if name in body}
-    return values if body.get("metadata") is None else {**values, "metadata": body["metadata"]}
+    metadata = {} if body.get("metadata") is None else {"metadata": body["metadata"]}
+    return t.cast("volume_operations.Changes", {**values, **metadata})  # as the schemas say
 
 
 @volume.delete("/<project>/volumes/<volume_id>", "volume:write", cinder_writes)
 def delete_volume(connection: Connection, volume_id: str) -> Answer:
     force, cascade = (schemas.truth(request.args.get(name)) for name in ("force", "cascade"))
-    if force:
-        policy.check("volume:admin")
     volume_operations.delete(calling(connection), volume_id, project_id=whose(), force=force, with_snapshots=cascade)
     return "", 202
 
@@ -150,7 +146,6 @@ def record_snapshot(connection: Connection, body: Record) -> Snapshot:
     snapshot_values = {
         **changes(body),
         "volume_id": body["volume_id"] or "",
-        "user_id": current().user_id,
         "force": schemas.truth(body.get("force")) or speaks(66),
     }
     return volume_operations.create_snapshot(calling(connection), snapshot_values)
@@ -158,7 +153,7 @@ def record_snapshot(connection: Connection, body: Record) -> Snapshot:
 
 @volume.put("/<project>/snapshots/<snapshot_id>", "volume:write", takes(schemas.SNAPSHOT_CHANGES), cinder_writes)
 def update_snapshot(connection: Connection, body: Record, snapshot_id: str) -> Answer:
-    row = volume_snapshots.update_snapshot(connection, snapshot_id, changes(body), project_id=whose())
+    row = volume_operations.update_snapshot(calling(connection), snapshot_id, changes(body), project_id=whose())
     return {"snapshot": views.new_snapshot(row)}, 200
 
 
@@ -178,14 +173,15 @@ def act_on_snapshot(snapshot_id: str) -> Answer:
         volume_snapshots.one_snapshot(connection, snapshot_id, whose())
     if name not in ("os-force_delete", "os-reset_status", "os-update_snapshot_status"):
         raise BadRequestError(f"There is no such action: {name[:60]}")
-    policy.check("volume:admin")
     if name != "os-force_delete":
         validation.check(body, SNAPSHOT_STATUS, f"value of {name}")
     with writing_ledger() as connection, in_cinders_words():
         if name == "os-force_delete":
             volume_operations.delete_snapshot(calling(connection), snapshot_id, project_id=whose(), force=True)
         else:
-            volume_snapshots.update_snapshot(connection, snapshot_id, {"status": body["status"]}, project_id=whose())
+            volume_operations.reset_snapshot_status(
+                calling(connection), snapshot_id, body["status"], project_id=whose()
+            )
     return "", 202
 
 
@@ -194,7 +190,7 @@ def act_on_snapshot(snapshot_id: str) -> Answer:
 
 def _put_metadata(kind: str, find: t.Callable[..., Stored], update: t.Callable[..., Stored]) -> None:
     def write(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
-        return update(connection, number, {"metadata": change.of(before)}, project_id=whose()).metadata
+        return update(calling(connection), number, {"metadata": change.of(before)}, project_id=whose()).metadata
 
     Map(
         name=f"{kind}_metadata",
@@ -212,5 +208,5 @@ def _put_metadata(kind: str, find: t.Callable[..., Stored], update: t.Callable[.
     ).put_into(volume)
 
 
-_put_metadata("volume", volumes.one_volume, volumes.update_volume)
-_put_metadata("snapshot", volume_snapshots.one_snapshot, volume_snapshots.update_snapshot)
+_put_metadata("volume", volumes.one_volume, volume_operations.update)
+_put_metadata("snapshot", volume_snapshots.one_snapshot, volume_operations.update_snapshot)

@@ -11,8 +11,8 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import compute_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import switch_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
@@ -20,6 +20,7 @@ from ....web.bodies import Answer, Body, Record, the_one
 from ....web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ....web.schemas import Schema, an_object
 from ....web.services import reads, takes, writes
+from ....work.calls import calling
 from ..blueprint import compute_legacy, since
 
 OLD = since("2.1", "2.42")
@@ -68,7 +69,7 @@ def update_host(connection: Connection, body: Record, name: str) -> Answer:
         raise BadRequestError("a host is emptied with playbooks/host_evacuate.yml: it has no maintenance mode here")
     enabled = body["status"].lower() == "enable"
     with as_bad_request():
-        switch_hosts(connection, [name], enabled)
+        compute_hosts.switch(calling(connection), [name], enabled)
     return {"host": name, "status": "enabled" if enabled else "disabled"}, 200
 
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage, images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import images
 
-from ....web import policy
-from ....web.bodies import Answer, Body, Record
+from ....web.bodies import Answer, Body
 from ....web.context import current
-from ....web.errors import ForbiddenError, in_words
+from ....web.errors import in_words
 from ....web.ledger import home
 from ....web.maps import Change, Map, Texts
 from ....web.schemas import TEXT
 from ....web.services import reads, writes
 from ....web.times import iso
-from ...image.blueprint import own, seen
+from ....work.calls import calling
+from ...image.blueprint import seen
 from ..blueprint import NOVA, compute_legacy, page, since
 from ..servers.queries import moment
 from ..servers.views import RenderContext, render_context
@@ -40,34 +41,23 @@ def show_image_here(connection: Connection, image_id: str) -> Answer:
 
 @compute_legacy.delete("/images/<image_id>", "image:write", OLD, writes)
 def delete_image_here(connection: Connection, image_id: str) -> Answer:
-    if _own(connection, image_id)["protected"]:
-        raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
-    image_records.delete_image(connection, image_id)
-    image_states.remove_file(connection, home(), image_id)
+    images.delete(calling(connection), _seen(connection, image_id), home())
     return "", 204
 
 
-def _seen(connection: Connection, image_id: str) -> Record:
+def _seen(connection: Connection, image_id: str) -> SeenImage:
     with in_words({NotFoundError: lambda _message: NotFoundError("Image not found.")}):
         return seen(connection, image_id)
 
 
-def _own(connection: Connection, image_id: str) -> Record:
-    with in_words({NotFoundError: lambda _message: NotFoundError("Image not found.")}):
-        return own(connection, image_id)
-
-
 def _properties(connection: Connection, image_id: str) -> Texts:
-    properties: Texts = _seen(connection, image_id)["properties"]
-    return properties
+    return _seen(connection, image_id)["properties"]
 
 
 def _describe(connection: Connection, change: Change, before: Texts, image_id: str) -> Texts:
     """Change the properties of an image of the caller's."""
-    row = _own(connection, image_id)
-    by_operator = policy.may(current(), "image:host_mount")
-    image_records.update_image(connection, row, {**row, "properties": change.of(before)}, by_operator=by_operator)
-    return _properties(connection, image_id)
+    row = _seen(connection, image_id)
+    return images.update(calling(connection), row, {**row, "properties": change.of(before)})["properties"]
 
 
 Map(
@@ -90,12 +80,12 @@ def list_images_here(connection: Connection, detailed: bool) -> Answer:
     args = request.args
     rows = [
         row
-        for row in image_records.images_seen(connection, current().project)
+        for row in images_seen(connection, current().project)
         if not row["os_hidden"]
         and (row["owner"] == current().project or row["visibility"] == "public" or row["member_status"] == "accepted")
     ]
-    for name, key in (("minDisk", "min_disk_gb"), ("minRam", "min_ram_mb")):
-        rows = [row for row in rows if row[key] >= NOVA.whole(name, 0)]
+    disk, memory = NOVA.whole("minDisk", 0), NOVA.whole("minRam", 0)
+    rows = [row for row in rows if row["min_disk_gb"] >= disk and row["min_ram_mb"] >= memory]
     if "name" in args:
         rows = [row for row in rows if row["name"] == args["name"]]
     if "status" in args:
@@ -113,11 +103,11 @@ def list_images_here(connection: Connection, detailed: bool) -> Answer:
     return page("images", rows, lambda row: view(row, context), "id", "image"), 200
 
 
-def _brief(row: Record, context: RenderContext) -> Body:
+def _brief(row: SeenImage, context: RenderContext) -> Body:
     return {"id": row["id"], "name": row["name"], "links": context.links("images", row["id"])}
 
 
-def _image(row: Record, context: RenderContext) -> Body:
+def _image(row: SeenImage, context: RenderContext) -> Body:
     return {
         **_brief(row, context),
         "status": IMAGE_STATES[row["status"]],

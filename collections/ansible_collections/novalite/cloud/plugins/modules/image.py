@@ -16,6 +16,7 @@ description:
   - The format of an image is declared, never guessed. A local file is read, and must be what was declared, without a
     backing file or external data.
   - An instance carries a copy of its image's record from its launch on. To change or remove one touches no instance.
+  - An image that was protected through the Image API is not removed.
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.state

@@ -19,6 +19,35 @@ from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
 from ..queries.counts import is_project
 
+
+class FlavorValues(t.TypedDict):
+    """Attributes of a flavor that clients say."""
+
+    name: str
+    vcpus: int
+    memory_mb: int
+    root_gb: int
+    ephemeral_gb: int
+    swap_mb: int
+    is_public: bool
+    description: str | None
+
+
+class NewFlavor(FlavorValues):
+    """A flavor that is to be made; without a `flavorid` it gets a new UUID."""
+
+    flavorid: str | None
+
+
+class SeenFlavor(FlavorValues):
+    """A flavor as a project sees it, with the id that it is known by; `granted`: a private one that it may use."""
+
+    id: int
+    flavorid: str
+    extra_specs: dict[str, str]
+    granted: bool
+
+
 LOWEST = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
 # novalite's own extra specs, which say what an instance's disks are
 OWN_SPECS = {"novalite:disk_backend": ("qcow2", "raw"), "novalite:preallocation": ("none", "space")}
@@ -56,7 +85,7 @@ def remove_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) ->
     return changes.result("flavors", [])
 
 
-def flavors_seen(connection: sa.Connection, private: bool, project_id: str | None = None) -> list[JsonObject]:
+def flavors_seen(connection: sa.Connection, private: bool, project_id: str | None = None) -> list[SeenFlavor]:
     """The flavors, each with the id that it is known by as `flavorid`; `private` adds those not public.
 
     Those that the project may see although they are private are always there, with `granted` set.
@@ -67,7 +96,7 @@ def flavors_seen(connection: sa.Connection, private: bool, project_id: str | Non
     if not private:
         query = query.where(sa.or_(flavor.c.is_public, flavor.c.id.in_(sorted(mine))))
     rows = connection.execute(query).mappings()
-    return [shown_flavor({**row}, granted=row["id"] in mine) for row in rows]
+    return [t.cast("SeenFlavor", shown_flavor({**row}, granted=row["id"] in mine)) for row in rows]
 
 
 LOAD = {"all_flavors": sa.select(flavor).order_by(flavor.c.id)}
@@ -112,11 +141,6 @@ def create_flavor(connection: sa.Connection, record: JsonMapping) -> None:
 
 def describe_flavor(connection: sa.Connection, name: str, description: str | None) -> None:
     connection.execute(sa.update(flavor).where(flavor.c.name == name).values(description=description))
-
-
-def write_specs(connection: sa.Connection, name: str, specs: t.Mapping[str, str]) -> None:
-    """Give a flavor these extra specs, and no others. Raises NovaliteError for what is no spec."""
-    write_flavors(connection, [{"name": name, "extra_specs": dict(specs), **dict.fromkeys(LOWEST)}])
 
 
 def _flavors(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, JsonObject]:

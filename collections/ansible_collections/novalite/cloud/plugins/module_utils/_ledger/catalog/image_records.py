@@ -46,20 +46,72 @@ FIELDS = (  # what a client says about an image; the rest comes with its data
 )
 # what is known of an image that waits for its data
 WAITING: JsonMapping = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0, "status": "queued"}
+
+
+class ImageValues(t.TypedDict):
+    """Attributes of an image that clients say. `name`: None: it has none."""
+
+    owner: str
+    name: str | None
+    visibility: str
+    protected: bool
+    os_hidden: bool
+    disk_format: str
+    container_format: str
+    min_disk_gb: int
+    min_ram_mb: int
+    cmdline: str
+    properties: dict[str, str]
+    tags: list[str]
+
+
+class NewImage(ImageValues):
+    """An image that is to be recorded; without an `id` it gets a new one."""
+
+    id: str | None
+
+
+class SeenImage(ImageValues):
+    """An image as a project sees it: `handle` is the playbooks' name for it, `member_status` the project's, where the
+    image is shared with it."""
+
+    id: str
+    handle: str
+    member_status: str | None
+    status: str
+    fault: str | None
+    source: str
+    checksum: str
+    md5: str | None
+    size: int
+    virtual_size: int
+    kernel: JsonObject | None
+    ramdisk: JsonObject | None
+    created_at: int
+    updated_at: int
+
+
+class Member(t.TypedDict):
+    """A project that an image is shared with; `status` is one of MEMBER_STATES."""
+
+    image_id: str
+    member: str
+    status: str
+    created_at: int
+    updated_at: int
+
+
 _EC2_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){2}-[0-9a-f]")  # 17 digits of a UUID
 
 
 def images_seen(
     connection: sa.Connection, project_id: str, image_id: str | None = None, everything: bool = False
-) -> list[Record]:
-    """The images that the project may use (with `everything`: all), or the one with this id; the newest first.
-
-    Each has `name` as it is shown (None: it has none), `handle`, the playbooks' name for it, `updated_at`,
-    `member_status` (the project's, where the image is shared with it), and no private properties.
-    """
+) -> list[SeenImage]:
+    """The images that the project may use (with `everything`: all), or the one with this id; the newest first. They are
+    without private properties."""
     query = LOAD["images_of_all" if everything else "images_of_project"].where(*equal({image.c.id: image_id}))
     rows = connection.execute(query, {"project_id": project_id}).mappings()
-    return [shown_image({**row}) for row in rows]
+    return [t.cast("SeenImage", shown_image({**row})) for row in rows]
 
 
 _MEMBER = sa.and_(image_member.c.image_id == image.c.id, image_member.c.member == sa.bindparam("project_id"))
@@ -175,6 +227,17 @@ def delete_images(connection: sa.Connection, which: sa.ColumnElement[bool]) -> N
         connection.execute(sa.insert(image_id_used), [{"id": image_id} for image_id in ids])
 
 
+def protected_of(connection: sa.Connection, owner: str, names: t.Iterable[str]) -> list[str]:
+    """List which of these names of the owner's images are those of protected ones."""
+    which = (image.c.owner == owner, image.c.name.in_(list(names)), image.c.protected)
+    return list(connection.execute(sa.select(image.c.name).where(*which).order_by(image.c.name)).scalars())
+
+
+def delete_images_named(connection: sa.Connection, owner: str, names: t.Iterable[str]) -> None:
+    """delete_images() for those that the owner calls so."""
+    delete_images(connection, sa.and_(image.c.owner == owner, image.c.name.in_(list(names))))
+
+
 def delete_image(connection: sa.Connection, image_id: str) -> None:
     """delete_images() for the one of this id, if there is one."""
     delete_images(connection, image.c.id == image_id)
@@ -241,15 +304,15 @@ def checked_properties(name: str, properties: JsonMapping, known: JsonMapping | 
 # --- Members: whom an image is shared with ----------------------------------------------------------------------------
 
 
-def members(connection: sa.Connection, image_id: str, member: str | None = None) -> list[Record]:
+def members(connection: sa.Connection, image_id: str, member: str | None = None) -> list[Member]:
     """List all members of an image, the oldest first, or only the one with this id."""
     mine = image_member.c.image_id == image_id if member is None else _sharing(image_id, member)
     order = (image_member.c.created_at, image_member.c.member)
     rows = connection.execute(sa.select(image_member).where(mine).order_by(*order)).mappings()
-    return [dict(row) for row in rows]
+    return [t.cast("Member", dict(row)) for row in rows]
 
 
-def add_member(connection: sa.Connection, image_id: str, member: str) -> Record:
+def add_member(connection: sa.Connection, image_id: str, member: str) -> Member:
     """Raises ConflictError for one who is a member already, NovaliteError for too many."""
     there = members(connection, image_id)
     if any(sharing["member"] == member for sharing in there):
@@ -257,7 +320,7 @@ def add_member(connection: sa.Connection, image_id: str, member: str) -> Record:
     if len(there) >= MOST:
         raise NovaliteError(f"The limit has been exceeded on the number of allowed image members: {MOST}")
     now = clock.seconds(connection)
-    row = {"image_id": image_id, "member": member, "status": "pending", "created_at": now, "updated_at": now}
+    row: Member = {"image_id": image_id, "member": member, "status": "pending", "created_at": now, "updated_at": now}
     connection.execute(sa.insert(image_member).values(**row))
     return row
 
@@ -279,7 +342,7 @@ def _sharing(image_id: str, member: str) -> sa.ColumnElement[bool]:
 
 
 def begin_task(
-    connection: sa.Connection, image_id: str, body: Record, *, user_id: str, project_id: str, request_id: str
+    connection: sa.Connection, image_id: str, body: JsonMapping, *, user_id: str, project_id: str, request_id: str
 ) -> str:
     """Record the import that `body` asks for; return the task's id."""
     now, task = clock.seconds(connection), str(uuid.uuid4())

@@ -41,6 +41,10 @@ MAX_TOKEN = 64  # characters
 _BATCH = 500  # of the variables that one statement may have
 
 
+class OtherRequestError(ConflictError):
+    """A client's token that stands for another request."""
+
+
 def instance_ids(connection: sa.Connection, project_id: str) -> dict[int, str]:
     """{number: UUID} of the project's instances, with those that were just terminated, oldest first."""
     recently = clock.seconds(connection) - REMEMBERED
@@ -142,7 +146,7 @@ def repeated(
     connection: sa.Connection, project_id: str, action: str, token: str, parameters: JsonMapping
 ) -> list[str] | None:
     """Return what an earlier request with this token made; None if there was none: remember() then takes the result,
-    and others with the token wait until this transaction ends. Raises ConflictError if `parameters` are not what
+    and others with the token wait until this transaction ends. Raises OtherRequestError if `parameters` are not what
     that request had."""
     now = clock.seconds(connection)
     connection.execute(sa.delete(ec2_request).where(ec2_request.c.created_at < now - KEPT))
@@ -158,7 +162,7 @@ def repeated(
         return None
     row = connection.execute(sa.select(ec2_request).where(*_of_token(project_id, action, token))).one()
     if row.request_hash != hashed:
-        raise ConflictError(
+        raise OtherRequestError(
             "The client token you have provided is associated with a request that is not the same as this one."
         )
     return t.cast("list[str]", row.result)

@@ -80,8 +80,11 @@ def attach_volume(
 def detach_volume(
     call: Call, volume_id: str, server_uuid: str | None = None, *, project_id: str | None = None, force: bool = False
 ) -> Attachment:
-    """Begin to take a volume from a server (None: the only one). Raises as volume_attachments.begin_detach()."""
+    """Begin to take a volume from a server (None: the only one). Raises as volume_attachments.begin_detach(), and
+    ForbiddenError."""
     call.check(RULES["detach_volume"].policy)
+    if force:
+        call.check("volume:admin")
     gone = volume_attachments.begin_detach(
         call.connection, volume_id, server_uuid, project_id=project_id, force=force, **call.asker
     )

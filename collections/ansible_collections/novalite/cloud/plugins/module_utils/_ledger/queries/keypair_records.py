@@ -5,13 +5,25 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import sqlalchemy as sa
 
-from ..._json import JsonObject
 from ..db.tables import keypair
 from .lookups import keypairs_seen, of_project
 
-Record = JsonObject
+
+class KeyPair(t.TypedDict):
+    """A key pair of a user, or, with "" for one, shared by all of the project."""
+
+    user_id: str
+    project_id: str  # "" of a user's own
+    name: str
+    type: str
+    public_key: str
+    fingerprint: str
+    created_at: int
+
 
 LOAD = {
     "shared_keypairs": sa.select(keypair)
@@ -20,9 +32,9 @@ LOAD = {
 }
 
 
-def keypairs_of(connection: sa.Connection, project_id: str, user_id: str | None) -> list[Record]:
-    """The key pairs that a user means in the project, by name, each name once: name, user_id, project_id, type,
-    public_key, fingerprint, created_at. Of "" as a project: the user's own alone."""
+def keypairs_of(connection: sa.Connection, project_id: str, user_id: str | None) -> list[KeyPair]:
+    """The key pairs that a user means in the project, by name, each name once. Of "" as a project: the user's own
+    alone."""
     rows = connection.execute(keypairs_seen(project_id, user_id)).mappings()
-    by_name = {row["name"]: dict(row) for row in rows}
+    by_name = {row["name"]: t.cast("KeyPair", dict(row)) for row in rows}
     return [by_name[name] for name in sorted(by_name)]

@@ -11,8 +11,9 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
 from ..db import clock
 from ..db.tables import compute_host as table
+from ..operations.call import by_playbook
+from ..operations.catalog import compute_hosts
 from ..placement.compute_hosts import STATE_COLUMNS, record
-from ..placement.host_removal import remove
 
 _PUBLIC_COLUMNS = (*STATE_COLUMNS, "state_dir", "count_foreign", "id", "last_seen_at")
 
@@ -22,7 +23,7 @@ def compute_host(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     again is no change, and one that is down keeps what is known about it. Raises NovaliteError for facts that make no
     sense, HostInUseError for a host that cannot leave."""
     if params.get("state") == "absent":
-        gone = remove(connection, params["name"])
+        gone = compute_hosts.delete(by_playbook(connection), params["name"])
         return with_diff({"changed": gone is not None, "compute_hosts": []}, {params["name"]: gone}, {})
     entries = params["compute_hosts"]
     before, after = record(connection, entries, clock.seconds(connection))

@@ -8,9 +8,11 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..placement.compute_hosts import switch_hosts
+from ..operations.call import by_playbook
+from ..operations.catalog import compute_hosts
 
 
 def compute_service(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Enable or disable the compute hosts named in `params["hosts"]`, with `params["disabled_reason"]`."""
-    return switch_hosts(connection, params["hosts"], params["enabled"], params["disabled_reason"])
+    call = by_playbook(connection)
+    return compute_hosts.switch(call, params["hosts"], params["enabled"], params["disabled_reason"])

@@ -23,10 +23,12 @@ from ..._rules.records import Changes, check_range, check_text, checked_names, s
 from ..catalog import image_store
 from ..catalog.foreign_images import ORIGIN, STAT, request_of
 from ..catalog.image_files import File, measure
-from ..catalog.image_records import checked_properties, delete_images
+from ..catalog.image_records import checked_properties
 from ..catalog.kept_images import give_files
 from ..db import clock, engine, tables
 from ..identity.quotas import check_quota
+from ..operations.call import by_playbook
+from ..operations.catalog import images
 from ..queries.lookups import project_by_name
 
 COLUMNS = tuple(field for field in KeptImage.__annotations__ if field not in ("id", "name"))
@@ -71,7 +73,7 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if params["state"] == "absent":
         for name in names:
             changes.note(name, _shown(there.get(name)), None)
-        delete_images(connection, sa.and_(table.c.owner == owner, table.c.name.in_(names)))
+        images.delete_named(by_playbook(connection), owner, names)
         return {**changes.result("images", []), "files": [], "appliances": []}
     for item, name in zip(params["images"], names):
         before = there.get(name)

@@ -15,6 +15,8 @@ from ..._rules.noun_options import VOLUME
 from ..._rules.options import option_names
 from ..._rules.records import Changes, checked_names, set_values
 from ..catalog import volume_types
+from ..operations.call import by_playbook
+from ..operations.catalog import volume_types as type_operations
 from ..queries import lookups
 from ..queries.volume_views import Volume, volumes_by
 from ..volumes import volume_plans, volume_sources, volumes
@@ -63,7 +65,7 @@ def _type(connection: sa.Connection, item: JsonMapping) -> bool:
     """Have the volume type; whether it had to be made. Where volumes are is not changed for those that there are."""
     types = volume_types.types_by(connection, names=[item["name"]])
     if not types:
-        volume_types.create_type(connection, item)
+        type_operations.create(by_playbook(connection), item)
         return True
     there = types[0]
     backend = item.get("backend") or "file"

@@ -238,21 +238,6 @@ def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volu
     return one_volume(connection, volume_id)
 
 
-def reserve(connection: sa.Connection, volume_id: str, *, project_id: str | None = None) -> Volume:
-    """available -> attaching, before anybody knows where to (os-reserve). Raises ConflictError."""
-    row = one_volume(connection, volume_id, project_id)
-    begin(connection, row, "reserve", ("available",), "attaching")
-    return one_volume(connection, volume_id)
-
-
-def unreserve(connection: sa.Connection, volume_id: str, *, project_id: str | None = None) -> Volume:
-    """The way back from reserve(); a volume that an instance is really getting stays, or that has a reservation."""
-    row = one_volume(connection, volume_id, project_id)
-    if not row.attachments and row.reservation is None:
-        swap(connection, volume_id, ("attaching",), "available")
-    return one_volume(connection, volume_id)
-
-
 def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) -> list[str]:
     """Give an end to what is still under way on these volumes, for its job is dead. Returns those that this changed."""
     changed = []
