@@ -15,6 +15,7 @@ from flask import g, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import holder_of, token_hash
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
@@ -57,6 +58,11 @@ class Caller:
     def is_delegated(self) -> bool:
         """Tell whether the token stands for less than its user: it is of a trust, or of an application credential."""
         return self.trust is not None or self.application_credential_id is not None
+
+    @property
+    def home_domain(self) -> str:
+        """The domain that the caller works in: of the token, or of the token's project."""
+        return self.domain_id or self.shown.get("project_domain_id") or DEFAULT_DOMAIN
 
     @property
     def is_admin(self) -> bool:

@@ -68,9 +68,12 @@ FLOORS = (
     "_ledger.drift",
     "_ledger.stack",
     "_ledger.operations",
+    "_ledger.operations.identity",
     "_ledger.tasks",
     "_ledger.steps",
 )
+
+IDENTITY = ("_ledger", "operations", "identity")  # a room above the one that it lies in
 
 # Folders that hold more, and may not grow: each is to become two.
 MOST_FILES = 25
@@ -91,7 +94,7 @@ SAYS_NOTHING = {"one", "ones", "found", "wanted", "given", "told"}
 def room_of(parts: t.Sequence[str]) -> str:
     """The room that `parts`, a dotted name below module_utils, is in; "" for what lies loose on the ground."""
     if parts and parts[0] == "_ledger":
-        return ".".join(parts[:2])
+        return ".".join(parts[: 3 if tuple(parts[:3]) == IDENTITY else 2])
     return parts[0] if parts and (UTILS / parts[0]).is_dir() else ""
 
 

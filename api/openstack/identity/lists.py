@@ -11,6 +11,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.domains import DomainRequest
 
 from ...web import policy
 from ...web.bodies import Answer, Record
@@ -32,19 +33,21 @@ def described(body: Record, *names: str) -> Record:
     return {**values, "description": body["description"] or ""} if "description" in body else values
 
 
+def domain_request(body: Record) -> DomainRequest:
+    return t.cast("DomainRequest", described(body, "name", "enabled"))
+
+
 def keeps_domain(body: Record, before: Record) -> None:
     """Raise BadRequestError where the body names another domain than the one that something is in."""
     if body.get("domain_id", before["domain_id"]) != before["domain_id"]:
         raise BadRequestError("Cannot change Domain ID")
 
 
-def extra(body: Record, schema: schemas.Schema, before: t.Mapping[str, t.Any] | None = None) -> Record:
-    """Return the attributes of the client's own, of `body` and those that were there `before`; null removes one."""
+def extra(body: Record, schema: schemas.Schema) -> Record:
+    """Return the attributes of the client's own, of which null removes one."""
     (word,) = schema["required"]
     known = schema["properties"][word]["properties"]
-    merged = {**(before or {}), **{key: value for key, value in body.items() if key not in known}}
-    kept = {key: value for key, value in merged.items() if value is not None}
-    return dict(sorted(kept.items())[: schemas.MOST_FIELDS])
+    return {key: value for key, value in body.items() if key not in known}
 
 
 def acknowledged(there: bool, what: str, identifier: str) -> Answer:

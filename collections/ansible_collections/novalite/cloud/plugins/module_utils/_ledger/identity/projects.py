@@ -27,6 +27,8 @@ from ..queries.projects import project_by_id, project_id_of, project_wishes, pro
 from .key_owners import remove_keys
 from .quotas import EVERYTHING, checked_quotas, quota_limits, write_quotas
 
+Project = JsonObject
+
 NAME_LENGTH, MAX_DEPTH, MAX_TAGS = 64, 5, 80  # Keystone's
 FLOATING_IP = "floating IP"
 EDITABLE = ("name", "description", "enabled", "extra", "tags")
@@ -48,8 +50,7 @@ def write_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) ->
         is_own = before is None and name == DEFAULT_PROJECT
         quotas = checked_quotas(item["quotas"] or (EVERYTHING if is_own else {}))
         if before is None:
-            ids[name] = uuid.uuid4().hex
-            connection.execute(sa.insert(table).values(id=ids[name], name=name, created_at=clock.seconds(connection)))
+            ids[name] = create_project(connection, {"name": name, "domain_id": DEFAULT_DOMAIN})
         write_quotas(connection, ids[name], quotas)
         if said := {field: value for field, value in wishes.items() if value is not None}:
             connection.execute(sa.update(table).where(table.c.id == ids[name]).values(**said))
@@ -111,7 +112,7 @@ def create_project(connection: sa.Connection, values: JsonMapping) -> str:
 def _check_parent(connection: sa.Connection, parent_id: str, domain_id: str) -> None:
     """Raise an error unless the project can have others below it; it stays as long as the transaction lasts."""
     lock_project(connection, parent_id)
-    parent = _existing_project(connection, parent_id)
+    parent = find_project(connection, parent_id)
     if parent["domain_id"] != domain_id:
         raise NovaliteError(
             f"Cannot create project, since it specifies its domain_id {domain_id}, but specifies a parent in a "
@@ -139,7 +140,7 @@ def update_project(connection: sa.Connection, project_id: str, values: JsonMappi
     above and below.
     """
     table = tables.project
-    before = _existing_project(connection, project_id)
+    before = find_project(connection, project_id)
     changed = {key: values[key] for key in ("description", "enabled", "extra") if key in values}
     if values.get("name", before["shown_name"]) != before["shown_name"]:
         (name,) = checked_names("project", [values], NAME_LENGTH)
@@ -188,10 +189,11 @@ def remove_tag(connection: sa.Connection, project_id: str, tag: str) -> bool:
 
 def delete_project(connection: sa.Connection, project_id: str) -> None:
     """Remove a project as `remove_projects` does. Raises ForbiddenError while there are projects below it."""
-    _remove(connection, project_id, _existing_project(connection, project_id)["shown_name"])
+    _remove(connection, project_id, find_project(connection, project_id)["shown_name"])
 
 
-def _existing_project(connection: sa.Connection, project_id: str) -> JsonObject:
+def find_project(connection: sa.Connection, project_id: str) -> Project:
+    """Return the record of the project of this id. Raises NotFoundError."""
     record = project_by_id(connection, project_id)
     if record is None:
         raise NotFoundError(f"Could not find project: {project_id[:64]}.")
