@@ -10,8 +10,10 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import assignments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     projects as project_operations,
 )
@@ -67,12 +69,12 @@ def _change_user(call: Call, thing: Thing, values: Values) -> None:
 
 
 def _grant(call: Call, thing: Thing, values: Values) -> None:
-    users.grant_role(call.connection, thing.record["id"], values["project"], values["role"])
+    assignments.grant(call, Place(thing.record["id"], project_id=values["project"]), values["role"])
 
 
 def _revoke(call: Call, thing: Thing, values: Values) -> None:
     project_id, _space, role = values["held"].partition(" ")
-    users.revoke_role(call.connection, thing.record["id"], project_id, role)
+    assignments.revoke(call, Place(thing.record["id"], project_id=project_id), role)
 
 
 def _delete_user(call: Call, thing: Thing, _values: Values) -> None:

@@ -14,10 +14,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     UnauthorizedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users as user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    assignments,
     domains,
     groups,
     projects,
+    roles,
     users,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.assignments import Held
@@ -125,3 +128,28 @@ def test_a_tag_is_taken_off_once(calls: Calls) -> None:
         projects.remove_tag(calls.operator, DEMO, "a")
     with pytest.raises(NotFoundError, match="project: nosuch"):
         projects.add_tag(calls.operator, "nosuch", "a")
+
+
+def test_a_role_is_made_in_a_domain_and_stays_there(calls: Calls) -> None:
+    acme = domains.create(calls.operator, {"name": "Acme"})["id"]
+    with pytest.raises(NotFoundError, match="domain: nosuch"):
+        roles.create(calls.operator, "x", {"domain_id": "nosuch"})
+    everywhere, there = (roles.create(calls.operator, "x", {"domain_id": where}) for where in (None, acme))
+    assert (everywhere["domain_id"], there["domain_id"]) == (None, acme)
+    for role, domain_id in ((everywhere, acme), (there, None)):
+        with pytest.raises(NovaliteError, match="Cannot change Domain ID"):
+            roles.update(calls.operator, role["id"], {"domain_id": domain_id})
+
+
+def test_a_role_is_given_to_and_taken_from_who_is_there(calls: Calls) -> None:
+    for place in (
+        Place(calls.ann, project_id="nosuch"),
+        Place(calls.ann, domain_id="nosuch"),
+        Place("nosuch", project_id=DEMO),
+        Place(group_id="nosuch", project_id=DEMO),
+    ):
+        for change in (assignments.grant, assignments.revoke):
+            with pytest.raises(NotFoundError, match="nosuch"):
+                change(calls.operator, place, "reader")
+    assert assignments.revoke(calls.operator, Place(calls.ann, project_id=DEMO), "member")
+    assert not assignments.revoke(calls.operator, Place(calls.ann, project_id=DEMO), "member")
