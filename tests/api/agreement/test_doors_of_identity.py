@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from api.__main__ import main
 from api.dashboard import session
 from tests.api.dashboard.test_pages_forms import send
 from tests.api.dashboard.visitor import Visitor
@@ -34,3 +38,40 @@ def test_pages_make_things_in_the_domain_in_which_identity_makes_them(api: Api) 
     send(visitor, "/projects/new", name="two")
     assert api.rows(sa.select(USER.domain_id).where(USER.display_name.in_(["one", "two"]))) == [(acme,)] * 2
     assert api.rows(sa.select(PROJECT.domain_id).where(PROJECT.display_name.in_(["one", "two"]))) == [(acme,)] * 2
+
+
+def test_the_command_makes_keys_for_whom_identity_makes_them(
+    api: Api, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A user without a role in a project could do nothing with a pair of keys for it."""
+    settings = api.app.extensions["settings"]
+    monkeypatch.setenv("NOVALITE_HOME", settings.home)
+    path = f"{V3}/users/{api.users['demo']}/credentials/OS-EC2"
+    assert api.client_as("demo").post(path, json={"tenant_id": api.projects["alt"]}).status_code == 404
+    assert main(["ec2-credential", "--user", "demo", "--project", "alt"]) == 1
+    assert "user 'demo' has no role in project 'alt'" in capsys.readouterr().err
+    pair = api.client_as("demo").post(path, json={"tenant_id": api.projects["demo"]}).get_json()["credential"]
+    assert main(["ec2-credential", "--user", "demo", "--project", "demo"]) == 0
+    assert json.loads(capsys.readouterr().out) == {name: pair[name] for name in ("access", "secret")}
+
+
+def test_an_id_of_a_role_goes_before_its_name(api: Api) -> None:
+    """As Keystone reads the roles of trusts and of application credentials."""
+    demo = api.client_as("demo")
+    member, reader = (demo.get(f"{V3}/roles?name={name}").get_json()["roles"][0]["id"] for name in ("member", "reader"))
+    roles = [{"id": reader, "name": "member"}]
+    trust = {
+        "trustor_user_id": api.users["demo"],
+        "trustee_user_id": api.users["alt"],
+        "project_id": api.projects["demo"],
+        "impersonation": False,
+    }
+    credentials = f"{V3}/users/{api.users['demo']}/application_credentials"
+    for answer, word in (
+        (demo.post(f"{V3}/OS-TRUST/trusts", json={"trust": {**trust, "roles": roles}}), "trust"),
+        (
+            demo.post(credentials, json={"application_credential": {"name": "x", "roles": roles}}),
+            "application_credential",
+        ),
+    ):
+        assert [role["id"] for role in answer.get_json()[word]["roles"]] == [reader] != [member]

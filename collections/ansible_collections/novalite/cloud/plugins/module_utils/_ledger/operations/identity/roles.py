@@ -9,6 +9,7 @@ import typing as t
 
 from ...identity import roles
 from ...identity.roles import Role
+from ...queries.assignments import Names
 from ..call import Call
 from .attributes import keep_domain
 from .domains import place_for
@@ -20,6 +21,27 @@ class RoleRequest(t.TypedDict, total=False):
     name: str
     description: str
     domain_id: str | None
+
+
+class RoleChoice(t.NamedTuple):
+    """A role that a client names by its id or, without one, by its name; `text` is what the client wrote."""
+
+    role_id: str | None
+    name: str | None
+    text: str
+
+
+def names_of(assigned: Names, role_ids: t.Iterable[str]) -> Names:
+    """Return the names of roles that are among those `assigned`, or implied by them."""
+    return {role_id: assigned.get(role_id, role_id) for role_id in role_ids}
+
+
+def chosen(names: Names, choice: RoleChoice) -> str | None:
+    """Return which of the roles `names` the client chose; None for another. An id goes before a name, as in
+    Keystone."""
+    if choice.role_id is not None:
+        return choice.role_id if choice.role_id in names else None
+    return next((role_id for role_id, name in names.items() if name == choice.name), None)
 
 
 def create(call: Call, name: str, request: RoleRequest) -> Role:
