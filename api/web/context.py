@@ -17,7 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import holder_of, token_hash
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
+    Holder,
+    holder_of,
+    token_hash,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
 
 from . import rates
@@ -149,8 +153,11 @@ def caller_of(connection: Connection, hashed: str, now: float | None = None) -> 
     """Return the caller who has the token with this hash, or None, as find_caller()."""
     now = clock.now(connection) if now is None else now
     holder = holder_of(connection, hashed, now)
-    if holder is None:
-        return None
+    return None if holder is None else with_token(holder)
+
+
+def with_token(holder: Holder) -> Caller:
+    """Return the caller who holds a token."""
     row = holder.row
     return Caller(
         user_id=row.user_id,

@@ -18,13 +18,13 @@ from ..web.context import current, request_id, signature
 from ..web.errors import UnauthorizedError
 
 
-def nobody(connection: Connection) -> Call:
-    """Return the call of somebody who has yet to prove who it is, and may do nothing else."""
+def proving(connection: Connection, user_id: str | None = None) -> Call:
+    """Return the call of somebody who has yet to prove who it is, or just did, and may do nothing else."""
 
     def enqueue(*_job: object) -> str:
         raise UnauthorizedError("nobody has jobs done")
 
-    return Call(connection, request_id(), None, None, lambda _entry: False, enqueue)
+    return Call(connection, request_id(), user_id, None, lambda _entry: False, enqueue)
 
 
 def calling(connection: Connection) -> Call:

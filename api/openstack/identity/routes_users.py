@@ -22,7 +22,7 @@ from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.services import reads, takes, writes
-from ...work.calls import calling, nobody
+from ...work.calls import calling, proving
 from . import authenticate, schemas, views
 from .lists import described, extra, flag
 from .views import unknown
@@ -77,8 +77,7 @@ def change_password(body: Record, user_id: str) -> Answer:
     assert row is not None  # or the check had failed
     hashed = hash_password(body["password"])
     with writing_ledger() as connection:
-        attempt.succeed(connection)
-        user_operations.change_password(nobody(connection), row, hashed)
+        user_operations.change_password(proving(connection), attempt, row, hashed)
     return "", 204
 
 

@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     assignments,
+    attempts,
     domains,
     groups,
     projects,
@@ -86,14 +87,15 @@ def test_roles_are_given_and_taken_by_who_may(calls: Calls) -> None:
 
 
 def test_a_password_is_changed_by_who_knows_the_present_password(calls: Calls) -> None:
+    attempt = attempts.begin(calls.of(None), "user:ann", "address:192.0.2.1", attempts.Locks(1, 5, 900, 30))
     proved = user_records.find_user(calls.connection, calls.ann)
-    users.change_password(calls.of(None), proved, "new")
+    users.change_password(calls.of(None), attempt, proved, "new")
     assert user_records.find_user(calls.connection, calls.ann)["password_hash"] == "new"
     with pytest.raises(UnauthorizedError):
-        users.change_password(calls.of(None), proved, "newer")
+        users.change_password(calls.of(None), attempt, proved, "newer")
     locked = users.update(calls.operator, calls.ann, {"options": {"lock_password": True}})
     with pytest.raises(ForbiddenError, match="locked"):
-        users.change_password(calls.of(None), locked, "newer")
+        users.change_password(calls.of(None), attempt, locked, "newer")
 
 
 def test_members_of_groups(calls: Calls) -> None:

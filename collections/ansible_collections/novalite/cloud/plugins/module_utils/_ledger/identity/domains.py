@@ -39,9 +39,11 @@ def domain_by_name(connection: sa.Connection, name: str) -> Domain | None:
     return None if row is None else dict(row)
 
 
-def is_name_of(record: Domain, name: str) -> bool:
-    """Return whether the domain has this name, in upper or lower case."""
-    return bool(record["name_key"] == _key(name))
+def domain_named(connection: sa.Connection, domain_id: str | None, name: str | None) -> Domain | None:
+    """Return the domain of this id, of this name in upper or lower case, or of both; None where there is none."""
+    record = domain_by_name(connection, name or "") if domain_id is None else domain_by_id(connection, domain_id)
+    has_name = record is not None and (name is None or record["name_key"] == _key(name))
+    return record if has_name else None
 
 
 def find_domain(connection: sa.Connection, domain_id: str, lock: bool = False) -> Domain:

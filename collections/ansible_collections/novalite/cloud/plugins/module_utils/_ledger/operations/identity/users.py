@@ -12,9 +12,12 @@ from ...identity import users
 from ...identity.users import User
 from ...queries.projects import project_name
 from ..call import Call
+from . import attempts
 from .assignments import Held, set_roles
+from .attempts import Attempt
 from .attributes import MOST, Attributes, keep_domain, merged
 from .domains import place_for
+from .tokens import REFUSED
 
 
 class UserRequest(t.TypedDict, total=False):
@@ -53,12 +56,13 @@ def update(call: Call, user_id: str, request: UserRequest, roles: t.Collection[H
     return row
 
 
-def change_password(call: Call, proved: User, password_hash: str) -> None:
+def change_password(call: Call, attempt: Attempt, proved: User, password_hash: str) -> None:
     """Give a user a new password, who proved that of `proved`. Raises UnauthorizedError where it was changed meanwhile,
-    ForbiddenError where an administrator alone changes it."""
+    ForbiddenError where an administrator alone changes it, TooManyRequestsError."""
+    attempts.succeed(call, attempt)
     now = users.find_user(call.connection, proved["id"])
     if now["password_hash"] != proved["password_hash"]:
-        raise UnauthorizedError("The request you have made requires authentication.")
+        raise UnauthorizedError(REFUSED)
     if now["options"].get("lock_password"):
         raise ForbiddenError("The password of this user is locked: an administrator alone changes it.")
     users.update_user(call.connection, proved["id"], {"password_hash": password_hash})
