@@ -13,7 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import assignments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import assignments, quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     projects as project_operations,
 )
@@ -25,7 +25,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ..work.quotas import set_limits
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Thing, Values, forms_of
 from .rendering import QUOTAS, quota_name
 
@@ -177,14 +176,15 @@ def _limit(name: str) -> Field:
         return next(row["limit"] for row in limits if row["resource"] == name)
 
     unit = "(MiB; -1: no limit)" if name == "ram" else "(-1: no limit)"
-    return Field(name, quota_name(name), "number", unit, required=True, least=-1, initial=now)
+    return Field(
+        name, quota_name(name), "number", unit, required=True, least=-1, initial=now, entry=quotas.ENTRIES.get(name, "")
+    )
 
 
 def _set_quotas(call: Call, thing: Thing, values: Values) -> None:
     before = {row["resource"]: row["limit"] for row in status.usage(call.connection, thing.record["id"])}
-    set_limits(
-        call.connection, thing.record["id"], {name: limit for name, limit in values.items() if limit != before[name]}
-    )
+    changed = {name: limit for name, limit in values.items() if limit != before[name]}
+    quotas.set_limits(call, thing.record["id"], changed)
 
 
 PROJECT_FORMS = forms_of(

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from api.__main__ import main
 from api.dashboard import session
+from api.web import policy
 from tests.api.dashboard.test_pages_forms import send
 from tests.api.dashboard.visitor import Visitor
 from tests.api.seeds import Api
@@ -75,3 +76,36 @@ def test_an_id_of_a_role_goes_before_its_name(api: Api) -> None:
         ),
     ):
         assert [role["id"] for role in answer.get_json()[word]["roles"]] == [reader] != [member]
+
+
+def test_quotas_of_networks_and_volumes_are_set_by_who_may_set_them_at_their_services(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(policy.POLICY, "compute:quotas:write", "member")
+    demo, visitor, own = api.client_as("demo"), Visitor(api, "demo"), api.projects["demo"]
+    page = f"/projects/{own}/quotas"
+    limits = {str(field["name"]): str(field["value"]) for field in visitor.get(page).all("input")}
+    limits.pop("csrf")
+    assert "instances" in limits and not {"networks", "volumes", "gigabytes", "snapshots"} & limits.keys()
+    assert demo.put(f"/network/v2.0/quotas/{own}", json={"quota": {"network": 7}}).status_code == 403
+    send(visitor, page, 403, **limits, networks="7")
+    volumes = {"quota_set": {"volumes": 7}}
+    assert demo.put(f"/volume/v3/{own}/os-quota-sets/{own}", json=volumes).status_code == 403
+    send(visitor, page, 403, **limits, volumes="7")
+    send(visitor, page, **{**limits, "instances": "7"})
+    quota = tables.quota.c
+    assert api.rows(sa.select(quota.resource, quota.hard_limit).where(quota.project_id == own)) == [("instances", 7)]
+
+
+def test_each_service_takes_the_limits_that_its_own_does(api: Api) -> None:
+    """Nova and the pages refuse a limit below what there is, Neutron and Cinder take it."""
+    admin, own = api.client_as("admin"), api.projects["demo"]
+    api.instance("demo", "one")
+    assert admin.post("/network/v2.0/networks", json={"network": {"name": "mine"}}).status_code == 201
+    api.run("volume", project="demo", volumes=[{"name": "data", "size": 1}])
+    for path, body, status in (
+        (f"/compute/v2.1/os-quota-sets/{own}", {"quota_set": {"instances": 0}}, 400),
+        (f"/network/v2.0/quotas/{own}", {"quota": {"network": 0}}, 200),
+        (f"/volume/v3/{own}/os-quota-sets/{own}", {"quota_set": {"volumes": 0}}, 200),
+    ):
+        assert admin.put(path, json=body).status_code == status, path
