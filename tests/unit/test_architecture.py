@@ -182,6 +182,56 @@ def test_doors_ask_operations_for_what_is_done_to_servers() -> None:
     assert asked == SERVERS_READ
 
 
+# Of the rooms below the operations on identity, doors only read: these names write nothing, lock no rows, and have no
+# jobs done. Who asks, and with which token, is read with every request, and is to stay cheap
+IDENTITY_READ = {
+    "identity": {
+        *("access_rules.FIELDS", "access_rules.find_access_rule", "access_rules.list_access_rules"),
+        *("assignments.Place", "assignments.list_assignments", "assignments.roles_at"),
+        "auth_failures.subject",
+        "console_tokens.Way",
+        *("credentials.application_credential_of", "credentials.ec2_credential"),
+        *("credentials.find_application_credential", "credentials.list_application_credentials"),
+        *("domains.DEFAULT_DOMAIN", "domains.domain_by_id", "domains.find_domain", "domains.list_domains"),
+        *("groups.find_group", "groups.is_member", "groups.list_groups", "groups.members_of"),
+        *("projects.find_project", "projects.left_in"),
+        *("quotas.default_limits", "quotas.projects_with_quotas", "quotas.quota_limits"),
+        *("roles.ROLES", "roles.find_role", "roles.implied", "roles.implied_ids", "roles.list_roles"),
+        "roles.named_roles",
+        *("tokens.Holder", "tokens.Token", "tokens.holder_of", "tokens.token_hash"),
+        *("users.find_user", "users.is_in_enabled_domain", "users.list_roles", "users.list_users"),
+        *("users.user_by_id", "users.user_by_name"),
+    }
+}
+
+
+def names_of_room(path: pathlib.Path, room: str) -> t.Iterator[str]:
+    """List what the file at `path` uses of the room `room` of the ledger, as <module>.<name>."""
+    tree = ast.parse(path.read_text())
+    package = f"{PACKAGE}._ledger.{room}"
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+    for name in absolute_imports(path):
+        module, _dot, rest = name.removeprefix(package).removeprefix(".").partition(".")
+        if name.startswith(f"{package}.") and rest:
+            yield f"{module}.{rest}"
+        elif name == package:
+            yield room  # all of it
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            yield f"{modules[node.value.id]}.{node.attr}"
+
+
+def test_doors_ask_operations_for_what_is_done_to_identity() -> None:
+    used = {
+        room: {name for path in (REPOSITORY / "api").rglob("*.py") for name in names_of_room(path, room)}
+        for room in IDENTITY_READ
+    }
+    assert used == IDENTITY_READ
+
+
 # Where the API still asks for a role, and not for an operation of the policy
 ASKS_FOR_A_ROLE = {
     "api/web/context.py",  # defines it, and whose objects the caller may name

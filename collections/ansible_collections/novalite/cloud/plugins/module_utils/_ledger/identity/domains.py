@@ -46,16 +46,18 @@ def domain_named(connection: sa.Connection, domain_id: str | None, name: str | N
     return record if has_name else None
 
 
-def find_domain(connection: sa.Connection, domain_id: str, lock: bool = False) -> Domain:
-    """Return the domain of this id. Raises NotFoundError.
-
-    With `lock` it stays, for as long as the transaction lasts that puts something into it.
-    """
-    query = sa.select(table).where(table.c.id == domain_id)
-    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
-    if row is None:
+def find_domain(connection: sa.Connection, domain_id: str) -> Domain:
+    """Return the domain of this id. Raises NotFoundError."""
+    record = domain_by_id(connection, domain_id)
+    if record is None:
         raise NotFoundError(f"Could not find domain: {domain_id[:64]}.")
-    return dict(row)
+    return record
+
+
+def hold_domain(connection: sa.Connection, domain_id: str) -> Domain:
+    """Return the domain of this id, which stays until the transaction ends. Raises NotFoundError."""
+    connection.execute(sa.select(table.c.id).where(table.c.id == domain_id).with_for_update())
+    return find_domain(connection, domain_id)
 
 
 def list_domains(connection: sa.Connection, name: str | None = None, enabled: bool | None = None) -> list[Domain]:
@@ -82,7 +84,7 @@ def create_domain(connection: sa.Connection, values: JsonMapping) -> Domain:
 
 def update_domain(connection: sa.Connection, domain_id: str, values: JsonMapping) -> Domain:
     """Change a domain. To disable it ends all tokens of its users and for its projects."""
-    before = find_domain(connection, domain_id, lock=True)
+    before = hold_domain(connection, domain_id)
     changed = {key: value for key, value in _checked(values).items() if before[key] != value}
     if changed.get("name_key", before["name_key"]) != before["name_key"]:
         _refuse_taken(connection, changed["name"])
@@ -107,7 +109,7 @@ def delete_domain(connection: sa.Connection, domain_id: str) -> None:
 
     Raises ForbiddenError for the first domain and for one that is enabled, ConflictError where a project is in use.
     """
-    record = find_domain(connection, domain_id, lock=True)
+    record = hold_domain(connection, domain_id)
     if domain_id == DEFAULT_DOMAIN:
         raise ForbiddenError("Cannot delete the default domain: playbooks and clients that name none work in it.")
     if record["enabled"]:

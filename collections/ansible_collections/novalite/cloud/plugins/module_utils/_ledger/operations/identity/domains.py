@@ -39,4 +39,4 @@ def delete(call: Call, domain_id: str) -> None:
 def place_for(call: Call, domain_id: str | None) -> str:
     """Return the domain that something is to be made in, by default the caller's, which stays until the transaction
     ends. Raises NotFoundError for one that is not there."""
-    return str(domains.find_domain(call.connection, domain_id or call.authority.domain_id, lock=True)["id"])
+    return str(domains.hold_domain(call.connection, domain_id or call.authority.domain_id)["id"])
