@@ -59,11 +59,6 @@ class Caller:
     shown: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
-    def is_delegated(self) -> bool:
-        """Tell whether the token stands for less than its user: it is of a trust, or of an application credential."""
-        return self.trust is not None or self.application_credential_id is not None
-
-    @property
     def home_domain(self) -> str:
         """The domain that the caller works in: of the token, or of the token's project."""
         return self.domain_id or self.shown.get("project_domain_id") or DEFAULT_DOMAIN

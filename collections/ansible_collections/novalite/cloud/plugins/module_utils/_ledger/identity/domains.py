@@ -67,11 +67,6 @@ def list_domains(connection: sa.Connection, name: str | None = None, enabled: bo
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def domain_names(connection: sa.Connection) -> dict[str, str]:
-    """Return the names of all domains, by their ids."""
-    return {row.id: row.name for row in connection.execute(sa.select(table.c.id, table.c.name))}
-
-
 def create_domain(connection: sa.Connection, values: JsonMapping) -> Domain:
     """Make a domain of `name`, `description` and `enabled`. Raises ConflictError for a name that is taken."""
     row = {"id": uuid.uuid4().hex, "created_at": clock.seconds(connection), **_checked(values)}

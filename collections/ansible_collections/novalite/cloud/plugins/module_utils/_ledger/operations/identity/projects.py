@@ -9,10 +9,15 @@ import typing as t
 
 from ...._errors import ForbiddenError, NotFoundError, NovaliteError
 from ...._json import JsonMapping, JsonObject
+from ...._rules import ha_wishes
+from ...._rules.records import Changes, checked_names
 from ...identity import domains, projects
+from ...identity import quotas as quota_records
 from ...identity.projects import Project
-from ...queries.projects import project_by_id
+from ...queries.lookups import DEFAULT_PROJECT
+from ...queries.projects import project_by_id, project_wishes
 from ..call import Call
+from . import quotas
 from .attributes import MOST, Attributes, keep_domain, merged
 from .domains import place_for
 
@@ -90,10 +95,42 @@ def remove_tag(call: Call, project_id: str, tag: str) -> None:
 
 
 def write(call: Call, items: t.Sequence[JsonMapping]) -> JsonObject:
-    """Make or change the projects that a playbook names. Raises as projects.write_projects()."""
-    return projects.write_projects(call.connection, items)
+    """Make or change the projects that a playbook names, {"name", "quotas"}; return `projects`, `changed` and `diff`.
+
+    Quotas that are not named stay as they are, the others may be below what there is. The project in which playbooks
+    act where none is named is the operator's own: a new one of which no quotas are said has no limits.
+    """
+    names = checked_names("project", items, projects.NAME_LENGTH)
+    changes, records = Changes(), []
+    ids = projects.ids_by_name(call.connection, names)
+    for item, name in zip(items, names):
+        project_id, wishes = ids.get(name), ha_wishes.of_entry(name, item)
+        before = None if project_id is None else _shown(call, project_id)
+        is_own = before is None and name == DEFAULT_PROJECT
+        limits = quota_records.checked_quotas(item["quotas"] or (quota_records.EVERYTHING if is_own else {}))
+        if project_id is None:
+            project_id = str(create(call, {"name": name})["id"])
+        quotas.set_limits(call, project_id, limits, force=True)
+        projects.set_wishes(call.connection, project_id, wishes)
+        after = _shown(call, project_id)
+        changes.note(name, before, after)
+        records.append({"id": project_id, "name": name, **after})
+    return changes.result("projects", records)
 
 
 def remove(call: Call, items: t.Sequence[JsonMapping]) -> JsonObject:
-    """Remove the projects that a playbook names. Raises as projects.remove_projects()."""
-    return projects.remove_projects(call.connection, items)
+    """Remove the projects that a playbook names, and that are there. Raises as delete()."""
+    changes = Changes()
+    names = checked_names("project", items, projects.NAME_LENGTH)
+    ids = projects.ids_by_name(call.connection, names)
+    for name in names:
+        if name in ids:
+            changes.note(name, {"quotas": quota_records.quota_limits(call.connection, ids[name])}, None)
+            delete(call, ids[name])
+    return changes.result("projects", [])
+
+
+def _shown(call: Call, project_id: str) -> JsonObject:
+    """Return what a module shows of a project: its quotas, and what it wishes for its servers if it says so."""
+    wishes = project_wishes(call.connection, project_id)
+    return {"quotas": quota_records.quota_limits(call.connection, project_id), **wishes.said()}
