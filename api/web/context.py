@@ -145,7 +145,8 @@ def find_caller(connection: Connection, token: str, now: float | None = None) ->
 
 
 def caller_of(connection: Connection, hashed: str, now: float | None = None) -> Caller | None:
-    """Return the caller who has the token with this hash, or None, as find_caller()."""
+    """Return the caller who has the token with this hash, or None, as find_caller(). Every request asks, so it is read
+    of the ledger here, and by no operation."""
     now = clock.now(connection) if now is None else now
     holder = holder_of(connection, hashed, now)
     return None if holder is None else with_token(holder)
