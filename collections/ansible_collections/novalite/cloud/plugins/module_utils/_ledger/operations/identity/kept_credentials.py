@@ -45,7 +45,7 @@ def list_credentials(call: Call, seal: Seal, user_id: str | None, kind: str | No
     own = _own(call)
     if own is not None and user_id not in (None, own):
         return []
-    return kept_credentials.list_credentials(call.connection, seal, user_id or own, kind)
+    return kept_credentials.list_credentials(call.connection, seal, own if user_id is None else user_id, kind)
 
 
 def find(call: Call, seal: Seal, credential_id: str) -> Credential:
