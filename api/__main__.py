@@ -10,10 +10,12 @@ import json
 import sys
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sqlite_engine import check_whole
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import ec2_credentials
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
 from .settings import Settings
@@ -91,10 +93,11 @@ def _ec2_credential(settings: Settings, options: argparse.Namespace) -> int:
         if user is None:
             raise lookups.unknown("user", options.user, [record["name"] for record in users.list_users(connection)])
         project = lookups.project_by_name(connection, options.project)
-        known = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
-        credential = (
-            known[0] if known else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
-        )
+        try:
+            credential = ec2_credentials.ensure(by_playbook(connection), seal, user["id"], project["id"])
+        except NotFoundError:
+            text = f"user {options.user!r} has no role in project {options.project!r}: give it one first"
+            raise NotFoundError(text) from None
     print(json.dumps({"access": credential["access"], "secret": credential["secret"]}))
     return 0
 

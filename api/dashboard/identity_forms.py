@@ -6,17 +6,25 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import assignments, quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    projects as project_operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import users as user_operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.assignments import Held
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.projects import ProjectRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.users import UserRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ..work.quotas import set_limits
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Thing, Values, forms_of
 from .rendering import QUOTAS, quota_name
 
@@ -51,26 +59,25 @@ def _hashed(values: Values) -> Values:
 
 def _create_user(call: Call, _thing: Thing, values: Values) -> None:
     project, role = values.pop("project", ""), values.pop("role", "")
-    row = users.insert_user(call.connection, {**values, "default_project_id": project or None})
-    if project:
-        users.grant_role(call.connection, row["id"], project, role)
+    request = t.cast("UserRequest", {**values, "default_project_id": project or None})
+    user_operations.create(call, request, [Held(project, role)] if project else ())
 
 
 def _change_user(call: Call, thing: Thing, values: Values) -> None:
-    users.update_user(call.connection, thing.record["id"], values)
+    user_operations.update(call, thing.record["id"], t.cast("UserRequest", values))
 
 
 def _grant(call: Call, thing: Thing, values: Values) -> None:
-    users.grant_role(call.connection, thing.record["id"], values["project"], values["role"])
+    assignments.grant(call, Place(thing.record["id"], project_id=values["project"]), values["role"])
 
 
 def _revoke(call: Call, thing: Thing, values: Values) -> None:
     project_id, _space, role = values["held"].partition(" ")
-    users.revoke_role(call.connection, thing.record["id"], project_id, role)
+    assignments.revoke(call, Place(thing.record["id"], project_id=project_id), role)
 
 
 def _delete_user(call: Call, thing: Thing, _values: Values) -> None:
-    users.delete_user(call.connection, thing.record["id"])
+    user_operations.delete(call, thing.record["id"])
 
 
 def _goes_with_user(call: Call, thing: Thing) -> list[str]:
@@ -143,17 +150,15 @@ def _project(call: Call, number: str) -> Thing:
 
 
 def _create_project(call: Call, _thing: Thing, values: Values) -> None:
-    projects.create_project(
-        call.connection, {"name": values["name"], "description": values["description"], "domain_id": DEFAULT_DOMAIN}
-    )
+    project_operations.create(call, {"name": values["name"], "description": values["description"]})
 
 
 def _change_project(call: Call, thing: Thing, values: Values) -> None:
-    projects.update_project(call.connection, thing.record["id"], values)
+    project_operations.update(call, thing.record["id"], t.cast("ProjectRequest", values))
 
 
 def _delete_project(call: Call, thing: Thing, _values: Values) -> None:
-    projects.delete_project(call.connection, thing.record["id"])
+    project_operations.delete(call, thing.record["id"])
 
 
 def _goes_with_project(call: Call, thing: Thing) -> list[str]:
@@ -171,14 +176,15 @@ def _limit(name: str) -> Field:
         return next(row["limit"] for row in limits if row["resource"] == name)
 
     unit = "(MiB; -1: no limit)" if name == "ram" else "(-1: no limit)"
-    return Field(name, quota_name(name), "number", unit, required=True, least=-1, initial=now)
+    return Field(
+        name, quota_name(name), "number", unit, required=True, least=-1, initial=now, entry=quotas.ENTRIES.get(name, "")
+    )
 
 
 def _set_quotas(call: Call, thing: Thing, values: Values) -> None:
     before = {row["resource"]: row["limit"] for row in status.usage(call.connection, thing.record["id"])}
-    set_limits(
-        call.connection, thing.record["id"], {name: limit for name, limit in values.items() if limit != before[name]}
-    )
+    changed = {name: limit for name, limit in values.items() if limit != before[name]}
+    quotas.set_limits(call, thing.record["id"], changed)
 
 
 PROJECT_FORMS = forms_of(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 from flask import redirect, render_template, request, url_for
@@ -12,12 +13,13 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import tokens
 
 from ..openstack.identity import authenticate
-from ..web.errors import BadRequestError, TooManyRequestsError, UnauthorizedError
+from ..web.errors import BadRequestError, NotFoundError, TooManyRequestsError, UnauthorizedError
 from ..web.ledger import writing_ledger
 from ..web.services import writes_while_behind
+from ..work.calls import calling, proving
 from . import session
 from .session import field, pages
 
@@ -45,7 +47,7 @@ def log_in() -> ResponseReturnValue:
         return _form(request.form, str(error)), 429, {"Retry-After": str(error.retry_after)}
     if caller.project_id is None:
         with writing_ledger(while_behind=True) as connection:
-            revoke_token(connection, token.text)
+            tokens.revoke(proving(connection, caller.user_id), token.text)
         raise BadRequestError("This user has no project of its own: name one.")
     response = redirect(session.local_path(field("next") or "/"), 303)
     session.keep(response, token.text)
@@ -54,7 +56,8 @@ def log_in() -> ResponseReturnValue:
 
 @pages.post("/logout", "pages:logout", writes_while_behind)
 def log_out(connection: Connection) -> ResponseReturnValue:
-    revoke_token(connection, session.token())
+    with contextlib.suppress(NotFoundError):  # or another page logged out just now
+        tokens.revoke(calling(connection), session.token())
     response = redirect(url_for(session.LOGIN), 303)
     session.forget(response)
     return response

@@ -15,8 +15,13 @@ from flask import g, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import holder_of, token_hash
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
+    Holder,
+    holder_of,
+    token_hash,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
 
 from . import rates
@@ -54,9 +59,9 @@ class Caller:
     shown: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
-    def is_delegated(self) -> bool:
-        """Tell whether the token stands for less than its user: it is of a trust, or of an application credential."""
-        return self.trust is not None or self.application_credential_id is not None
+    def home_domain(self) -> str:
+        """The domain that the caller works in: of the token, or of the token's project."""
+        return self.domain_id or self.shown.get("project_domain_id") or DEFAULT_DOMAIN
 
     @property
     def is_admin(self) -> bool:
@@ -140,11 +145,15 @@ def find_caller(connection: Connection, token: str, now: float | None = None) ->
 
 
 def caller_of(connection: Connection, hashed: str, now: float | None = None) -> Caller | None:
-    """Return the caller who has the token with this hash, or None, as find_caller()."""
+    """Return the caller who has the token with this hash, or None, as find_caller(). Every request asks, so it is read
+    of the ledger here, and by no operation."""
     now = clock.now(connection) if now is None else now
     holder = holder_of(connection, hashed, now)
-    if holder is None:
-        return None
+    return None if holder is None else with_token(holder)
+
+
+def with_token(holder: Holder) -> Caller:
+    """Return the caller who holds a token."""
     row = holder.row
     return Caller(
         user_id=row.user_id,

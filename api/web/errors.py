@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NotFoundError,
     NovaliteError,
     QuotaError,
+    TooManyRequestsError,
     UnauthorizedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DataError
@@ -44,14 +45,6 @@ class TooLargeError(NovaliteError):
 
 class UnsupportedMediaTypeError(NovaliteError):
     """A body of another kind than the route reads."""
-
-
-class TooManyRequestsError(NovaliteError):
-    """Too many guesses, or requests, from one place."""
-
-    def __init__(self, message: str, retry_after: int = 0) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after  # seconds
 
 
 # What the asker is told of an error that is the asker's; any other NovaliteError is ours (the ledger is out of order).

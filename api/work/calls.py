@@ -11,12 +11,22 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Authority, Call
 
 from ..jobs import queue
 from ..web import policy
 from ..web.context import current, request_id, signature
+from ..web.errors import UnauthorizedError
 from ..web.ledger import writing_ledger
+
+
+def proving(connection: Connection, user_id: str | None = None) -> Call:
+    """Return the call of somebody who has yet to prove who it is, or just did, and may do nothing else."""
+
+    def enqueue(*_job: object) -> str:
+        raise UnauthorizedError("nobody has jobs done")
+
+    return Call(connection, request_id(), user_id, None, lambda _entry: False, enqueue)
 
 
 def calling(connection: Connection) -> Call:
@@ -31,8 +41,14 @@ def calling(connection: Connection) -> Call:
         )
         return job["id"]
 
+    authority = Authority(
+        caller.roles,
+        caller.home_domain,
+        caller.application_credential_id,
+        None if caller.trust is None else caller.trust["id"],
+    )
     may = functools.partial(policy.may, caller)
-    return Call(connection, request_id(), caller.user_id, caller.project_id, may, enqueue)
+    return Call(connection, request_id(), caller.user_id, caller.project_id, may, enqueue, authority)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,6 @@ from flask import Flask, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, place_of, reading
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import console_tokens
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.console_tokens import Way
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
@@ -29,7 +28,7 @@ from ..web.addresses import base_url
 from ..web.context import Caller, caller_of, current
 from ..web.errors import ForbiddenError, TooManyRequestsError
 from ..web.ledger import Ledger
-from .calls import calling
+from .calls import calling, proving
 from .websocket import Upgrade, Upgraded
 
 EXTENSION = "consoles"
@@ -71,7 +70,7 @@ def opened(connection: Connection, upgrade: Upgrade, visitor: Caller | None) -> 
     """Use up the token that a WebSocket names, and return what carries on with its console. `visitor` is whose session
     the browser has. Raises ForbiddenError for a token that is void, TooManyRequestsError, and then it can be used yet.
     """
-    way = console_tokens.redeem(connection, upgrade.words[0]) if len(upgrade.words) == 1 else None
+    way = consoles.redeem(proving(connection), upgrade.words[0]) if len(upgrade.words) == 1 else None
     target = None if way is None else _found(connection, way)
     if way is None or target is None or (visitor is not None and visitor.user_id != target.caller.user_id):
         raise ForbiddenError("This console was opened already, or is not yours: ask for a new one.")

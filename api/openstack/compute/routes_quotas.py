@@ -11,13 +11,8 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
-    default_limits,
-    quota_limits,
-    reset_quotas,
-    write_default_limits,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import default_limits, quota_limits
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
@@ -26,8 +21,8 @@ from ...web.bodies import Answer, Record
 from ...web.context import check_project, current
 from ...web.errors import BadRequestError
 from ...web.schemas import LIMIT, Schema, wrapped
-from ...web.services import reads, takes, writes
-from ...work.quotas import set_limits
+from ...web.services import reads, takes, writes, writes_checked
+from ...work.calls import calling
 from .blueprint import CLEAN, Version, compute, known, microversion
 from .servers.schemas import BOOLEAN, TRUE
 
@@ -81,16 +76,17 @@ def show_quotas_in_detail(connection: Connection, project: str) -> Answer:
     return {"quota_set": {"id": project, **detail}}, 200
 
 
-@compute.put("/os-quota-sets/<project>", "compute:quotas:write", QUERY, takes(OF_PROJECT), writes)
+@compute.put("/os-quota-sets/<project>", "compute:quotas:write", QUERY, takes(OF_PROJECT), writes_checked)
 def update_quotas(connection: Connection, body: Record, project: str) -> Answer:
     owner = check_project(connection, project)
-    set_limits(connection, owner, _limits(body), force=body.get("force", False) in TRUE)
-    return {"quota_set": _shown(quota_limits(connection, owner))}, 200
+    limits = quotas.set_limits(calling(connection), owner, _limits(body), force=body.get("force", False) in TRUE)
+    return {"quota_set": _shown(limits)}, 200
 
 
 @compute.delete("/os-quota-sets/<project>", "compute:quotas:write", QUERY, writes)
 def delete_quotas(connection: Connection, project: str) -> Answer:
-    reset_quotas(connection, check_project(connection, project), [ours for ours, _last in RESOURCES.values()])
+    owner = check_project(connection, project)
+    quotas.reset(calling(connection), owner, [ours for ours, _last in RESOURCES.values()])
     return "", 202
 
 
@@ -104,8 +100,7 @@ def show_class(connection: Connection, name: str) -> Answer:
 def update_class(connection: Connection, body: Record, name: str) -> Answer:
     if name != DEFAULT_CLASS:
         raise BadRequestError(f"there is no quota class '{name[:60]}': projects have the limits of '{DEFAULT_CLASS}'")
-    write_default_limits(connection, _limits(body))
-    return {"quota_class_set": _shown(default_limits(connection))}, 200
+    return {"quota_class_set": _shown(quotas.set_default_limits(calling(connection), _limits(body)))}, 200
 
 
 def _limits(body: Record) -> dict[str, int]:
@@ -150,7 +145,7 @@ def show_limits(connection: Connection) -> Answer:
     project_id = request.args.get("tenant_id") or caller.project
     if project_id != caller.project:
         policy.check("compute:limits:other_project")
-    limits = quotas.quota_limits(connection, project_id)
+    limits = quota_limits(connection, project_id)
     used = usage(connection, project_id, ("instances",))
     absolute = {name: limits[what] for name, what, last in _LIMITS if last is None or version <= last}
     absolute |= {"totalInstancesUsed": used["instances"], "totalCoresUsed": used["cores"], "totalRAMUsed": used["ram"]}

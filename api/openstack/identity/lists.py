@@ -9,13 +9,11 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.domains import DomainRequest
 
 from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError
 from . import schemas
 from .views import unknown
 
@@ -32,19 +30,15 @@ def described(body: Record, *names: str) -> Record:
     return {**values, "description": body["description"] or ""} if "description" in body else values
 
 
-def keeps_domain(body: Record, before: Record) -> None:
-    """Raise BadRequestError where the body names another domain than the one that something is in."""
-    if body.get("domain_id", before["domain_id"]) != before["domain_id"]:
-        raise BadRequestError("Cannot change Domain ID")
+def domain_request(body: Record) -> DomainRequest:
+    return t.cast("DomainRequest", described(body, "name", "enabled"))
 
 
-def extra(body: Record, schema: schemas.Schema, before: t.Mapping[str, t.Any] | None = None) -> Record:
-    """Return the attributes of the client's own, of `body` and those that were there `before`; null removes one."""
+def extra(body: Record, schema: schemas.Schema) -> Record:
+    """Return the attributes of the client's own, of which null removes one."""
     (word,) = schema["required"]
     known = schema["properties"][word]["properties"]
-    merged = {**(before or {}), **{key: value for key, value in body.items() if key not in known}}
-    kept = {key: value for key, value in merged.items() if value is not None}
-    return dict(sorted(kept.items())[: schemas.MOST_FIELDS])
+    return {key: value for key, value in body.items() if key not in known}
 
 
 def acknowledged(there: bool, what: str, identifier: str) -> Answer:
@@ -52,20 +46,6 @@ def acknowledged(there: bool, what: str, identifier: str) -> Answer:
     if not there:
         raise unknown(what, identifier)
     return "", 204
-
-
-def own_domain() -> str:
-    """Return the domain that the caller works in: of its token, or of the token's project."""
-    caller = current()
-    return caller.domain_id or caller.shown.get("project_domain_id") or domains.DEFAULT_DOMAIN
-
-
-def domain_for(connection: Connection, domain_id: str | None) -> str:
-    """Return the domain that something is to be made in, which stays until the transaction ends.
-
-    Raises NotFoundError for one that is not there.
-    """
-    return str(domains.find_domain(connection, domain_id or own_domain(), lock=True)["id"])
 
 
 def sees_domain(domain_id: str | None) -> bool:

@@ -12,17 +12,22 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import access_rules, credentials, roles
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import assignments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    application_credentials as operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import ec2_credentials
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.roles import RoleChoice
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from ...web import services
 from ...web.bodies import Answer, Body, Record, the_one
-from ...web.context import current, implied
-from ...web.errors import BadRequestError, ForbiddenError
+from ...web.context import current
+from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
 from ...web.services import reads, takes, writes
 from ...web.times import parse
-from . import authenticate, schemas, views
+from ...work.calls import calling
+from . import schemas, views
 from .views import unknown
 
 service = services.Service("identity_credentials", "/identity/v3/users/<user_id>")
@@ -46,29 +51,20 @@ def list_application_credentials(connection: Connection, user_id: str) -> Body:
     "/application_credentials", "identity:application_credentials:create", takes(schemas.CREATE_APPLICATION_CREDENTIAL)
 )
 def create_application_credential(credential_body: Record, user_id: str) -> Answer:
-    project_id = current().project
-    if credential_body.get("project_id", project_id) != project_id:
-        raise BadRequestError("project_id is not that of the token: have a token for that project first")
     secret = credential_body.get("secret") or secrets.token_urlsafe(48)
     end = end_of(credential_body.get("expires_at"))
-    hashed = hash_password(secret)
-    with writing_ledger() as connection:
-        _refuse_restricted(connection)
-        row = credentials.create_application_credential(
-            connection,
-            user_id=user_id,
-            project_id=project_id,
-            name=credential_body["name"],
-            secret_hash=hashed,
-            roles=_roles(credential_body, assignments.roles_in_project(connection, user_id, project_id)),
-            description=credential_body.get("description") or "",
-            unrestricted=bool(credential_body.get("unrestricted")),
-            expires_at=end,
-            access_rules=access_rules.record_access_rules(
-                connection, user_id, credential_body.get("access_rules") or ()
-            )
-            or None,
-        )
+    requested = operations.CredentialRequest(
+        credential_body["name"],
+        hash_password(secret),
+        credential_body.get("description") or "",
+        credential_body.get("project_id"),
+        role_choices(credential_body),
+        bool(credential_body.get("unrestricted")),
+        end,
+        credential_body.get("access_rules") or (),
+    )
+    with writing_ledger() as connection, as_bad_request():
+        row = operations.create(calling(connection), requested)
         body = _shown(connection, row)
     return {"application_credential": {**body, "secret": secret}}, 201
 
@@ -81,8 +77,7 @@ def show_application_credential(connection: Connection, user_id: str, credential
 
 @service.delete("/application_credentials/<credential_id>", "identity:application_credentials:delete", writes)
 def delete_application_credential(connection: Connection, user_id: str, credential_id: str) -> Answer:
-    _refuse_restricted(connection)
-    credentials.delete_application_credential(connection, user_id, credential_id)
+    operations.delete(calling(connection), credential_id)
     return "", 204
 
 
@@ -90,28 +85,16 @@ def _shown(connection: Connection, row: Record) -> Body:
     return views.application_credential(row, roles.named_roles(connection, row["roles"]))
 
 
-def _refuse_restricted(connection: Connection) -> None:
-    """A token makes or removes credentials only with all that its user has: none that is of a trust, or bounded."""
-    credential = authenticate.credential_of(connection, current())
-    if credential is not None and (not credential["unrestricted"] or credential["access_rules"]):
-        raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
-    if current().trust is not None:
-        raise ForbiddenError("A token of a trust cannot make or remove application credentials.")
-
-
-def _roles(credential_body: Record, assigned: assignments.Names) -> list[str]:
-    """The roles that a new credential gives: those that were named, else all of the token's, as in Keystone."""
-    have = implied(assigned) & current().roles
-    if not credential_body.get("roles"):
-        return sorted(have)
-    by_name = {assigned.get(role_id, role_id): role_id for role_id in have}
-    ids = []
-    for role in credential_body["roles"]:
-        role_id = by_name.get(role["name"]) if "name" in role else views.role_number(role.get("id", ""))
-        if role_id is None or role_id not in have:
-            raise BadRequestError(f"role {str(role.get('name') or role.get('id'))!r} is not among your own")
-        ids.append(role_id)
-    return sorted(set(ids))
+def role_choices(body: Record) -> list[RoleChoice]:
+    """Return the roles that a body names."""
+    return [
+        RoleChoice(
+            views.role_number(role["id"]) if "id" in role else None,
+            role.get("name"),
+            str(role.get("id") or role.get("name")),
+        )
+        for role in body.get("roles") or ()
+    ]
 
 
 def end_of(text: str | None) -> float | None:
@@ -145,8 +128,7 @@ def show_access_rule(connection: Connection, user_id: str, rule_id: str) -> Body
 
 @service.delete("/access_rules/<rule_id>", "identity:access_rules:delete", writes)
 def delete_access_rule(connection: Connection, user_id: str, rule_id: str) -> Answer:
-    _refuse_restricted(connection)
-    access_rules.delete_access_rule(connection, user_id, rule_id)
+    operations.delete_access_rule(calling(connection), rule_id)
     return "", 204
 
 
@@ -160,12 +142,9 @@ def list_ec2_credentials(user_id: str) -> Body:
 
 @service.post("/credentials/OS-EC2", "identity:ec2_credentials:create", takes(schemas.CREATE_EC2_CREDENTIAL))
 def create_ec2_credential(project_id: str, user_id: str) -> Answer:
-    refuse_delegated("EC2 credentials")
     seal = credentials_seal()
     with writing_ledger() as connection:
-        if not assignments.roles_in_project(connection, user_id, project_id):
-            raise unknown("project", project_id)
-        row = credentials.create_ec2_credential(connection, seal, user_id, project_id)
+        row = ec2_credentials.create(calling(connection), seal, user_id, project_id)
     return {"credential": views.ec2_credential(row)}, 201
 
 
@@ -177,21 +156,11 @@ def show_ec2_credential(user_id: str, access: str) -> Body:
 
 @service.delete("/credentials/OS-EC2/<access>", "identity:ec2_credentials:delete", writes)
 def delete_ec2_credential(connection: Connection, user_id: str, access: str) -> Answer:
-    refuse_delegated("EC2 credentials")
-    credentials.delete_ec2_credential(connection, user_id, access)
+    ec2_credentials.delete(calling(connection), user_id, access)
     return "", 204
 
 
-def refuse_delegated(what: str) -> None:
-    """Raise ForbiddenError for a token that may have less than its user: what it made or read would have all of it."""
-    if current().application_credential_id is not None:
-        raise ForbiddenError(f"A token of an application credential cannot be used for {what}.")
-    if current().trust is not None:
-        raise ForbiddenError(f"A token of a trust cannot be used for {what}.")
-
-
 def _ec2_credentials(user_id: str) -> list[Record]:
-    refuse_delegated("EC2 credentials")
     seal = credentials_seal()
     with reading_ledger() as connection:
-        return credentials.list_ec2_credentials(connection, seal, user_id)
+        return ec2_credentials.list_pairs(calling(connection), seal, user_id)

@@ -5,17 +5,27 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains, groups, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    domains as domain_operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    groups as group_operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.groups import GroupRequest
 
 from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.services import reads, takes, writes, writes_checked
+from ...work.calls import calling
 from . import schemas, views
-from .lists import acknowledged, described, domain_for, extra, flag, keeps_domain, sees_domain
+from .lists import acknowledged, described, domain_request, extra, flag, sees_domain
 from .views import unknown
 
 service = services.Service("identity_domains", "/identity/v3")
@@ -29,8 +39,7 @@ def list_domains(connection: Connection) -> Body:
 
 @service.post("/domains", "identity:domains:create", takes(schemas.CREATE_DOMAIN), writes_checked)
 def create_domain(connection: Connection, body: Record) -> Answer:
-    row = domains.create_domain(connection, described(body, "name", "enabled"))
-    return {"domain": views.domain(row)}, 201
+    return {"domain": views.domain(domain_operations.create(calling(connection), domain_request(body)))}, 201
 
 
 @service.get("/domains/<domain_id>", "identity:domains:read", reads)
@@ -43,12 +52,13 @@ def show_domain(connection: Connection, domain_id: str) -> Body:
 
 @service.patch("/domains/<domain_id>", "identity:domains:update", takes(schemas.UPDATE_DOMAIN), writes_checked)
 def update_domain(connection: Connection, body: Record, domain_id: str) -> Body:
-    return {"domain": views.domain(domains.update_domain(connection, domain_id, described(body, "name", "enabled")))}
+    row = domain_operations.update(calling(connection), domain_id, domain_request(body))
+    return {"domain": views.domain(row)}
 
 
 @service.delete("/domains/<domain_id>", "identity:domains:delete", writes)
 def delete_domain(connection: Connection, domain_id: str) -> Answer:
-    domains.delete_domain(connection, domain_id)
+    domain_operations.delete(calling(connection), domain_id)
     return "", 204
 
 
@@ -63,9 +73,8 @@ def list_groups(connection: Connection) -> Body:
 
 @service.post("/groups", "identity:groups:create", takes(schemas.CREATE_GROUP), writes_checked)
 def create_group(connection: Connection, body: Record) -> Answer:
-    values = {**described(body, "name"), "extra": extra(body, schemas.CREATE_GROUP)}
-    values["domain_id"] = domain_for(connection, body.get("domain_id"))
-    return {"group": views.group(groups.create_group(connection, values))}, 201
+    row = group_operations.create(calling(connection), _request(body, schemas.CREATE_GROUP))
+    return {"group": views.group(row)}, 201
 
 
 @service.get("/groups/<group_id>", "identity:groups:show", reads)
@@ -75,15 +84,13 @@ def show_group(connection: Connection, group_id: str) -> Body:
 
 @service.patch("/groups/<group_id>", "identity:groups:update", takes(schemas.UPDATE_GROUP), writes_checked)
 def update_group(connection: Connection, body: Record, group_id: str) -> Body:
-    before = groups.find_group(connection, group_id)
-    keeps_domain(body, before)
-    values = {**described(body, "name"), "extra": extra(body, schemas.UPDATE_GROUP, before["extra"])}
-    return {"group": views.group(groups.update_group(connection, group_id, values))}
+    row = group_operations.update(calling(connection), group_id, _request(body, schemas.UPDATE_GROUP))
+    return {"group": views.group(row)}
 
 
 @service.delete("/groups/<group_id>", "identity:groups:delete", writes)
 def delete_group(connection: Connection, group_id: str) -> Answer:
-    groups.delete_group(connection, group_id)
+    group_operations.delete(calling(connection), group_id)
     return "", 204
 
 
@@ -98,21 +105,21 @@ def list_members(connection: Connection, group_id: str) -> Body:
 @service.get("/groups/<group_id>/users/<user_id>", "identity:groups:members", reads)
 def check_member(connection: Connection, group_id: str, user_id: str) -> Answer:
     """Check a membership, as clients do with HEAD. Raises NotFoundError where there is none."""
-    _find_both(connection, group_id, user_id)
+    groups.find_group(connection, group_id)
+    users.find_user(connection, user_id)
     return acknowledged(groups.is_member(connection, group_id, user_id), "user in the group", user_id)
 
 
 @service.put("/groups/<group_id>/users/<user_id>", "identity:groups:add_member", writes)
 def add_member(connection: Connection, group_id: str, user_id: str) -> Answer:
-    _find_both(connection, group_id, user_id)
-    groups.add_member(connection, group_id, user_id)
+    group_operations.add_member(calling(connection), group_id, user_id)
     return "", 204
 
 
 @service.delete("/groups/<group_id>/users/<user_id>", "identity:groups:remove_member", writes)
 def remove_member(connection: Connection, group_id: str, user_id: str) -> Answer:
-    _find_both(connection, group_id, user_id)
-    return acknowledged(groups.remove_member(connection, group_id, user_id), "user in the group", user_id)
+    group_operations.remove_member(calling(connection), group_id, user_id)
+    return "", 204
 
 
 @service.get("/users/<user_id>/groups", "identity:users:groups", reads)
@@ -124,6 +131,5 @@ def list_groups_of(connection: Connection, user_id: str) -> Body:
     return views.listing("groups", map(views.group, rows))
 
 
-def _find_both(connection: Connection, group_id: str, user_id: str) -> None:
-    groups.find_group(connection, group_id)
-    users.find_user(connection, user_id)
+def _request(body: Record, schema: schemas.Schema) -> GroupRequest:
+    return t.cast("GroupRequest", {**described(body, "name", "domain_id"), "extra": extra(body, schema)})

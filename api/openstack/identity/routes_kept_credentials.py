@@ -5,54 +5,45 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import kept_credentials, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import assignments, projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    kept_credentials as operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.kept_credentials import (
+    CredentialChange,
+    CredentialRequest,
+)
 
-from ...web import policy, services
+from ...web import services
 from ...web.bodies import Answer, Body, Record
-from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request
+from ...web.errors import as_bad_request
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
 from ...web.services import takes
+from ...work.calls import calling
 from . import schemas, views
-from .routes_credentials import refuse_delegated
-from .views import unknown
 
 service = services.Service("identity_kept_credentials", "/identity/v3/credentials")
-
-
-@service.blueprint.before_request
-def _refuse_delegated() -> None:
-    refuse_delegated("credentials")
 
 
 @service.get("", "identity:credentials:list", strict_slashes=False)
 def list_credentials() -> Body:
     """List the caller's credentials, for an administrator those of all users; by `user_id` and `type`."""
-    requested_user_id = request.args.get("user_id")
-    user_id = requested_user_id if policy.allowed("identity:credentials:others") else current().user_id
-    rows: list[Record] = []
-    if requested_user_id in (None, user_id):
-        seal = credentials_seal()
-        with reading_ledger() as connection:
-            rows = kept_credentials.list_credentials(connection, seal, user_id, request.args.get("type"))
+    seal = credentials_seal()
+    with reading_ledger() as connection:
+        rows = operations.list_credentials(
+            calling(connection), seal, request.args.get("user_id"), request.args.get("type")
+        )
     return views.listing("credentials", map(views.credential, rows))
 
 
 @service.post("", "identity:credentials:create", takes(schemas.CREATE_CREDENTIAL), strict_slashes=False)
 def create_credential(body: Record) -> Answer:
-    values = {"user_id": current().user_id, "project_id": None, **body}
     seal = credentials_seal()
-    with writing_ledger() as connection:
-        if values["user_id"] != current().user_id and not policy.allowed("identity:credentials:others"):
-            raise unknown("user", values["user_id"])
-        users.find_user(connection, values["user_id"])
-        _check_project(connection, values)
-        with as_bad_request():
-            row = kept_credentials.create_credential(connection, seal, values)
+    with writing_ledger() as connection, as_bad_request():
+        row = operations.create(calling(connection), seal, t.cast("CredentialRequest", body))
     return {"credential": views.credential(row)}, 201
 
 
@@ -60,24 +51,14 @@ def create_credential(body: Record) -> Answer:
 def show_credential(credential_id: str) -> Body:
     seal = credentials_seal()
     with reading_ledger() as connection:
-        return {
-            "credential": views.credential(kept_credentials.find_credential(connection, seal, credential_id, _own()))
-        }
+        return {"credential": views.credential(operations.find(calling(connection), seal, credential_id))}
 
 
 @service.patch("/<credential_id>", "identity:credentials:update", takes(schemas.UPDATE_CREDENTIAL))
 def update_credential(body: Record, credential_id: str) -> Body:
     seal = credentials_seal()
-    with writing_ledger() as connection:
-        before = kept_credentials.find_credential(connection, seal, credential_id, _own())
-        if (
-            body.get("user_id", before["user_id"]) != before["user_id"]
-            or body.get("id", credential_id) != credential_id
-        ):
-            raise BadRequestError("a credential stays its user's, and keeps its id: make a new one")
-        _check_project(connection, {**before, **body})
-        with as_bad_request():
-            row = kept_credentials.update_credential(connection, seal, before, body)
+    with writing_ledger() as connection, as_bad_request():
+        row = operations.update(calling(connection), seal, credential_id, t.cast("CredentialChange", body))
     return {"credential": views.credential(row)}
 
 
@@ -85,24 +66,5 @@ def update_credential(body: Record, credential_id: str) -> Body:
 def delete_credential(credential_id: str) -> Answer:
     seal = credentials_seal()
     with writing_ledger() as connection:
-        record = kept_credentials.find_credential(connection, seal, credential_id, _own())
-        kept_credentials.delete_credential(connection, record)
+        operations.delete(calling(connection), seal, credential_id)
     return "", 204
-
-
-def _own() -> str | None:
-    """Return whose credentials the caller may name: None for those of all."""
-    return None if policy.allowed("identity:credentials:others") else current().user_id
-
-
-def _check_project(connection: Connection, values: Record) -> None:
-    """Raise NotFoundError for a project that is not there, or in which the credential's user has no role."""
-    project_id = values["project_id"]
-    if project_id is None:
-        return
-    there = projects.project_by_id(connection, project_id) is not None
-    if not there or not (
-        policy.allowed("identity:credentials:others")
-        or assignments.roles_in_project(connection, values["user_id"], project_id)
-    ):
-        raise unknown("project", project_id)

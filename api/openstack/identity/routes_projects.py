@@ -11,16 +11,24 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects as identity_projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.projects import find_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    domains as domain_operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    projects as project_operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.projects import ProjectRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
 from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
-from ...web.errors import BadRequestError, ForbiddenError
+from ...web.errors import BadRequestError
 from ...web.services import reads, takes, writes, writes_checked
+from ...work.calls import calling
 from . import catalog, schemas, views
-from .lists import acknowledged, described, domain_for, extra, flag, keeps_domain, own_domain, sees_domain
+from .lists import acknowledged, described, domain_request, extra, flag, sees_domain
 from .views import unknown
 
 service = services.Service("identity_projects", "/identity/v3")
@@ -60,26 +68,10 @@ def create_project(connection: Connection, body: Record) -> Answer:
     if body.get("is_domain"):
         if body.get("parent_id") is not None or body.get("domain_id") is not None:
             raise BadRequestError("only root projects are allowed to act as domains.")
-        row = domains.create_domain(connection, described(body, "name", "enabled"))
-        return {"project": views.domain_as_project(row)}, 201
-    parent_id = body.get("parent_id") or None
-    parent = None if parent_id is None else projects.project_by_id(connection, parent_id)
-    domain_id = body.get("domain_id") or (parent_id if parent is None else parent["domain_id"]) or own_domain()
-    if parent is None and parent_id is not None:
-        # the top of a domain is the domain, as a project that acts as one
-        if domains.domain_by_id(connection, parent_id) is None:
-            raise unknown("project", parent_id)
-        if parent_id != domain_id:
-            raise BadRequestError(f"parent_id {parent_id} is another domain than domain_id {domain_id}")
-        parent_id = None
-    values = {
-        **described(body, "name", "enabled", "tags"),
-        "domain_id": domain_for(connection, domain_id),
-        "parent_id": parent_id,
-        "extra": extra(body, schemas.CREATE_PROJECT),
-    }
-    made = identity_projects.create_project(connection, values)
-    return {"project": views.project(_find(connection, made))}, 201
+        domain = domain_operations.create(calling(connection), domain_request(body))
+        return {"project": views.domain_as_project(domain)}, 201
+    row = project_operations.create(calling(connection), _request(body, schemas.CREATE_PROJECT))
+    return {"project": views.project(row)}, 201
 
 
 @service.get("/projects/<project_id>", "identity:projects:show", reads)
@@ -123,39 +115,30 @@ def _tree(below: t.Sequence[Record], parent_id: str) -> Body | None:
 @service.patch("/projects/<project_id>", "identity:projects:update", takes(schemas.UPDATE_PROJECT), writes_checked)
 def update_project(connection: Connection, body: Record, project_id: str) -> Body:
     if domains.domain_by_id(connection, project_id) is not None:
-        row = domains.update_domain(connection, project_id, described(body, "name", "enabled"))
-        return {"project": views.domain_as_project(row)}
-    before = _find(connection, project_id)
-    keeps_domain(body, before)
-    parent_id = before["parent_id"] or before["domain_id"]
-    if body.get("parent_id", parent_id) != parent_id:
-        raise ForbiddenError("Update of `parent_id` is not allowed.")
+        domain = domain_operations.update(calling(connection), project_id, domain_request(body))
+        return {"project": views.domain_as_project(domain)}
+    row = project_operations.update(calling(connection), project_id, _request(body, schemas.UPDATE_PROJECT))
     if body.get("is_domain"):
         raise BadRequestError("Update of `is_domain` is not allowed.")
-    values = described(body, "name", "enabled", "tags")
-    values["extra"] = extra(body, schemas.UPDATE_PROJECT, before["extra"])
-    identity_projects.update_project(connection, project_id, values)
-    return {"project": views.project(_find(connection, project_id))}
+    return {"project": views.project(row)}
+
+
+def _request(body: Record, schema: schemas.Schema) -> ProjectRequest:
+    values = described(body, "name", "enabled", "tags", "domain_id", "parent_id")
+    return t.cast("ProjectRequest", {**values, "extra": extra(body, schema)})
 
 
 @service.delete("/projects/<project_id>", "identity:projects:delete", writes)
 def delete_project(connection: Connection, project_id: str) -> Answer:
     if domains.domain_by_id(connection, project_id) is not None:
-        domains.delete_domain(connection, project_id)
+        domain_operations.delete(calling(connection), project_id)
     else:
-        identity_projects.delete_project(connection, project_id)
+        project_operations.delete(calling(connection), project_id)
     return "", 204
 
 
-def _find(connection: Connection, project_id: str) -> Record:
-    row = projects.project_by_id(connection, project_id)
-    if row is None:
-        raise unknown("project", project_id)
-    return row
-
-
 def _find_visible(connection: Connection, project_id: str) -> Record:
-    row = _find(connection, project_id)
+    row = find_project(connection, project_id)
     if not (policy.allowed("identity:projects:others") or project_id in _own(connection)):
         raise unknown("project", project_id)
     return row
@@ -175,15 +158,12 @@ def list_tags(connection: Connection, project_id: str) -> Body:
 
 @service.put("/projects/<project_id>/tags", "identity:project_tags:write", takes(schemas.REPLACE_TAGS), writes_checked)
 def replace_tags(connection: Connection, tags: list[str], project_id: str) -> Body:
-    _find(connection, project_id)
-    identity_projects.replace_tags(connection, project_id, tags)
-    return _tags(_find(connection, project_id))
+    return _tags(project_operations.replace_tags(calling(connection), project_id, tags))
 
 
 @service.delete("/projects/<project_id>/tags", "identity:project_tags:write", writes)
 def delete_tags(connection: Connection, project_id: str) -> Answer:
-    _find(connection, project_id)
-    identity_projects.replace_tags(connection, project_id, ())
+    project_operations.replace_tags(calling(connection), project_id, ())
     return "", 204
 
 
@@ -195,15 +175,14 @@ def check_tag(connection: Connection, project_id: str, tag: str) -> Answer:
 
 @service.put("/projects/<project_id>/tags/<tag>", "identity:project_tags:write", writes_checked)
 def add_tag(connection: Connection, project_id: str, tag: str) -> Answer:
-    _find(connection, project_id)
-    identity_projects.add_tag(connection, project_id, tag)
+    project_operations.add_tag(calling(connection), project_id, tag)
     return "", 201
 
 
 @service.delete("/projects/<project_id>/tags/<tag>", "identity:project_tags:write", writes)
 def remove_tag(connection: Connection, project_id: str, tag: str) -> Answer:
-    _find(connection, project_id)
-    return acknowledged(identity_projects.remove_tag(connection, project_id, tag), "project tag", tag)
+    project_operations.remove_tag(calling(connection), project_id, tag)
+    return "", 204
 
 
 def _tags(row: Record) -> Body:

@@ -5,26 +5,28 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import (
-    assignments,
-    domains,
-    groups,
-    roles,
-    users,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import assignments, roles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    assignments as operations,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import roles as role_operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.roles import RoleRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
 from ...web import services
 from ...web.bodies import Answer, Body, Record
 from ...web.errors import BadRequestError
 from ...web.services import reads, takes, writes, writes_checked
+from ...work.calls import calling
 from . import catalog, schemas, views
-from .lists import acknowledged, described, domain_for, flag, keeps_domain, sees_domain
+from .lists import acknowledged, described, flag, sees_domain
 from .views import unknown
 
 service = services.Service("identity_roles", "/identity/v3")
@@ -40,9 +42,7 @@ def list_roles(connection: Connection) -> Body:
 
 @service.post("/roles", "identity:roles:create", takes(schemas.CREATE_ROLE), writes_checked)
 def create_role(connection: Connection, body: Record) -> Answer:
-    domain_id = None if body.get("domain_id") is None else domain_for(connection, body["domain_id"])
-    row = roles.create_role(connection, body["name"], domain_id, body.get("description") or "")
-    return {"role": views.role(row)}, 201
+    return {"role": views.role(role_operations.create(calling(connection), body["name"], _request(body)))}, 201
 
 
 @service.get("/roles/<role_id>", "identity:roles", reads)
@@ -52,14 +52,17 @@ def show_role(connection: Connection, role_id: str) -> Body:
 
 @service.patch("/roles/<role_id>", "identity:roles:update", takes(schemas.UPDATE_ROLE), writes_checked)
 def update_role(connection: Connection, body: Record, role_id: str) -> Body:
-    before = _find(connection, role_id)
-    keeps_domain(body, before)
-    return {"role": views.role(roles.update_role(connection, before["id"], described(body, "name")))}
+    number = _find(connection, role_id)["id"]
+    return {"role": views.role(role_operations.update(calling(connection), number, _request(body)))}
+
+
+def _request(body: Record) -> RoleRequest:
+    return t.cast("RoleRequest", described(body, "name", "domain_id"))
 
 
 @service.delete("/roles/<role_id>", "identity:roles:delete", writes)
 def delete_role(connection: Connection, role_id: str) -> Answer:
-    roles.delete_role(connection, _find(connection, role_id)["id"])
+    role_operations.delete(calling(connection), _find(connection, role_id)["id"])
     return "", 204
 
 
@@ -98,28 +101,24 @@ _PLACE = "/<any(projects, domains):targets>/<target_id>/<any(users, groups):acto
 _BELOW = f"/OS-INHERIT{_PLACE}"
 
 
-def _place(connection: Connection, ids: dict[str, str]) -> Place:
-    """Return whose role it is, and where, by the variables of the path. Raises NotFoundError."""
-    target_id, actor_id = ids["target_id"], ids["actor_id"]
-    if ids["targets"] == "projects":
-        if projects.project_by_id(connection, target_id) is None:
-            raise unknown("project", target_id)
-    else:
-        domains.find_domain(connection, target_id)
-    if ids["actors"] == "users":
-        users.find_user(connection, actor_id)
-    else:
-        groups.find_group(connection, actor_id)
+def _place(ids: dict[str, str]) -> Place:
+    """Return whose role it is, and where, by the variables of the path."""
     inherited = request.path.startswith("/identity/v3/OS-INHERIT/")
     of_target, of_actor = f"{ids['targets'][:-1]}_id", f"{ids['actors'][:-1]}_id"
-    return Place(**{of_target: target_id, of_actor: actor_id}, inherited=inherited)
+    return Place(**{of_target: ids["target_id"], of_actor: ids["actor_id"]}, inherited=inherited)
+
+
+def _roles_at(connection: Connection, ids: dict[str, str]) -> list[Record]:
+    """Return the roles that were given there. Raises NotFoundError."""
+    place = _place(ids)
+    operations.check_place(calling(connection), place)
+    return assignments.roles_at(connection, place)
 
 
 @service.get(_PLACE, "identity:assignments:list")
 @service.get(f"{_BELOW}/inherited_to_projects", "identity:assignments:list", reads, endpoint="list_inherited_roles")
 def list_roles_of(connection: Connection, **ids: str) -> Body:
-    rows = assignments.roles_at(connection, _place(connection, ids))
-    return views.listing("roles", map(views.role, rows))
+    return views.listing("roles", map(views.role, _roles_at(connection, ids)))
 
 
 @service.get(f"{_PLACE}/<role_id>", "identity:assignments:check")
@@ -128,9 +127,8 @@ def list_roles_of(connection: Connection, **ids: str) -> Body:
 )
 def check_role(connection: Connection, role_id: str, **ids: str) -> Answer:
     """Check a role assignment, as clients do with HEAD. Raises NotFoundError if there is none."""
-    place, role = _place(connection, ids), _find(connection, role_id)
-    there = role["id"] in {row["id"] for row in assignments.roles_at(connection, place)}
-    return acknowledged(there, "role assignment with role", role_id)
+    there, role = _roles_at(connection, ids), _find(connection, role_id)
+    return acknowledged(role["id"] in {row["id"] for row in there}, "role assignment with role", role_id)
 
 
 @service.put(f"{_PLACE}/<role_id>", "identity:assignments:create")
@@ -138,8 +136,7 @@ def check_role(connection: Connection, role_id: str, **ids: str) -> Answer:
     f"{_BELOW}/<role_id>/inherited_to_projects", "identity:assignments:create", writes, endpoint="grant_inherited"
 )
 def grant_role(connection: Connection, role_id: str, **ids: str) -> Answer:
-    place = _place(connection, ids)
-    assignments.grant(connection, place, _find(connection, role_id)["id"])
+    operations.grant(calling(connection), _place(ids), _find(connection, role_id)["id"])
     return "", 204
 
 
@@ -148,8 +145,7 @@ def grant_role(connection: Connection, role_id: str, **ids: str) -> Answer:
     f"{_BELOW}/<role_id>/inherited_to_projects", "identity:assignments:delete", writes, endpoint="revoke_inherited"
 )
 def revoke_role(connection: Connection, role_id: str, **ids: str) -> Answer:
-    place = _place(connection, ids)
-    there = assignments.revoke(connection, place, _find(connection, role_id)["id"])
+    there = operations.revoke(calling(connection), _place(ids), _find(connection, role_id)["id"])
     return acknowledged(there, "role assignment with role", role_id)
 
 

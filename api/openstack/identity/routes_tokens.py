@@ -12,7 +12,9 @@ from flask import Response, jsonify, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    tokens as token_operations,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import domains_with_roles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
@@ -21,6 +23,7 @@ from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
 from ...web.services import reads, takes, writes_while_behind
+from ...work.calls import calling
 from . import authenticate, catalog, schemas, views
 
 service = services.Service("identity_tokens", "/identity/v3/auth")
@@ -44,9 +47,7 @@ def show_token(connection: Connection) -> Response:
 
 @service.delete("/tokens", "identity:tokens:delete", writes_while_behind)
 def delete_token(connection: Connection) -> Answer:
-    text = request.headers.get(SUBJECT, "")
-    _subject(connection, text)
-    revoke_token(connection, text)
+    token_operations.revoke(calling(connection), request.headers.get(SUBJECT, ""))
     return "", 204
 
 

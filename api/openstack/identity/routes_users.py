@@ -11,17 +11,20 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import users as user_operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.users import UserRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
-from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
+from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.services import reads, takes, writes
+from ...work.calls import calling, proving
 from . import authenticate, schemas, views
-from .lists import described, domain_for, extra, flag, keeps_domain
+from .lists import described, extra, flag
 from .views import unknown
 
 service = services.Service("identity_users", "/identity/v3")
@@ -35,12 +38,9 @@ def list_users(connection: Connection) -> Body:
 
 @service.post("/users", "identity:users:create", takes(schemas.CREATE_USER))
 def create_user(body: Record) -> Answer:
-    values = {**_values(body), "extra": extra(body, schemas.CREATE_USER), "options": _options(body, {})}
-    with writing_ledger() as connection:
-        domain_id = domain_for(connection, body.get("domain_id"))
-        _check_project(connection, values)
-        with as_bad_request():
-            return {"user": views.user(users.insert_user(connection, values, domain_id))}, 201
+    request = _request(body, schemas.CREATE_USER)
+    with writing_ledger() as connection, as_bad_request():
+        return {"user": views.user(user_operations.create(calling(connection), request))}, 201
 
 
 @service.get("/users/<user_id>", "identity:users:show", reads)
@@ -53,20 +53,14 @@ def show_user(connection: Connection, user_id: str) -> Body:
 def update_user(body: Record, user_id: str) -> Body:
     if body.get("id", user_id) != user_id:
         raise BadRequestError("Cannot change user ID")
-    values = _values(body)
-    with writing_ledger() as connection:
-        before = users.find_user(connection, user_id)
-        keeps_domain(body, before)
-        _check_project(connection, values)
-        values["extra"] = extra(body, schemas.UPDATE_USER, before["extra"])
-        values["options"] = _options(body, before["options"])
-        with as_bad_request():
-            return {"user": views.user(users.update_user(connection, user_id, values))}
+    request = _request(body, schemas.UPDATE_USER)
+    with writing_ledger() as connection, as_bad_request():
+        return {"user": views.user(user_operations.update(calling(connection), user_id, request))}
 
 
 @service.delete("/users/<user_id>", "identity:users:delete", writes)
 def delete_user(connection: Connection, user_id: str) -> Answer:
-    users.delete_user(connection, user_id)
+    user_operations.delete(calling(connection), user_id)
     return "", 204
 
 
@@ -83,14 +77,7 @@ def change_password(body: Record, user_id: str) -> Answer:
     assert row is not None  # or the check had failed
     hashed = hash_password(body["password"])
     with writing_ledger() as connection:
-        attempt.succeed(connection)
-        now = users.find_user(connection, user_id)
-        if now["password_hash"] != row["password_hash"]:
-            # it was changed meanwhile: what was proved is the old one
-            raise authenticate.UnauthorizedError(authenticate.REFUSED)
-        if now["options"].get("lock_password"):
-            raise ForbiddenError("The password of this user is locked: an administrator alone changes it.")
-        users.update_user(connection, user_id, {"password_hash": hashed})
+        user_operations.change_password(proving(connection), attempt, row, hashed)
     return "", 204
 
 
@@ -107,21 +94,9 @@ def _check_mine(user_id: str) -> None:
         raise unknown("user", user_id)
 
 
-def _values(body: Record) -> Record:
-    """A user as the ledger takes one. To be made outside of a transaction: hashing takes its time."""
-    values = described(body, "name", "enabled", "email", "default_project_id")
+def _request(body: Record, schema: schemas.Schema) -> UserRequest:
+    """Return a user as the ledger takes one. To be made outside of a transaction: hashing takes its time."""
+    values = described(body, "name", "enabled", "email", "default_project_id", "options", "domain_id")
     if "password" in body:
         values["password_hash"] = None if body["password"] is None else hash_password(body["password"])
-    return values
-
-
-def _options(body: Record, before: t.Mapping[str, t.Any]) -> Record:
-    """The options that were there, as the request changes them; null removes one."""
-    merged = {**before, **body.get("options", {})}
-    return {name: value for name, value in merged.items() if value is not None}
-
-
-def _check_project(connection: Connection, values: Record) -> None:
-    project_id = values.get("default_project_id")
-    if project_id is not None and projects.project_name(connection, project_id) is None:
-        raise BadRequestError(f"default_project_id {project_id!r} is not a project's")
+    return t.cast("UserRequest", {**values, "extra": extra(body, schema)})

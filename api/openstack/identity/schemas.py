@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.attributes import MOST
+
 from ...web.schemas import NAME, OPTIONAL, Schema, a_list, an_object, of, or_null, wrapped
 
 ID: Schema = {**NAME, "maxLength": 64}
@@ -14,7 +16,6 @@ SECRET: Schema = {"type": "string", "maxLength": 4096}
 NO_OPTIONS: Schema = {"type": "object", "maxProperties": 0}
 # attributes of the clients' own, which Keystone keeps beside those that it knows
 EXTRA: Schema = {"type": ["string", "boolean", "null"], "maxLength": 255}
-MOST_FIELDS = 40
 DOMAIN = an_object({"id": NAME, "name": NAME}, more=True, minProperties=1)
 _USER: Schema = {"id": ID, "name": NAME, "domain": DOMAIN}
 
@@ -61,7 +62,7 @@ AUTHENTICATE = an_object(
 def _open(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
     """{"<name>": {...}} with attributes of the client's own."""
     fixed = {**properties, "id": False, "links": False, **({"id": properties["id"]} if "id" in properties else {})}
-    return of(name, an_object(fixed, required, EXTRA, maxProperties=MOST_FIELDS))
+    return of(name, an_object(fixed, required, EXTRA, maxProperties=MOST))
 
 
 _FLAG: Schema = {"type": "boolean"}

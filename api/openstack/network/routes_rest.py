@@ -12,10 +12,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     default_limits,
     projects_with_quotas,
     quota_limits,
-    reset_quotas,
-    write_quotas,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
 from ...web.addresses import base_url
@@ -24,6 +23,7 @@ from ...web.context import check_project
 from ...web.maps import Tags, Update
 from ...web.schemas import NAME
 from ...web.services import reads, takes, writes
+from ...work.calls import calling
 from ...work.networks import network_row
 from . import listing, records, schemas
 from .blueprint import NeutronError, network, network_versions, not_found, word
@@ -163,13 +163,14 @@ def show_quota_details(connection: Connection, project: str) -> Answer:
 @network.put("/quotas/<project>", "network:quotas:update", takes(schemas.UPDATE_QUOTA), writes)
 def update_quotas(connection: Connection, body: Record, project: str) -> Answer:
     owner = _project(connection, project)
-    write_quotas(connection, owner, {ours: body[name] for name, ours in COUNTED.items() if name in body})
-    return {"quota": _limits(quota_limits(connection, owner))}, 200
+    limits = {ours: body[name] for name, ours in COUNTED.items() if name in body}
+    # Neutron without the extension quota-check-limit takes limits below what there is
+    return {"quota": _limits(quotas.set_limits(calling(connection), owner, limits, force=True))}, 200
 
 
 @network.delete("/quotas/<project>", "network:quotas:update", writes)
 def delete_quotas(connection: Connection, project: str) -> Answer:
-    reset_quotas(connection, _project(connection, project), list(COUNTED.values()))
+    quotas.reset(calling(connection), _project(connection, project), list(COUNTED.values()))
     return "", 204
 
 

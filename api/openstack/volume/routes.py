@@ -14,6 +14,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
+    quotas as quota_operations,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
@@ -30,6 +33,7 @@ from ...web.listing import is_true
 from ...web.microversions import text
 from ...web.services import reads, takes, writes
 from ...web.times import precise as moment
+from ...work.calls import calling
 from . import listing, schemas
 from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, speaks, volume, volume_versions
 
@@ -119,13 +123,13 @@ def show_default_quotas(connection: Connection, target: str) -> Answer:
 def update_quotas(connection: Connection, body: Record, target: str) -> Answer:
     limits = _limits(body)
     owner = check_project(connection, target)
-    quotas.write_quotas(connection, owner, limits)
-    return {"quota_set": _shown(quotas.quota_limits(connection, owner))}, 200
+    # Cinder takes limits below what there is
+    return {"quota_set": _shown(quota_operations.set_limits(calling(connection), owner, limits, force=True))}, 200
 
 
 @volume.delete("/<project>/os-quota-sets/<target>", "volume:admin", writes)
 def reset_quotas(connection: Connection, target: str) -> Answer:
-    quotas.reset_quotas(connection, check_project(connection, target), QUOTAS)
+    quota_operations.reset(calling(connection), check_project(connection, target), QUOTAS)
     return "", 200
 
 
@@ -137,8 +141,8 @@ def show_quota_class(connection: Connection, name: str) -> Answer:
 
 @volume.put("/<project>/os-quota-class-sets/default", "volume:admin", takes(schemas.QUOTA_CLASS), writes)
 def update_quota_class(connection: Connection, body: Record) -> Answer:
-    quotas.write_default_limits(connection, _limits(body))
-    return {"quota_class_set": _shown(quotas.default_limits(connection))}, 200
+    limits = quota_operations.set_default_limits(calling(connection), _limits(body))
+    return {"quota_class_set": _shown(limits)}, 200
 
 
 def _limits(body: Record) -> dict[str, int]:

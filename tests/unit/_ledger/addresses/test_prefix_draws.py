@@ -15,12 +15,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_networking import subnet_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.projects import remove_projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     subnet_pools,
     subnets,
     tenant_networks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from tests.support.rows import DEMO
 
@@ -81,7 +82,7 @@ def test_an_address_family_has_one_default(ledger: sa.Engine) -> None:
 def test_a_project_with_a_pool_stays(ledger: sa.Engine) -> None:
     number = _pool(ledger)
     with pytest.raises(ConflictError, match="subnet pool 'p'"), transaction(ledger) as connection:
-        remove_projects(connection, [{"name": "demo"}])
+        projects.remove(by_playbook(connection), [{"name": "demo"}])
     with transaction(ledger) as connection:
         subnet_pools.delete_subnet_pool(connection, number)
-        remove_projects(connection, [{"name": "demo"}])
+        projects.remove(by_playbook(connection), [{"name": "demo"}])

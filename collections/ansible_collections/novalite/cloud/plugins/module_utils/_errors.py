@@ -85,6 +85,14 @@ class UnauthorizedError(NovaliteError):
     """The caller is unknown, or known for nothing that this needs."""
 
 
+class TooManyRequestsError(NovaliteError):
+    """Too many guesses, or requests, from one place."""
+
+    def __init__(self, message: str, retry_after: int = 0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
+
 class QuotaError(NovaliteError):
     """A quota would be exceeded."""
 

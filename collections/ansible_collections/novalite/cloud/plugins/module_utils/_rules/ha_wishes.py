@@ -28,6 +28,10 @@ class HaWishes:
     ha_priority: int | None = None
     ha_rebuild: bool | None = None
 
+    def said(self) -> JsonObject:
+        """Return what is said, by field."""
+        return {field: value for field, value in dataclasses.asdict(self).items() if value is not None}
+
 
 NO_WISHES = HaWishes()
 

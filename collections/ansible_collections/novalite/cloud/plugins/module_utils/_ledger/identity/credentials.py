@@ -24,9 +24,13 @@ from ..db.tables_identity import ec2_credential as ec2
 from ..queries.assignments import roles_in_project
 from ..queries.counts import count, equal, is_any
 
-Credential = dict[str, t.Any]
+Credential = JsonObject
 
 MOST = 100  # of each kind, for one user
+
+
+class UnreadableError(NovaliteError):
+    """A secret was encrypted with another key than this ledger's."""
 
 
 def create_application_credential(
@@ -168,7 +172,7 @@ def _readable(seal: Seal, row: t.Mapping[str, t.Any]) -> Credential:
     try:
         secret = seal.decrypt(row["secret"])
     except InvalidToken:
-        raise NovaliteError(
+        raise UnreadableError(
             f"the secret of EC2 credential {row['access']} cannot be read with this ledger's key (credentials.secret): "
             "was that replaced? Delete the credential and make a new one"
         ) from None

@@ -39,21 +39,25 @@ def domain_by_name(connection: sa.Connection, name: str) -> Domain | None:
     return None if row is None else dict(row)
 
 
-def is_name_of(record: Domain, name: str) -> bool:
-    """Return whether the domain has this name, in upper or lower case."""
-    return bool(record["name_key"] == _key(name))
+def domain_named(connection: sa.Connection, domain_id: str | None, name: str | None) -> Domain | None:
+    """Return the domain of this id, of this name in upper or lower case, or of both; None where there is none."""
+    record = domain_by_name(connection, name or "") if domain_id is None else domain_by_id(connection, domain_id)
+    has_name = record is not None and (name is None or record["name_key"] == _key(name))
+    return record if has_name else None
 
 
-def find_domain(connection: sa.Connection, domain_id: str, lock: bool = False) -> Domain:
-    """Return the domain of this id. Raises NotFoundError.
-
-    With `lock` it stays, for as long as the transaction lasts that puts something into it.
-    """
-    query = sa.select(table).where(table.c.id == domain_id)
-    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
-    if row is None:
+def find_domain(connection: sa.Connection, domain_id: str) -> Domain:
+    """Return the domain of this id. Raises NotFoundError."""
+    record = domain_by_id(connection, domain_id)
+    if record is None:
         raise NotFoundError(f"Could not find domain: {domain_id[:64]}.")
-    return dict(row)
+    return record
+
+
+def hold_domain(connection: sa.Connection, domain_id: str) -> Domain:
+    """Return the domain of this id, which stays until the transaction ends. Raises NotFoundError."""
+    connection.execute(sa.select(table.c.id).where(table.c.id == domain_id).with_for_update())
+    return find_domain(connection, domain_id)
 
 
 def list_domains(connection: sa.Connection, name: str | None = None, enabled: bool | None = None) -> list[Domain]:
@@ -61,11 +65,6 @@ def list_domains(connection: sa.Connection, name: str | None = None, enabled: bo
     key = None if name is None else _key(name)
     query = sa.select(table).where(*equal({table.c.name_key: key, table.c.enabled: enabled})).order_by(table.c.name)
     return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def domain_names(connection: sa.Connection) -> dict[str, str]:
-    """Return the names of all domains, by their ids."""
-    return {row.id: row.name for row in connection.execute(sa.select(table.c.id, table.c.name))}
 
 
 def create_domain(connection: sa.Connection, values: JsonMapping) -> Domain:
@@ -80,7 +79,7 @@ def create_domain(connection: sa.Connection, values: JsonMapping) -> Domain:
 
 def update_domain(connection: sa.Connection, domain_id: str, values: JsonMapping) -> Domain:
     """Change a domain. To disable it ends all tokens of its users and for its projects."""
-    before = find_domain(connection, domain_id, lock=True)
+    before = hold_domain(connection, domain_id)
     changed = {key: value for key, value in _checked(values).items() if before[key] != value}
     if changed.get("name_key", before["name_key"]) != before["name_key"]:
         _refuse_taken(connection, changed["name"])
@@ -105,7 +104,7 @@ def delete_domain(connection: sa.Connection, domain_id: str) -> None:
 
     Raises ForbiddenError for the first domain and for one that is enabled, ConflictError where a project is in use.
     """
-    record = find_domain(connection, domain_id, lock=True)
+    record = hold_domain(connection, domain_id)
     if domain_id == DEFAULT_DOMAIN:
         raise ForbiddenError("Cannot delete the default domain: playbooks and clients that name none work in it.")
     if record["enabled"]:

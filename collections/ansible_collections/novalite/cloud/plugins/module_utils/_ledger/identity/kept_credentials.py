@@ -20,7 +20,7 @@ from ..db.sealing import Seal
 from ..db.tables_identity import credential as table
 from ..db.tables_identity import ec2_credential as ec2
 from ..queries.counts import count, equal, is_any
-from .credentials import MOST, create_ec2_credential, list_ec2_credentials
+from .credentials import MOST, UnreadableError, create_ec2_credential, list_ec2_credentials
 
 Credential = JsonObject  # id, type, user_id, project_id, blob
 
@@ -128,7 +128,7 @@ def _read(seal: Seal, sealed: str) -> t.Any:
     try:
         return seal.decrypt(sealed)
     except InvalidToken:
-        raise NovaliteError(
+        raise UnreadableError(
             "a credential cannot be read with this ledger's key (credentials.secret): was that replaced? Delete the "
             "credential and make a new one"
         ) from None

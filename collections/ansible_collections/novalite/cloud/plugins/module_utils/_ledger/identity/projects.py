@@ -1,11 +1,10 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Projects (Keystone's word for a tenant), those above and below them, their tags and quotas."""
+"""Projects (Keystone's word for a tenant), those above and below them, and their tags."""
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 import uuid
 
@@ -14,77 +13,36 @@ import sqlalchemy as sa
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError, ForbiddenError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._rules import ha_wishes
-from ..._rules.records import Changes, check_text, checked_names
+from ..._rules.ha_wishes import HaWishes
+from ..._rules.records import check_text, checked_names
 from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
 from ..db.tables_images import server_backup
 from ..db.tables_networking import address_scope, subnet_pool
 from ..db.tables_volumes import volume, volume_backup
 from ..queries.counts import count, is_any
-from ..queries.lookups import DEFAULT_PROJECT, lock_project
-from ..queries.projects import project_by_id, project_id_of, project_wishes, projects_above, projects_below
+from ..queries.lookups import lock_project
+from ..queries.projects import project_by_id, project_id_of, projects_above, projects_below
 from .key_owners import remove_keys
-from .quotas import EVERYTHING, checked_quotas, quota_limits, write_quotas
+
+Project = JsonObject
 
 NAME_LENGTH, MAX_DEPTH, MAX_TAGS = 64, 5, 80  # Keystone's
 FLOATING_IP = "floating IP"
 EDITABLE = ("name", "description", "enabled", "extra", "tags")
 
 
-def write_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
-    """Make or change these projects, {"name", "quotas"}: `projects`, `changed` and `diff`, as modules return them.
-
-    Quotas that are not named stay as they are. The project in which playbooks act where none is named is the operator's
-    own: a new one of which no quotas are said has no limits.
-    """
-    names = checked_names("project", items, NAME_LENGTH)
-    ids = _ids(connection, names)
-    table = tables.project
-    changes = Changes()
-    for item, name in zip(items, names):
-        before = _shown(connection, ids[name]) if name in ids else None
-        wishes = dataclasses.asdict(ha_wishes.of_entry(name, item))
-        is_own = before is None and name == DEFAULT_PROJECT
-        quotas = checked_quotas(item["quotas"] or (EVERYTHING if is_own else {}))
-        if before is None:
-            ids[name] = uuid.uuid4().hex
-            connection.execute(sa.insert(table).values(id=ids[name], name=name, created_at=clock.seconds(connection)))
-        write_quotas(connection, ids[name], quotas)
-        if said := {field: value for field, value in wishes.items() if value is not None}:
-            connection.execute(sa.update(table).where(table.c.id == ids[name]).values(**said))
-        changes.note(name, before, _shown(connection, ids[name]))
-    return changes.result(
-        "projects", [{"id": ids[name], "name": name, **_shown(connection, ids[name])} for name in names]
-    )
+def ids_by_name(connection: sa.Connection, names: t.Collection[str]) -> dict[str, str]:
+    """Return the ids of those projects that there are, by the names that playbooks know them by."""
+    table = tables.project.c
+    rows = connection.execute(sa.select(table.name, table.id).where(table.name.in_(names)))
+    return {row.name: row.id for row in rows}
 
 
-def _shown(connection: sa.Connection, project_id: str) -> JsonObject:
-    """Return what a module shows of a project: its quotas, and what it wishes for its servers if it says so."""
-    wishes = dataclasses.asdict(project_wishes(connection, project_id))
-    said = {field: value for field, value in wishes.items() if value is not None}
-    return {"quotas": quota_limits(connection, project_id), **said}
-
-
-def remove_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
-    """Remove the projects that `items` name.
-
-    Raises ConflictError for one that still has instances, networks, images, volumes, subnet pools, address scopes or
-    floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it.
-    """
-    names = checked_names("project", items, NAME_LENGTH)
-    ids = _ids(connection, names)
-    changes = Changes()
-    for name in names:
-        if name in ids:
-            changes.note(name, {"quotas": quota_limits(connection, ids[name])}, None)
-            _remove(connection, ids[name], name)
-    return changes.result("projects", [])
-
-
-def _ids(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, str]:
-    table = tables.project
-    return {row.name: row.id for row in connection.execute(sa.select(table).where(table.c.name.in_(names)))}
+def set_wishes(connection: sa.Connection, project_id: str, wishes: HaWishes) -> None:
+    """Write what is said of what new servers of a project do when their host dies; the rest stays."""
+    if said := wishes.said():
+        connection.execute(sa.update(tables.project).where(tables.project.c.id == project_id).values(**said))
 
 
 def create_project(connection: sa.Connection, values: JsonMapping) -> str:
@@ -111,7 +69,7 @@ def create_project(connection: sa.Connection, values: JsonMapping) -> str:
 def _check_parent(connection: sa.Connection, parent_id: str, domain_id: str) -> None:
     """Raise an error unless the project can have others below it; it stays as long as the transaction lasts."""
     lock_project(connection, parent_id)
-    parent = _existing_project(connection, parent_id)
+    parent = find_project(connection, parent_id)
     if parent["domain_id"] != domain_id:
         raise NovaliteError(
             f"Cannot create project, since it specifies its domain_id {domain_id}, but specifies a parent in a "
@@ -139,7 +97,7 @@ def update_project(connection: sa.Connection, project_id: str, values: JsonMappi
     above and below.
     """
     table = tables.project
-    before = _existing_project(connection, project_id)
+    before = find_project(connection, project_id)
     changed = {key: values[key] for key in ("description", "enabled", "extra") if key in values}
     if values.get("name", before["shown_name"]) != before["shown_name"]:
         (name,) = checked_names("project", [values], NAME_LENGTH)
@@ -187,11 +145,37 @@ def remove_tag(connection: sa.Connection, project_id: str, tag: str) -> bool:
 
 
 def delete_project(connection: sa.Connection, project_id: str) -> None:
-    """Remove a project as `remove_projects` does. Raises ForbiddenError while there are projects below it."""
-    _remove(connection, project_id, _existing_project(connection, project_id)["shown_name"])
+    """Remove a project.
+
+    Raises NotFoundError, ForbiddenError while there are projects below it, and ConflictError for one that still has
+    instances, networks, images, volumes, subnet pools, address scopes or floating IPs; the rest (keys, security groups,
+    the history of deleted instances) goes with it.
+    """
+    name = find_project(connection, project_id)["shown_name"]
+    lock_project(connection, project_id)
+    if is_any(connection, tables.project.c.parent_id == project_id):
+        raise ForbiddenError(f"Cannot delete the project {name!r} since it is not a leaf in the hierarchy.")
+    for kind, _number, first in left_in(connection, project_id):
+        verb, what = ("release it", first) if kind == FLOATING_IP else ("remove that", repr(first))
+        raise ConflictError(f"project {name!r} still has the {kind} {what}: {verb} first")
+    instances = tables.instance
+    gone = sa.select(instances.c.uuid).where(instances.c.project_id == project_id)
+    actions = tables.instance_action
+    connection.execute(sa.delete(actions).where(actions.c.instance_uuid.in_(gone)))
+    connection.execute(sa.delete(instances).where(instances.c.project_id == project_id))
+    shared = tables.tables_images.image_member
+    connection.execute(sa.delete(shared).where(shared.c.member == project_id))
+    groups = tables.security_group
+    rules = tables.security_group_rule
+    # first: groups that name each other in their rules could not go one by one
+    mine_too = sa.select(groups.c.id).where(groups.c.project_id == project_id)
+    connection.execute(sa.delete(rules).where(rules.c.group_id.in_(mine_too)))
+    remove_keys(connection, "project_id", [project_id])
+    connection.execute(sa.delete(tables.project).where(tables.project.c.id == project_id))
 
 
-def _existing_project(connection: sa.Connection, project_id: str) -> JsonObject:
+def find_project(connection: sa.Connection, project_id: str) -> Project:
+    """Return the record of the project of this id. Raises NotFoundError."""
     record = project_by_id(connection, project_id)
     if record is None:
         raise NotFoundError(f"Could not find project: {project_id[:64]}.")
@@ -217,26 +201,3 @@ def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, 
         if number:
             left.append((kind, int(number), to_text(first) if kind == FLOATING_IP else str(first)))
     return left
-
-
-def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
-    lock_project(connection, project_id)
-    if is_any(connection, tables.project.c.parent_id == project_id):
-        raise ForbiddenError(f"Cannot delete the project {name!r} since it is not a leaf in the hierarchy.")
-    for kind, _number, first in left_in(connection, project_id):
-        verb, what = ("release it", first) if kind == FLOATING_IP else ("remove that", repr(first))
-        raise ConflictError(f"project {name!r} still has the {kind} {what}: {verb} first")
-    instances = tables.instance
-    gone = sa.select(instances.c.uuid).where(instances.c.project_id == project_id)
-    actions = tables.instance_action
-    connection.execute(sa.delete(actions).where(actions.c.instance_uuid.in_(gone)))
-    connection.execute(sa.delete(instances).where(instances.c.project_id == project_id))
-    shared = tables.tables_images.image_member
-    connection.execute(sa.delete(shared).where(shared.c.member == project_id))
-    groups = tables.security_group
-    rules = tables.security_group_rule
-    # first: groups that name each other in their rules could not go one by one
-    mine_too = sa.select(groups.c.id).where(groups.c.project_id == project_id)
-    connection.execute(sa.delete(rules).where(rules.c.group_id.in_(mine_too)))
-    remove_keys(connection, "project_id", [project_id])
-    connection.execute(sa.delete(tables.project).where(tables.project.c.id == project_id))

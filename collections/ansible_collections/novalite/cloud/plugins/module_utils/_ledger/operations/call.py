@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import ForbiddenError, UnauthorizedError
 from ..._json import JsonMapping
+from ..db.tables_identity import DEFAULT_DOMAIN
 from ..queries import actions
 
 OVERRIDE_LOCK: t.Final = "compute:servers:override_lock"
@@ -38,11 +39,22 @@ class Asker(Signature):
 
 
 @dataclasses.dataclass(frozen=True)
+class Authority:
+    """Authority of a caller's token: its roles, with those that they imply, and the domain that the caller works in. Of
+    a token that may give less than its user has, what it was made with."""
+
+    roles: frozenset[str] = frozenset()
+    domain_id: str = DEFAULT_DOMAIN
+    application_credential_id: str | None = None
+    trust_id: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Call:
     """A request to the cloud, by whichever door it came.
 
-    `project_id` is the project that the caller acts for, `user_id` the user; None: whoever runs a playbook. `permits`
-    tells of an entry of the policy (api/web/operations.py) whether the caller may do it.
+    `project_id` is the project that the caller acts for, `user_id` the user; None: whoever runs a playbook, or has yet
+    to prove who it is. `permits` tells of an entry of the policy (api/web/operations.py) whether the caller may do it.
     """
 
     connection: sa.Connection
@@ -51,6 +63,7 @@ class Call:
     project_id: str | None
     permits: t.Callable[[str], bool]
     enqueue: Enqueue
+    authority: Authority = Authority()
 
     def check(self, entry: str) -> None:
         """Raise ForbiddenError unless the caller may do what this entry of the policy names."""
@@ -63,6 +76,13 @@ class Call:
         if self.project_id is None:
             raise UnauthorizedError("this needs a token that is scoped to a project")
         return self.project_id
+
+    @property
+    def user(self) -> str:
+        """The user's id. Raises UnauthorizedError for a call that is nobody's."""
+        if self.user_id is None:
+            raise UnauthorizedError("this needs a user who asks")
+        return self.user_id
 
     @property
     def signature(self) -> Signature:

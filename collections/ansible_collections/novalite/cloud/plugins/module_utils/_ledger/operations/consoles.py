@@ -31,6 +31,11 @@ def open_console(call: Call, row: InstanceRow, console_type: str, holder: str) -
     return console_tokens.issue(call.connection, console_tokens.Way(holder, row.uuid, console_type))
 
 
+def redeem(call: Call, text: str) -> console_tokens.Way | None:
+    """Use up a token; None for one that is void. Of two at once, one gets it."""
+    return console_tokens.redeem(call.connection, text)
+
+
 def offered(call: Call, row: InstanceRow) -> tuple[str, ...]:
     """The types of console that the caller could open now."""
     return available(call, row) if call.permits(POLICY) and _is_on(row) else ()

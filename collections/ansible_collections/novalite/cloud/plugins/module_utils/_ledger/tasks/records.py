@@ -12,9 +12,10 @@ import sqlalchemy as sa
 from ..._json import JsonMapping, JsonObject
 from ..catalog.flavors import remove_flavors, write_flavors
 from ..catalog.keypairs import remove_keypairs, write_keypairs
-from ..identity.projects import remove_projects, write_projects
 from ..network.floating_ips import release_floating_ips, write_floating_ips
 from ..network.floating_pools import remove_floating_pools, write_floating_pools
+from ..operations.call import Call, by_playbook
+from ..operations.identity import projects
 from ..placement.aggregates import remove_aggregates, write_aggregates
 from ..placement.server_groups import remove_server_groups, write_server_groups
 
@@ -34,10 +35,14 @@ def _operation(name: str, write: Work, remove: Work, *owner: str) -> Operation:
     return operate
 
 
+def _called(act: t.Callable[[Call, t.Sequence[JsonMapping]], JsonObject]) -> Work:
+    return lambda connection, items: act(by_playbook(connection), items)
+
+
 aggregate = _operation("aggregate", write_aggregates, remove_aggregates)
 flavor = _operation("flavor", write_flavors, remove_flavors)
 floating_ip = _operation("floating_ip", write_floating_ips, release_floating_ips, "project")
 floating_pool = _operation("floating_pool", write_floating_pools, remove_floating_pools)
 keypair = _operation("keypair", write_keypairs, remove_keypairs, "project")
-project = _operation("project", write_projects, remove_projects)
+project = _operation("project", _called(projects.write), _called(projects.remove))
 server_group = _operation("server_group", write_server_groups, remove_server_groups, "project")

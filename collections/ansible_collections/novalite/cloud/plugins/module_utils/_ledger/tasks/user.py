@@ -15,6 +15,10 @@ from ..._rules.passwords import hash_password, is_password
 from ..._rules.records import Changes, checked_names
 from ..db import engine
 from ..identity import users
+from ..operations.call import by_playbook
+from ..operations.identity import users as operations
+from ..operations.identity.assignments import Held
+from ..operations.identity.users import UserRequest
 from ..queries.lookups import project_by_name
 from ..queries.projects import project_name
 
@@ -36,6 +40,7 @@ def user(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["users"]`. What is not named stays as it is; `roles`, when named, are all that the
     user has. A new password, or to disable a user, makes the user's tokens void. Raises NotFoundError for an unknown
     project."""
+    call = by_playbook(connection)
     names = checked_names("user", params["users"])
     changes = Changes()
     if params["state"] == "absent":
@@ -43,24 +48,23 @@ def user(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             row = users.user_by_name(connection, name)
             if row is not None:
                 changes.note(name, _shown(connection, row), None)
-                users.delete_user(connection, row["id"])
+                operations.delete(call, row["id"])
         return changes.result("users", [])
     records = []
     for item, name in zip(params["users"], names):
         row = users.user_by_name(connection, name)
         before = _shown(connection, row) if row is not None else None
-        values = {key: item[key] for key in SHOWN if item[key] is not None}
+        values = t.cast("UserRequest", {key: item[key] for key in SHOWN if item[key] is not None})
         if item["default_project"] is not None:
             values["default_project_id"] = project_by_name(connection, item["default_project"])["id"]
         hashed = item["password_hash"] if "password_hash" in item else _new_hash(item, row)
         if hashed is not None:
             values["password_hash"] = hashed
+        roles = None if item["roles"] is None else _roles(connection, item["roles"])
         if row is None:
-            row = users.insert_user(connection, {"name": name, **values})
+            row = operations.create(call, {"name": name, **values}, roles or ())
         else:
-            row = users.update_user(connection, row["id"], values)
-        if item["roles"] is not None:
-            _set_roles(connection, row["id"], name, item["roles"])
+            row = operations.update(call, row["id"], values, roles)
         after = _shown(connection, row)
         records.append({"id": row["id"], "name": name, **after})
         if before is not None and hashed is not None:
@@ -84,15 +88,9 @@ def _new_hash(item: JsonMapping, row: JsonMapping | None) -> str | None:
         raise NovaliteError(f"user {item['name']!r}: {error}") from None
 
 
-def _set_roles(connection: sa.Connection, user_id: str, name: str, roles: t.Sequence[JsonMapping]) -> None:
-    desired_roles = set()
-    for role in roles:
-        desired_roles.add((project_by_name(connection, role["project"])["id"], role["role"]))
-    there = {(row["project_id"], row["role"]) for row in users.list_roles(connection, user_id)}
-    for project_id, role in sorted(there - desired_roles):
-        users.revoke_role(connection, user_id, project_id, role)
-    for project_id, role in sorted(desired_roles - there):
-        users.grant_role(connection, user_id, project_id, role)
+def _roles(connection: sa.Connection, roles: t.Sequence[JsonMapping]) -> list[Held]:
+    """Raises NotFoundError for an unknown project."""
+    return [Held(project_by_name(connection, role["project"])["id"], role["role"]) for role in roles]
 
 
 def _shown(connection: sa.Connection, row: JsonMapping) -> JsonObject:
