@@ -10,14 +10,11 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
-    external_networks,
-    provider_networks,
-    subnets,
-    tenant_networks,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks, provider_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import networks, subnets
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.networks import NetworkValues
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
@@ -58,37 +55,30 @@ def _interfaces(_call: Call, _thing: Thing) -> list[Choice]:
 
 
 def _create_network(call: Call, _thing: Thing, values: Values) -> None:
-    settings = current_app.extensions["settings"]
-    provider: Values = {}
-    if values.get("vlan") is not None:
-        segment = ("vlan", values["interface"] or None, values["vlan"])
-        provider = dict(zip(provider_networks.ATTRIBUTES, segment))
-    how = provider_networks.carrier_of(provider, settings.interfaces) or settings.carrier
-    attributes = {
+    asked: NetworkValues = {
         "name": values["name"],
         "description": values["description"],
         "is_default": bool(values.get("is_default")),
-        "made_by": call.project,
+        "shared": bool(values.get("shared")),
     }
-    owner = "" if values.get("shared") else call.project
-    number = tenant_networks.create_network(call.connection, owner, attributes, how)
+    if values.get("vlan") is not None:
+        segment = ("vlan", values["interface"] or None, values["vlan"])
+        asked["provider"] = dict(zip(provider_networks.ATTRIBUTES, segment))
+    number = networks.create(call, {}, asked, current_app.extensions["settings"])
     row = network_row(call.connection, number)
-    subnet: Values = {"version": 6 if ":" in values["cidr"] else 4, "cidr": values["cidr"]}
-    subnets.create_subnet(call.connection, row, subnet, naming=call.permits(OPERATE))
+    subnets.create(call, row, {}, {"version": 6 if ":" in values["cidr"] else 4, "cidr": values["cidr"]})
 
 
 def _change_default(is_default: bool) -> t.Callable[[Call, Thing, Values], None]:
     def do(call: Call, thing: Thing, _values: Values) -> None:
-        call.check(WRITE)
-        changes = {"is_default": is_default}
-        row = network_row(call.connection, thing.record.uuid, changes)
-        tenant_networks.update_network(call.connection, row, changes)
+        row = network_row(call.connection, thing.record.uuid)
+        networks.update(call, row, {"is_default": is_default}, current_app.extensions["settings"])
 
     return do
 
 
 def _delete_network(call: Call, thing: Thing, _values: Values) -> None:
-    tenant_networks.delete_network(call.connection, network_row(call.connection, thing.record.uuid, ()))
+    networks.delete(call, network_row(call.connection, thing.record.uuid))
 
 
 def _goes_with_network(_call: Call, thing: Thing) -> list[str]:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
@@ -50,31 +48,15 @@ def project_name(connection: Connection, project_id: str) -> str:
 
 # --- Networks -------------------------------------------------------------------------------------------------------
 
-BY_ADMINISTRATORS = frozenset(["is_default"])  # of a network that a playbook made, which says the rest of it
 
-
-def network_row(connection: Connection, number: str, changes: t.Collection[str] | None = None) -> Network:
-    """The ledger's row of a network that the asker sees, to be looked at, or for `changes` of these attributes (none:
-    to be deleted). Raises NeutronError, for changes also where the network is the operator's."""
+def network_row(connection: Connection, number: str) -> Network:
+    """The ledger's row of a network that the asker sees. Raises NeutronError."""
     for row in network_records.networks_seen(connection, current().reach, bare=True):
         if row.uuid == number.lower():
-            if changes is not None and not _may_change(row, changes):
-                raise NeutronError(
-                    403,
-                    "PolicyNotAuthorized",
-                    f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network",
-                )
             return row
     if external_networks.find_pool(connection, number.lower()) is not None:
         raise NeutronError(403, "PolicyNotAuthorized", f"network {number} is the cloud's operator's floating pool")
     raise not_found("Network", number)
-
-
-def _may_change(row: Network, changes: t.Collection[str]) -> bool:
-    if row.tenant and row.owner != "":
-        return True
-    by_operator = policy.allowed("network:operate")
-    return by_operator and (row.tenant or (BY_ADMINISTRATORS.issuperset(changes) and bool(changes)))
 
 
 # --- Security groups ------------------------------------------------------------------------------------------------

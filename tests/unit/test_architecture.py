@@ -68,6 +68,7 @@ FLOORS = (
     "_ledger.drift",
     "_ledger.stack",
     "_ledger.operations",
+    "_ledger.operations.network",
     "_ledger.tasks",
     "_ledger.steps",
 )
@@ -91,7 +92,7 @@ SAYS_NOTHING = {"one", "ones", "found", "wanted", "given", "told"}
 def room_of(parts: t.Sequence[str]) -> str:
     """The room that `parts`, a dotted name below module_utils, is in; "" for what lies loose on the ground."""
     if parts and parts[0] == "_ledger":
-        return ".".join(parts[:2])
+        return next(room for size in (3, 2) if (room := ".".join(parts[:size])) in FLOORS or size == 2)
     return parts[0] if parts and (UTILS / parts[0]).is_dir() else ""
 
 

@@ -201,23 +201,18 @@ def create_some(connection: Connection, plural: str, body: Record, create: t.Cal
     return {plural: bodies} if plural in body else {word: bodies[0]}
 
 
-def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> external_networks.Pool | None:
-    """The floating pool that this external network is, or whose subnet it is, for administrators, who may change it;
-    None for anybody else, and where there is none."""
-    if not policy.allowed("network:operate"):
-        return None
-    return external_networks.find_pool(connection, number.lower(), of_subnet)
+def network_or_pool(connection: Connection, number: str) -> Network | external_networks.Pool:
+    """The network with this UUID, or the floating pool that it is. Raises NeutronError."""
+    return external_networks.find_pool(connection, number.lower()) or network_row(connection, number)
 
 
-def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Network, Subnet]:
+def subnet_row(connection: Connection, number: str) -> tuple[Network, Subnet]:
     """A subnet with the row of the network that it is of. Raises NeutronError."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     subnets = subnets_of(connection, rows)
     for row in rows:
         for subnet in subnets[row.id]:
             if subnet.id == number.lower():
-                if write:
-                    network_row(connection, row.uuid, ["subnets"])
                 return row, subnet
     if external_networks.find_pool(connection, number.lower(), of_subnet=True) is not None:
         raise refused(f"subnet {number} is the cloud's operator's floating pool")
@@ -234,23 +229,11 @@ def router_row(connection: Connection, number: str) -> Router:
     return the_one(rows, "id", number.lower(), not_found("Router", number))
 
 
-def subnet_pool_row(connection: Connection, number: str, write: bool = False) -> SubnetPool:
+def subnet_pool_row(connection: Connection, number: str) -> SubnetPool:
     rows = subnet_pools.subnet_pools_seen(connection, current().reach)
-    row = the_one(rows, "id", number.lower(), not_found("Subnet Pool", number))
-    return _own(row) if write else row
+    return the_one(rows, "id", number.lower(), not_found("Subnet Pool", number))
 
 
 def address_scope_row(connection: Connection, number: str) -> AddressScope:
-    """The row of an address scope that the asker may change."""
     rows = address_scopes.scopes_seen(connection, current().reach)
-    return _own(the_one(rows, "id", number.lower(), not_found("Address Scope", number)))
-
-
-Shared = t.TypeVar("Shared", SubnetPool, AddressScope)
-
-
-def _own(row: Shared) -> Shared:
-    """Raise NeutronError for what another project shares with the asker's."""
-    if current().reach not in (None, row.project_id):
-        raise refused(f"{row.id} is another project's, which shares it: only that project, or an administrator, may")
-    return row
+    return the_one(rows, "id", number.lower(), not_found("Address Scope", number))

@@ -43,7 +43,7 @@ def list_groups() -> Answer:
 @network.post("/security-groups", "network:security_groups:write", takes(schemas.CREATE_GROUP), writes_checked)
 def create_groups(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        check_owner(item)
+        check_owner(connection, item)
         check_group_name(item["name"])
         with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
             return group_rules.create_group(connection, current().project, item["name"], item.get("description", ""))
@@ -88,7 +88,7 @@ def create_rules(connection: Connection, body: Record) -> Answer:
     made: set[str] = set()
 
     def create(item: Record) -> str:
-        check_owner(item)
+        check_owner(connection, item)
         if item.get("remote_group_id"):
             _group(connection, item["remote_group_id"].lower())
         with in_words({ConflictError: lambda message: _is_there(message, made)}):
