@@ -12,24 +12,22 @@ from flask import current_app
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks, provider_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import networks, subnets
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
+    networks,
+    security_groups,
+    subnets,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.networks import NetworkValues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
+    RuleRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 
 from ..web import policy
 from ..web.bodies import the_one
-from ..work.networks import (
-    allocate,
-    associate,
-    check_group_name,
-    delete_group_and_tell,
-    floating_ip,
-    network_row,
-    release,
-)
+from ..work.networks import allocate, associate, floating_ip, network_row, release
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Thing, Values, forms_of
 from .rendering import rule_text
 
@@ -144,12 +142,11 @@ def _group(call: Call, number: str) -> Thing:
 
 
 def _create_group(call: Call, _thing: Thing, values: Values) -> None:
-    check_group_name(values["name"])
-    group_rules.create_group(call.connection, call.project, values["name"], values["description"])
+    security_groups.create(call, {}, values["name"], values["description"])
 
 
 def _delete_group(call: Call, thing: Thing, _values: Values) -> None:
-    delete_group_and_tell(call.connection, thing.record["uuid"])
+    security_groups.delete(call, thing.record["uuid"])
 
 
 def _goes_with_group(_call: Call, thing: Thing) -> list[str]:
@@ -165,16 +162,15 @@ def _add_rule(call: Call, thing: Thing, values: Values) -> None:
     names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
     low = values["port_min"]
     high = values["port_max"] if values["port_max"] is not None or icmp else low
-    rule = {
-        "direction": values["direction"],
-        "ethertype": values["ethertype"],
-        "protocol": values["protocol"],
-        "cidr": values["cidr"] or None,
-        "remote_group_uuid": values["remote_group"] or None,
+    rule = RuleRequest(
+        direction=values["direction"],
+        ethertype=values["ethertype"],
+        protocol=values["protocol"],
+        cidr=values["cidr"] or None,
+        remote_group_uuid=values["remote_group"] or None,
         **dict(zip(names, (low, high))),
-    }
-    group_rules.add_rule(call.connection, call.project, thing.record["uuid"], rule)
-    update_hosts_of_group(call, thing.record["id"], thing.record["name"])
+    )
+    security_groups.add_rules(call, thing.record["uuid"], [rule])
 
 
 def _groups(call: Call, _thing: Thing) -> list[Choice]:
@@ -187,9 +183,8 @@ def _rules(call: Call, thing: Thing) -> list[Choice]:
     return [(rule["id"], rule_text(rule, names)) for rule in thing.record["rules"]]
 
 
-def _remove_rule(call: Call, thing: Thing, values: Values) -> None:
-    group = group_rules.delete_rule(call.connection, call.project, values["rule"])
-    update_hosts_of_group(call, group, thing.record["name"])
+def _remove_rule(call: Call, _thing: Thing, values: Values) -> None:
+    security_groups.delete_rules(call, [values["rule"]])
 
 
 GROUP_FORMS = forms_of(

@@ -12,10 +12,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
     floating_ips,
     routers,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import (
-    update_hosts,
-    update_hosts_of_group,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
     FloatingIp,
@@ -23,20 +21,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     Port,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
-    DEFAULT_GROUP,
-    ensure_default_group,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 
 from ..web import policy
 from ..web.bodies import Record, the_one
 from ..web.context import current
 from ..web.dialects import NeutronError, not_found
-from ..web.errors import BadRequestError
 from ..web.ledger import reading_ledger, writing_ledger
 from .calls import calling
-
-TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
 
 
 def project_name(connection: Connection, project_id: str) -> str:
@@ -69,21 +61,9 @@ def groups_seen() -> list[Record]:
         rows = group_rules.groups_of(connection, project)
     if not any(row["name"] == DEFAULT_GROUP for row in rows):
         with writing_ledger() as connection:
-            ensure_default_group(connection, project, open_to_members=True)
+            security_groups.ensure_default(calling(connection))
             rows = group_rules.groups_of(connection, project)
     return rows
-
-
-def check_group_name(name: str) -> None:
-    """Raise BadRequestError for a name that Ansible would take for a template."""
-    if any(mark in name for mark in TEMPLATES):
-        raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")
-
-
-def delete_group_and_tell(connection: Connection, number: str) -> None:
-    """Delete a group, and tell hosts. As in Neutron, the rules of other groups that name it are deleted, too."""
-    for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
-        update_hosts_of_group(calling(connection), group, name)
 
 
 # --- Floating IPs ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
+    RuleRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
@@ -29,7 +32,7 @@ from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes, writes, writes_checked
 from ....work.calls import calling
-from ....work.networks import TEMPLATES, allocate, associate, delete_group_and_tell, groups_seen, release
+from ....work.networks import allocate, associate, groups_seen, release
 from ...network.blueprint import NeutronError
 from ..blueprint import compute_legacy, microversion, part, since
 from ..servers.routes_actions import ACTIONS, Action
@@ -75,9 +78,8 @@ def show_security_group_here(connection: Connection, group_id: str) -> Answer:
 
 @compute_legacy.post("/os-security-groups", "network:security_groups:write", OLD, takes(GROUP), writes_checked)
 def create_security_group_here(connection: Connection, body: Record) -> Answer:
-    _check_name(body["name"])
     with in_words(WORDS):
-        number = group_rules.create_group(connection, current().project, body["name"], body["description"])
+        number = security_groups.create(calling(connection), {}, body["name"], body["description"])
     return {"security_group": _shown_group(connection, number)}, 200
 
 
@@ -85,10 +87,9 @@ def create_security_group_here(connection: Connection, body: Record) -> Answer:
     "/os-security-groups/<group_id>", "network:security_groups:write", OLD, takes(GROUP), writes_checked
 )
 def update_security_group_here(connection: Connection, body: Record, group_id: str) -> Answer:
-    _check_name(body["name"])
     _shown_group(connection, group_id)
     with in_words(WORDS):
-        group_rules.update_group(connection, current().project, group_id, body["name"], body["description"])
+        security_groups.update(calling(connection), group_id, body["name"], body["description"])
     return {"security_group": _shown_group(connection, group_id)}, 200
 
 
@@ -96,7 +97,7 @@ def update_security_group_here(connection: Connection, body: Record, group_id: s
 def delete_security_group_here(connection: Connection, group_id: str) -> Answer:
     _shown_group(connection, group_id)
     with in_words(WORDS):
-        delete_group_and_tell(connection, group_id)
+        security_groups.delete(calling(connection), group_id)
     return "", 202
 
 
@@ -108,44 +109,34 @@ def create_security_group_rule_here(connection: Connection, body: Record) -> Ans
     names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
     cidr = body.get("cidr") or None
     canonical = cidr and canonical_range(cidr)
-    rule = {
-        "direction": "ingress",
-        "protocol": protocol,
-        "cidr": canonical,
-        "cidr_said": cidr if cidr and "/" in cidr and canonical != cidr else None,
-        "remote_group_uuid": body.get("group_id") or None,
-        **dict(zip(names, (low, high))),
-    }
-    project = current().project
+    ports: Record = dict(zip(names, (low, high)))
+    rule = RuleRequest(
+        protocol=protocol,
+        cidr=canonical,
+        cidr_said=cidr if cidr and "/" in cidr and canonical != cidr else None,
+        remote_group_uuid=body.get("group_id") or None,
+        **ports,
+    )
     parent = body["parent_group_id"]
     try:
         uuid.UUID(parent)
     except ValueError:
         raise BadRequestError("Security group id should be uuid") from None
     with in_words(WORDS):
-        number, group = group_rules.add_rule(connection, project, parent, rule)
+        (number,) = security_groups.add_rules(calling(connection), parent, [rule])
     group_row = _shown_group(connection, parent)
-    update_hosts_of_group(calling(connection), group, group_row["name"])
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
 @compute_legacy.delete("/os-security-group-rules/<rule_id>", "network:security_groups:write", OLD, writes)
 def delete_security_group_rule_here(connection: Connection, rule_id: str) -> Answer:
-    project = current().project
-    group = group_rules.delete_rule(connection, project, rule_id)
-    names = {row["id"]: row["name"] for row in group_rules.groups_of(connection, project)}
-    update_hosts_of_group(calling(connection), group, names[group])
+    security_groups.delete_rules(calling(connection), [rule_id])
     return "", 202
 
 
 def _port(value: int | str | None) -> int | None:
     """A port, an ICMP type or code; -1 is any."""
     return None if value in (None, -1, "-1") else int(value)
-
-
-def _check_name(name: str) -> None:
-    if any(mark in name for mark in TEMPLATES):
-        raise BadRequestError(f"'{name[:60]}' holds the beginning of a template")
 
 
 def _shown_group(connection: Connection, group_id: str) -> Record:

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is done to networks, security groups and floating IPs is decided alike at every door, each in its own words."""
+
+from __future__ import annotations
+
+import typing as t
+
+import botocore.exceptions
+import pytest
+
+from tests.api import ec2_door
+from tests.api.agreement.doors import Answer
+from tests.api.seeds import Api
+
+
+@pytest.fixture
+def ec2(api: Api) -> t.Iterator[ec2_door.Door]:
+    with ec2_door.open_door(api) as door:
+        yield door
+
+
+def code_of(act: t.Callable[[], object]) -> str:
+    """The code with which EC2 refuses."""
+    with pytest.raises(botocore.exceptions.ClientError) as refused:
+        act()
+    return str(refused.value.response["Error"]["Code"])
+
+
+def by_neutron(api: Api, name: str) -> tuple[int, str]:
+    answer = api.client_as("demo").post("/network/v2.0/security-groups", json={"security_group": {"name": name}})
+    return answer.status_code, answer.get_json()["NeutronError"]["type"]
+
+
+def by_compute(api: Api, name: str) -> int:
+    body = {"security_group": {"name": name, "description": "x"}}
+    return Answer.of(api.client_as("demo").post("/compute/v2.1/os-security-groups", json=body)).status
+
+
+@pytest.mark.parametrize(
+    ("name", "neutron"), [("default", (409, "SecurityGroupDefaultAlreadyExists")), ("{{ x }}", (400, "HTTPBadRequest"))]
+)
+def test_no_door_makes_a_group_of_a_name_that_is_kept(ec2: ec2_door.Door, name: str, neutron: tuple[int, str]) -> None:
+    """Not even for a project whose default group nobody has looked for yet."""
+    assert by_neutron(ec2.api, name) == neutron
+    assert by_compute(ec2.api, name) == 400
+    make = ec2.client().create_security_group
+    assert code_of(lambda: make(GroupName=name, Description="x")) == "InvalidParameterValue"
