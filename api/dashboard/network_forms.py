@@ -13,6 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks, provider_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
+    floating_ips,
     networks,
     security_groups,
     subnets,
@@ -27,7 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 
 from ..web import policy
 from ..web.bodies import the_one
-from ..work.networks import allocate, associate, floating_ip, network_row, release
+from ..work.networks import floating_ip, network_row
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Thing, Values, forms_of
 from .rendering import rule_text
 
@@ -257,19 +258,19 @@ def _associate(call: Call, thing: Thing, values: Values) -> None:
     port = next((port for port in ports if port.id == values["port"]), None)
     if port is None:
         raise NotFoundError(f"Port {values['port']} could not be found.")
-    associate(call.connection, thing.record.id, port)
+    floating_ips.associate(call, floating_ip(call.connection, thing.record.id), port)
 
 
 def _dissociate(call: Call, thing: Thing, _values: Values) -> None:
-    associate(call.connection, thing.record.id, None)
+    floating_ips.associate(call, floating_ip(call.connection, thing.record.id), None)
 
 
 def _release(call: Call, thing: Thing, _values: Values) -> None:
-    release(call.connection, floating_ip(call.connection, thing.record.id))
+    floating_ips.release(call, floating_ip(call.connection, thing.record.id))
 
 
 def _allocate(call: Call, _thing: Thing, values: Values) -> None:
-    allocate(call.connection, values["pool"])
+    floating_ips.create(call, {}, {"pool": values["pool"]})
 
 
 FLOATING_FORMS = forms_of(

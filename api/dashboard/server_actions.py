@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
     servers,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import OVERRIDE_LOCK, Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
     network_records,
@@ -38,7 +39,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ..web.errors import BadRequestError
 from ..work.images import offered as offered_images
-from ..work.networks import associate
+from ..work.networks import floating_ip
 
 Choice = tuple[str, str]  # what is sent, what is shown
 Do = t.Callable[[Call, InstanceRow, str], None]
@@ -261,11 +262,11 @@ def _give_floating_ip(call: Call, row: InstanceRow, value: str) -> None:
     port = next((port for port in Sight(call, row).ports if port.ip is not None), None)
     if port is None:
         raise NotFoundError(f"Instance {row.uuid} has no address that a floating IP could lead to.")
-    associate(call.connection, value, port)
+    floating_ips.associate(call, floating_ip(call.connection, value), port)
 
 
 def _take_floating_ip(call: Call, _row: InstanceRow, value: str) -> None:
-    associate(call.connection, value, None)
+    floating_ips.associate(call, floating_ip(call.connection, value), None)
 
 
 # --- What there is to choose from -----------------------------------------------------------------------------------

@@ -10,6 +10,9 @@ import typing as t
 import botocore.exceptions
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
 from tests.api import ec2_door
 from tests.api.agreement.doors import Answer
 from tests.api.seeds import Api
@@ -47,3 +50,26 @@ def test_no_door_makes_a_group_of_a_name_that_is_kept(ec2: ec2_door.Door, name: 
     assert by_compute(ec2.api, name) == 400
     make = ec2.client().create_security_group
     assert code_of(lambda: make(GroupName=name, Description="x")) == "InvalidParameterValue"
+
+
+# --- Floating IPs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pool(api: Api) -> str:
+    item = {"name": "public", "cidr": "203.0.113.0/29", "addresses": None, "interface": "eth0"}
+    with transaction(api.engine) as connection:
+        floating_pool(connection, {"floating_pools": [item], "state": "present"})
+    return tables_addresses.pool_network_id("public")
+
+
+def test_no_door_gives_an_address_that_the_project_has_as_if_it_were_new(ec2: ec2_door.Door, pool: str) -> None:
+    client = ec2.api.client_as("demo")
+    body = {"floatingip": {"floating_network_id": pool}}
+    address = client.post("/network/v2.0/floatingips", json=body).get_json()["floatingip"]["floating_ip_address"]
+    body["floatingip"]["floating_ip_address"] = address
+    answer = client.post("/network/v2.0/floatingips", json=body)
+    assert (answer.status_code, answer.get_json()["NeutronError"]["type"]) == (409, "FloatingIpAddressInUse")
+    assert code_of(lambda: ec2.client().allocate_address(Address=address)) == "InvalidIPAddress.InUse"
+    listed = client.get("/network/v2.0/floatingips").get_json()["floatingips"]
+    assert [row["floating_ip_address"] for row in listed] == [address]

@@ -14,7 +14,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
+    floating_ips,
+    security_groups,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
     RuleRequest,
 )
@@ -32,8 +35,7 @@ from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes, writes, writes_checked
 from ....work.calls import calling
-from ....work.networks import allocate, associate, groups_seen, release
-from ...network.blueprint import NeutronError
+from ....work.networks import groups_seen
 from ..blueprint import compute_legacy, microversion, part, since
 from ..servers.routes_actions import ACTIONS, Action
 
@@ -220,13 +222,13 @@ def create_floating_ip_here(connection: Connection, body: Record) -> Answer:
     pool = body.get("pool")
     if pool is not None:
         pool = _pool(connection, pool)
-    row = _floating_ip(connection, allocate(connection, pool))
+    row = floating_ips.create(calling(connection), {}, {"pool": pool})
     return {"floating_ip": _floating_body(row)}, 200
 
 
 @compute_legacy.delete("/os-floating-ips/<floating_ip_id>", "network:floating_ips:write", OLD, writes_checked)
 def delete_floating_ip_here(connection: Connection, floating_ip_id: str) -> Answer:
-    release(connection, _floating_ip(connection, floating_ip_id))
+    floating_ips.release(calling(connection), _floating_ip(connection, floating_ip_id))
     return "", 202
 
 
@@ -244,8 +246,8 @@ def _add(call: Call, server: InstanceRow, value: Record) -> None:
             raise BadRequestError("Specified fixed address not assigned to instance")
     with as_bad_request():
         try:
-            associate(call.connection, floating.id, ports[0])
-        except (ConflictError, NeutronError) as error:
+            floating_ips.associate(call, floating, ports[0])
+        except (ConflictError, floating_ips.UnreachableError) as error:
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 
@@ -256,7 +258,7 @@ def _remove(call: Call, server: InstanceRow, value: Record) -> None:
     if floating.instance_uuid != server.uuid:
         raise ConflictError(f"Floating IP {value['address']} is not associated with instance {server.uuid}.")
     with as_bad_request():
-        associate(call.connection, floating.id, None)
+        floating_ips.associate(call, floating, None)
 
 
 def _check_action() -> None:
