@@ -10,7 +10,10 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks, provider_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
+    ATTRIBUTES as PROVIDER,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     floating_ips,
@@ -23,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     RuleRequest,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 
 from ..web import policy
@@ -62,7 +65,7 @@ def _create_network(call: Call, _thing: Thing, values: Values) -> None:
     }
     if values.get("vlan") is not None:
         segment = ("vlan", values["interface"] or None, values["vlan"])
-        asked["provider"] = dict(zip(provider_networks.ATTRIBUTES, segment))
+        asked["provider"] = dict(zip(PROVIDER, segment))
     number = networks.create(call, {}, asked, current_app.extensions["settings"])
     row = network_row(call.connection, number)
     subnets.create(call, row, {}, {"version": 6 if ":" in values["cidr"] else 4, "cidr": values["cidr"]})
@@ -138,7 +141,7 @@ NETWORK_FORMS = forms_of(
 
 def _group(call: Call, number: str) -> Thing:
     missing = NotFoundError(f"Security group {number[:64]} could not be found.")
-    row = the_one(group_rules.groups_of(call.connection, call.project, number), "uuid", number, missing)
+    row = the_one(groups_of(call.connection, call.project, number), "uuid", number, missing)
     return Thing(row["name"], row)
 
 
@@ -175,7 +178,7 @@ def _add_rule(call: Call, thing: Thing, values: Values) -> None:
 
 
 def _groups(call: Call, _thing: Thing) -> list[Choice]:
-    groups = group_rules.groups_of(call.connection, call.project)
+    groups = groups_of(call.connection, call.project)
     return sorted(((group["uuid"], group["name"]) for group in groups), key=lambda pair: pair[1])
 
 
@@ -243,7 +246,7 @@ def _floating_ip(call: Call, number: str) -> Thing:
 
 
 def _pools(call: Call, _thing: Thing) -> list[Choice]:
-    return [(pool.name, pool.shown_name) for pool in external_networks.pools_seen(call.connection)]
+    return [(pool.name, pool.shown_name) for pool in pools_seen(call.connection)]
 
 
 def _ports(call: Call, _thing: Thing) -> list[Choice]:

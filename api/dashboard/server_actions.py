@@ -32,7 +32,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
@@ -332,7 +332,7 @@ def _own_groups(sight: Sight) -> list[Choice]:
 
 
 def _other_groups(sight: Sight) -> list[Choice]:
-    names = (group["name"] for group in group_rules.groups_of(sight.call.connection, sight.row.project_id))
+    names = (group["name"] for group in groups_of(sight.call.connection, sight.row.project_id))
     return [(name, name) for name in sorted(names) if name not in sight.groups]
 
 

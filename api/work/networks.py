@@ -1,16 +1,16 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Networks, security groups and floating IPs, as several doors change them; hosts are told."""
+"""Networks, security groups and floating IPs, as several doors look for them."""
 
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 
 from ..web.bodies import Record, the_one
@@ -35,7 +35,7 @@ def network_row(connection: Connection, number: str) -> Network:
     for row in network_records.networks_seen(connection, current().reach, bare=True):
         if row.uuid == number.lower():
             return row
-    if external_networks.find_pool(connection, number.lower()) is not None:
+    if find_pool(connection, number.lower()) is not None:
         raise NeutronError(403, "PolicyNotAuthorized", f"network {number} is the cloud's operator's floating pool")
     raise not_found("Network", number)
 
@@ -47,11 +47,11 @@ def groups_seen() -> list[Record]:
     """The caller's project's security groups. It has a default one from the first time that somebody looks."""
     project = current().project
     with reading_ledger() as connection:
-        rows = group_rules.groups_of(connection, project)
+        rows = groups_of(connection, project)
     if not any(row["name"] == DEFAULT_GROUP for row in rows):
         with writing_ledger() as connection:
             security_groups.ensure_default(calling(connection))
-            rows = group_rules.groups_of(connection, project)
+            rows = groups_of(connection, project)
     return rows
 
 

@@ -180,11 +180,39 @@ def test_doors_ask_operations_for_what_is_done_to_servers() -> None:
     assert asked == SERVERS_READ
 
 
+# Names of the rooms of networks and security groups that the API imports, room by room: types, constants, errors and
+# functions that only read. A module is none of them: it has functions that write, too
+NETWORKS_READ = {
+    "network": {
+        *("address_scopes.AddressScope", "address_scopes.scopes_seen"),
+        *("external_networks.Pool", "external_networks.find_pool", "external_networks.pools_seen"),
+        *("networks.DefaultTakenError", "pool_claims.AddressInUseError", "pool_claims.PoolExhaustedError"),
+        *("provider_networks.ATTRIBUTES", "provider_networks.attributes_of"),
+        "resource_tags.tags_of",
+        *("routers.Router", "routers.RouterInterface", "routers.interfaces", "routers.routers_of"),
+        *("subnet_pools.SubnetPool", "subnet_pools.default_pool", "subnet_pools.subnet_pools_seen"),
+        *("tenant_networks.Carrier", "tenant_networks.carrier"),
+    },
+    "security": {"group_rules.groups_of", *("security_groups.DEFAULT_GROUP", "security_groups.DefaultGroupError")},
+}
+
+
+def test_doors_ask_operations_for_what_is_done_to_networks() -> None:
+    """Each operation knows who may, and which hosts have to learn of it; what these rooms write, doors do not."""
+    asked = collections.defaultdict(set)
+    for path in sorted((REPOSITORY / "api").rglob("*.py")):
+        for name in absolute_imports(path):
+            room, _dot, rest = name.removeprefix(f"{PACKAGE}._ledger.").partition(".")
+            if name.startswith(PACKAGE) and room in NETWORKS_READ:
+                asked[room].add(rest)
+            assert not name.startswith(f"{PACKAGE}._ledger.operations.hosts"), f"{path} has hosts told by itself"
+    assert asked == NETWORKS_READ
+
+
 # Where the API still asks for a role, and not for an operation of the policy
 ASKS_FOR_A_ROLE = {
     "api/web/context.py",  # defines it, and whose objects the caller may name
     "api/openstack/compute/routes_keypairs.py",
-    "api/openstack/network/routes_networks.py",
 }
 
 

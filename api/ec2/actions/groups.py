@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
     RuleRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DefaultGroupError
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import (
     EVERYONE,
@@ -322,9 +322,7 @@ def delete_security_group(connection: Connection, caller: Caller, parameters: Pa
 
 
 def _requested_group(connection: Connection, caller: Caller, parameters: Parameters) -> Record:
-    return find_group(
-        group_rules.groups_of(connection, caller.project), parameters.get("GroupId"), parameters.get("GroupName")
-    )
+    return find_group(groups_of(connection, caller.project), parameters.get("GroupId"), parameters.get("GroupName"))
 
 
 # --- what is done to rules ------------------------------------------------------------------------------------------
@@ -334,20 +332,20 @@ def _requested_group(connection: Connection, caller: Caller, parameters: Paramet
     "DescribeSecurityGroupRules", "network:security_groups:read", "securityGroupRule", RULE_FILTERS, "sgr"
 )
 def describe_security_group_rules(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
-    rows = group_rules.groups_of(connection, caller.project)
+    rows = groups_of(connection, caller.project)
     return [rule_body(rule, caller.project) for row in rows for rule in folded(row["rules"])]
 
 
 def _authorize(connection: Connection, caller: Caller, parameters: Parameters, direction: str) -> Body:
     if any(tags_for(parameters, RULE_KIND).values()):
         raise invalid("TagSpecification", RULE_KIND, "rules have no tags here")
-    rows = group_rules.groups_of(connection, caller.project)
+    rows = groups_of(connection, caller.project)
     row = find_group(rows, parameters.get("GroupId"), parameters.get("GroupName"))
     requested = _requested_rules(parameters, direction, rows)
     wishes = [RuleRequest(**rule) for requested_rule in requested for rule in for_families(requested_rule)]
     with as_codes(RULE_REFUSED):
         made = security_groups.add_rules(calling(connection), row["uuid"], wishes)
-    after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
+    after = groups_of(connection, caller.project, row["uuid"])[0]["rules"]
     return {
         "return": True,
         "securityGroupRuleSet": [rule_body(rule, caller.project) for rule in folded(after) if rule["id"] in made],
@@ -359,7 +357,7 @@ def _requested_rules(parameters: Parameters, direction: str, rows: t.Sequence[Re
 
 
 def _revoke(connection: Connection, caller: Caller, parameters: Parameters, direction: str) -> Body:
-    rows = group_rules.groups_of(connection, caller.project)
+    rows = groups_of(connection, caller.project)
     row = find_group(rows, parameters.get("GroupId"), parameters.get("GroupName"))
     there = [rule for rule in row["rules"] if rule["direction"] == direction]
     to_delete: dict[str, Rule] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
     FloatingIpRequest,
@@ -70,7 +70,7 @@ def delete_floating_ip(connection: Connection, floatingip_id: str) -> Answer:
 
 
 def _pool(connection: Connection, number: str) -> str:
-    pool = external_networks.find_pool(connection, number)
+    pool = find_pool(connection, number)
     if pool is not None:
         return pool.name
     for row in network_records.networks_seen(connection, current().reach):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DefaultGroupError
 
 from ...web.bodies import Answer, Record, the_one
@@ -113,5 +113,5 @@ def delete_rule(connection: Connection, rule_id: str) -> Answer:
 
 
 def _group(connection: Connection, number: str) -> Record:
-    rows = group_rules.groups_of(connection, current().project, number)
+    rows = groups_of(connection, current().project, number)
     return the_one(rows, "uuid", number, not_found("Security Group", number))

@@ -12,34 +12,31 @@ import typing as t
 
 from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
-    external_networks,
-    network_choices,
-    port_details,
-    provider_networks,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import DefaultTakenError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ports
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import networks, subnets
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
+    ATTRIBUTES as PROVIDER,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import networks, ports, subnets
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.networks import NetworkValues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.ports import PortValues
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.subnets import SubnetValues
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
 from ...web.bodies import Answer, Record
-from ...web.context import current
 from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from ...work.calls import calling
 from ...work.networks import network_row
 from . import records, schemas, views
-from .blueprint import network, refused, word
-from .changes import OWNER, check_for_all, named, owner_of
+from .blueprint import network, word
+from .changes import OWNER, named
 from .routes_pools import from_pool
 
 CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
@@ -98,7 +95,7 @@ def _settings() -> networks.Site:
 
 def _network_values(body: Record) -> NetworkValues:
     values = {ours: body[name] for name, ours in NETWORK.items() if name in body}
-    provider = {name: body[name] for name in provider_networks.ATTRIBUTES if name in body}
+    provider = {name: body[name] for name in PROVIDER if name in body}
     return t.cast("NetworkValues", {**values, "provider": provider} if provider else values)
 
 
@@ -108,7 +105,7 @@ def _network_values(body: Record) -> NetworkValues:
 @network.post("/subnets", "network:write", takes(CREATE_SUBNET), writes_checked)
 def create_subnets(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        pool = external_networks.find_pool(connection, item["network_id"].lower())
+        pool = find_pool(connection, item["network_id"].lower())
         source = _source(connection, item) if pool is None else {"cidr": item.get("cidr")}
         seen = pool or network_row(connection, item["network_id"])
         with in_words(POOL_WORDS):
@@ -135,7 +132,7 @@ def update_subnet(connection: Connection, body: Record, subnet_id: str) -> Answe
 
 @network.delete("/subnets/<subnet_id>", "network:write", writes)
 def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
-    pool = external_networks.find_pool(connection, subnet_id.lower(), of_subnet=True)
+    pool = find_pool(connection, subnet_id.lower(), of_subnet=True)
     if pool is not None:
         subnets.delete_of_pool(calling(connection), pool)
     else:
@@ -154,17 +151,10 @@ def _subnet_values(body: Record, **source: t.Any) -> SubnetValues:
 
 CREATE_PORT = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
 UPDATE_PORT = schemas.wrapped("port", schemas.UPDATE_PORT)
-DEFAULTS: Record = {
-    **dict.fromkeys(("name", "description", "device_id", "device_owner"), ""),
-    **dict.fromkeys(
-        ("security_groups", "allowed_address_pairs", "fixed_ips", "port_security_enabled", "extra_dhcp_opts")
-    ),
-    "admin_state_up": True,
-}
-in_use = word(409, "PortInUse")
-RESERVED = "network:"  # owners of what the cloud itself makes
+BINDING = "binding:"  # begins the attributes of a port's binding
 # Neutron's words for what the ledger refuses
-WORDS = {
+WORDS: Words = {
+    **OWNER,
     AddressInUseError: word(409, "IpAddressInUse"),
     PoolExhaustedError: word(409, "IpAddressGenerationFailure"),
     NotFoundError: word(404, "SecurityGroupNotFound"),
@@ -176,37 +166,20 @@ records.put_into(network, "ports", "network:ports:read")
 @network.post("/ports", "network:ports:write", takes(CREATE_PORT), writes_checked)
 def create_ports(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        owner = owner_of(connection, item)
-        _check_device_owner(item)
         row = network_row(connection, item["network_id"])
-        _check_choices(row, item)
         with in_words(WORDS):
-            values = {**DEFAULTS, **item, "mac": item.get("mac_address"), "binding": _binding(None, item)}
-            return ports.create(calling(connection), owner, row, values)
+            return ports.create(calling(connection), named(item), row, _port_values(item))
 
     return records.create_some(connection, "ports", body, create), 201
 
 
 @network.put("/ports/<port_id>", "network:ports:write", takes(UPDATE_PORT), writes_checked)
 def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
-    _check_device_owner(body)
-    check_for_all(body, "port", "mac_address")
     seen = records.port_row(connection, port_id)
     if "fixed_ips" in body and _has_already(seen, body["fixed_ips"] or []):
         del body["fixed_ips"]
-    if seen.router_id is not None and {"device_id", "device_owner", "fixed_ips"} & set(body):
-        raise in_use(f"Port {seen.id} is a router's: take it from the router first.")
-    if seen.instance_uuid is not None:
-        _check_attached(seen, body)
-    row = network_row(connection, seen.network_uuid)
-    _check_choices(row, body)
     with in_words(WORDS):
-        body["binding"] = _binding(seen.binding, body)
-        ports.update(calling(connection), row, seen, body)
-        secured = body.get("port_security_enabled", seen.port_security_enabled)
-        if "security_groups" in body and seen.instance_uuid is not None and secured:
-            groups = [group.lower() for group in body["security_groups"] or ()]
-            ports.change_groups(calling(connection), seen, seen.instance_uuid, groups)
+        ports.update(calling(connection), network_row(connection, seen.network_uuid), seen, _port_values(body))
     return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
@@ -216,21 +189,10 @@ def delete_port(connection: Connection, port_id: str) -> Answer:
     return "", 204
 
 
-def _check_device_owner(body: Record) -> None:
-    """Refuse device owners of the cloud itself, except to administrators."""
-    if body.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
-        raise refused(f"device_owner {body['device_owner'][:60]} is the cloud's own")
-
-
-def _check_choices(row: Network, body: Record) -> None:
-    caller = current()
-    with in_words({ForbiddenError: refused}):
-        network_choices.check_port(row, caller.project, body, caller.is_admin)
-
-
-def _binding(there: Record | None, body: Record) -> Record | None:
-    with in_words({ForbiddenError: refused}):
-        return port_details.merged_binding(there, body, current().is_admin)
+def _port_values(body: Record) -> PortValues:
+    values = {name: body[name] for name in PortValues.__annotations__ if name in body}
+    binding = {name.removeprefix(BINDING): body[name] for name in body if name.startswith(BINDING)}
+    return t.cast("PortValues", {**values, "binding": binding})
 
 
 def _has_already(seen: Port, addresses: t.Sequence[Record]) -> bool:
@@ -239,9 +201,3 @@ def _has_already(seen: Port, addresses: t.Sequence[Record]) -> bool:
     return len(addresses) == len(there) and all(
         any(address.items() <= own.items() for own in there) for address in addresses
     )
-
-
-def _check_attached(seen: Port, body: Record) -> None:
-    """Refuse changes that a running guest's host would have to carry out: they are made with the server."""
-    if not body.get("admin_state_up", True):
-        raise in_use(f"Port {seen.id} is a server's: detach it instead of taking it down.")

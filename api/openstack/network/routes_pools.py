@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnet_pools
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import default_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import pools
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.pools import (
     PoolValues,
@@ -91,7 +91,7 @@ def from_pool(connection: Connection, body: Record) -> Record:
             raise BadRequestError("subnetpool_id and use_default_subnetpool cannot both be specified.")
         if "ip_version" not in body:
             raise BadRequestError("subnet: use_default_subnetpool needs ip_version.")
-        number = subnet_pools.default_pool(connection, current().reach, int(body["ip_version"]))
+        number = default_pool(connection, current().reach, int(body["ip_version"]))
     if cidr is not None and length is not None:
         raise BadRequestError("cidr and prefixlen must not be supplied together.")
     if cidr is None and body.get("allocation_pools"):

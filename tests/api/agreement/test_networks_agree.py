@@ -5,16 +5,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import botocore.exceptions
 import pytest
+import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
+from api.ec2 import ids
+from api.web import policy
 from tests.api import ec2_door
-from tests.api.agreement.doors import Answer
+from tests.api.agreement.doors import Answer, Cloud
+from tests.api.agreement.operations import Http, Request
+from tests.api.agreement.test_doors_agree import CHOICES
 from tests.api.seeds import Api
 
 
@@ -73,3 +79,23 @@ def test_no_door_gives_an_address_that_the_project_has_as_if_it_were_new(ec2: ec
     assert code_of(lambda: ec2.client().allocate_address(Address=address)) == "InvalidIPAddress.InUse"
     listed = client.get("/network/v2.0/floatingips").get_json()["floatingips"]
     assert [row["floating_ip_address"] for row in listed] == [address]
+
+
+# --- What a project may choose on a network that is not its own -----------------------------------------------------
+
+
+# a launch has an entry of its own, of all that is kept from a project
+OF_PORTS = [each for each in CHOICES if isinstance(each, Http) and each.path.endswith(("/ports", "/os-interface"))]
+
+
+@pytest.mark.parametrize("request_", OF_PORTS, ids=lambda request: repr(request)[:60])
+def test_whom_the_policy_lets_choose_may_at_every_door(
+    cloud: Cloud, request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the role decides, but the entry that the site gave it."""
+    (shared,) = cloud.api.rows(sa.select(tables.network.c.uuid).where(tables.network.c.name == "private"))
+    numbers = {**cloud.ids, "shared": shared.uuid, "ec2_shared": ids.of("subnet", shared.uuid)}
+    asked = dataclasses.replace(cloud, ids=numbers)
+    monkeypatch.setitem(policy.POLICY, "network:ports:choose", "manager")
+    assert asked.ask("member", request_).verdict == "refused"
+    assert asked.ask("manager", request_).verdict == "may"

@@ -12,7 +12,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     floating_ips,
@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import canonical_range
 
@@ -68,7 +68,7 @@ def list_security_groups_here() -> Answer:
     rows = groups_seen()
     if "all_tenants" in request.args and policy.allowed("network:security_groups:all_projects"):
         with reading_ledger() as connection:
-            rows = group_rules.groups_of(connection, None)
+            rows = groups_of(connection, None)
     names = {row["id"]: row["name"] for row in rows}
     return {"security_groups": [_group(row, names) for row in part(rows)]}, 200
 
@@ -142,7 +142,7 @@ def _port(value: int | str | None) -> int | None:
 
 
 def _shown_group(connection: Connection, group_id: str) -> Record:
-    rows = group_rules.groups_of(connection, current().project)
+    rows = groups_of(connection, current().project)
     names = {row["id"]: row["name"] for row in rows}
     row = the_one(rows, "uuid", group_id, NotFoundError(f"Security group {group_id[:255]} not found."))
     return _group(row, names)
@@ -202,7 +202,7 @@ REMOVE = an_object({"address": ADDRESS}, ["address"])
 
 @compute_legacy.get("/os-floating-ip-pools", "network:floating_ips:read", OLD, reads)
 def list_floating_ip_pools_here(connection: Connection) -> Answer:
-    rows = external_networks.pools_seen(connection)
+    rows = pools_seen(connection)
     return {"floating_ip_pools": [{"name": row.shown_name} for row in rows]}, 200
 
 
@@ -273,7 +273,7 @@ def _of_address(connection: Connection, address: str) -> FloatingIp:
 
 def _pool(connection: Connection, name_or_id: str) -> str:
     """The pool's name; clients give that of its network, or the network's id."""
-    for row in external_networks.pools_seen(connection):
+    for row in pools_seen(connection):
         if name_or_id in (row.shown_name, row.uuid):
             return row.name
     raise NotFoundError("Floating IP pool not found.")
