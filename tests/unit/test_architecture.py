@@ -186,6 +186,7 @@ NETWORKS_READ = {
     "network": {
         *("address_scopes.AddressScope", "address_scopes.scopes_seen"),
         *("external_networks.Pool", "external_networks.find_pool", "external_networks.pools_seen"),
+        *("floating_ips.PortLedToError", "floating_ips.UnreachableError"),
         *("networks.DefaultTakenError", "pool_claims.AddressInUseError", "pool_claims.PoolExhaustedError"),
         *("provider_networks.ATTRIBUTES", "provider_networks.attributes_of"),
         "resource_tags.tags_of",

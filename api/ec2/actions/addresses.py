@@ -17,6 +17,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import (
+    PortLedToError,
+    UnreachableError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
     FloatingIpRequest,
@@ -42,8 +46,8 @@ ADDRESS_FILTERS = filters.like(
 )
 _ONE = {"AllocationId": Text(), "PublicIp": Text(64)}
 ASSOCIATE_REFUSED: t.Mapping[type[Exception], str] = {
-    floating_ips.PortLedToError: "Resource.AlreadyAssociated",
-    floating_ips.UnreachableError: "InvalidParameterValue",
+    PortLedToError: "Resource.AlreadyAssociated",
+    UnreachableError: "InvalidParameterValue",
     NovaliteError: "InvalidInstanceID",
 }
 

@@ -180,10 +180,7 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, group
     before = {group["uuid"] for group in record["group_records"]}
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     with as_codes({ConflictError: "IncorrectInstanceState"}):
-        for uuid in sorted(after - before):
-            servers.change_group(calling(connection), row, uuid, joins=True)
-        for uuid in sorted(before - after):
-            servers.change_group(calling(connection), row, uuid, joins=False)
+        servers.replace_groups(calling(connection), row, before, after)
 
 
 def _change_device(connection: Connection, record: Record, mapping: Body) -> None:

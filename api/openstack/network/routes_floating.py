@@ -9,6 +9,10 @@ import dataclasses
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import (
+    PortLedToError,
+    UnreachableError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
     FloatingIpRequest,
@@ -32,8 +36,8 @@ records.put_into(network, "floatingips", "network:floating_ips:read")
 WORDS: Words = {
     **OWNER,
     floating_ips.AddressHeldError: word(409, "FloatingIpAddressInUse"),
-    floating_ips.PortLedToError: word(409, "FloatingIPPortAlreadyAssociated"),
-    floating_ips.UnreachableError: word(404, "ExternalGatewayForFloatingIPNotFound"),
+    PortLedToError: word(409, "FloatingIPPortAlreadyAssociated"),
+    UnreachableError: word(404, "ExternalGatewayForFloatingIPNotFound"),
 }
 
 

@@ -13,6 +13,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     floating_ips,
@@ -247,7 +248,7 @@ def _add(call: Call, server: InstanceRow, value: Record) -> None:
     with as_bad_request():
         try:
             floating_ips.associate(call, floating, ports[0])
-        except (ConflictError, floating_ips.UnreachableError) as error:
+        except (ConflictError, UnreachableError) as error:
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 

@@ -6,6 +6,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import (
+    PortLedToError,
+    UnreachableError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_pools import write_floating_pools
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
@@ -13,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     floating_ips_of,
     ports_of,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_ip
 from tests.support.rows import DEMO, OTHER, add_network, change_address
 from tests.unit._ledger.operations.conftest import Doors
 
@@ -84,7 +89,7 @@ def test_a_port_has_one_address_of_a_pool_and_a_door_may_ask_for_a_free_one(door
     make_pool(doors)
     port, other = port_of_server(doors, "web", "10.20.0.5"), port_of_server(doors, "db", "10.21.0.5")
     made = floating_ips.create(doors.call(), {}, {"port": port})
-    with pytest.raises(floating_ips.PortLedToError):
+    with pytest.raises(PortLedToError):
         floating_ips.create(doors.call(), {}, {"port": port})
     with pytest.raises(floating_ips.LeadsError):
         floating_ips.associate(doors.call(), made, other, moves=False)
@@ -95,11 +100,27 @@ def test_a_port_has_one_address_of_a_pool_and_a_door_may_ask_for_a_free_one(door
     assert all(row.id != made.id for row in floating_ips_of(doors.connection, DEMO))
 
 
+def by_playbook(doors: Doors, **item: str) -> None:
+    """Do what the module `floating_ip` does."""
+    items = [{**dict.fromkeys(("address", "pool", "server", "fixed_ip")), **item}]
+    floating_ip(doors.connection, {"state": "present", "project": "demo", "floating_ips": items})
+
+
+def test_a_playbook_leads_no_second_address_to_a_port(doors: Doors) -> None:
+    make_pool(doors)
+    floating_ips.create(doors.call(), {}, {"port": port_of_server(doors, "web", "10.20.0.5")})
+    further = floating_ips.create(doors.call(), {}, {})
+    with pytest.raises(PortLedToError):
+        by_playbook(doors, address=further.address, server="web")
+
+
 def test_a_projects_own_network_needs_a_router_to_the_pool(doors: Doors) -> None:
     make_pool(doors)
     row = add_network(doors.connection, "mine", "10.22.0.0/24", owner=DEMO, tenant=True)
     number = doors.server_on(doors.network(row["uuid"]))
     change_address(doors.connection, "10.22.0.5", owner=f"vif:{number}")
     (port,) = ports_of(doors.connection, DEMO, number)
-    with pytest.raises(floating_ips.UnreachableError):
+    with pytest.raises(UnreachableError):
         floating_ips.create(doors.call(), {}, {"port": port})
+    with pytest.raises(UnreachableError):
+        by_playbook(doors, server="web")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ...._errors import ConflictError, NotFoundError, NovaliteError
-from ...network import floating_ips, routers
+from ...._errors import ConflictError, NovaliteError
+from ...network import floating_ips
 from ...queries import projects
 from ...queries.network_records import FloatingIp, Port, floating_ips_of
 from ..call import Call
@@ -23,14 +23,6 @@ class AddressHeldError(ConflictError):
 
 class LeadsError(ConflictError):
     """A floating IP leads to a port, and is to lead nowhere first."""
-
-
-class PortLedToError(ConflictError):
-    """Another floating IP of the pool leads to the same address of the port."""
-
-
-class UnreachableError(NotFoundError):
-    """A port's network has no router to the pool of a floating IP."""
 
 
 class FloatingIpRequest(t.TypedDict, total=False):
@@ -87,12 +79,11 @@ def _described(call: Call, seen: FloatingIp, request: FloatingIpRequest) -> Floa
 
 def associate(call: Call, seen: FloatingIp, port: Port | None, *, moves: bool = True) -> None:
     """Let the floating IP lead to `port` at its address `ip`, or nowhere. Raises LeadsError for one that leads to
-    another port, unless it `moves`, UnreachableError, PortLedToError, and as floating_ips.write_floating_ips() and
-    lead_to_port()."""
+    another port, unless it `moves`, and as floating_ips.write_floating_ips() and lead_to_port()."""
     if port is not None and (seen.vif_id, seen.fixed_ip) == (port.id, port.ip):
         return
-    if port is not None:
-        _check_port(call, seen, port, moves)
+    if port is not None and not moves and seen.vif_id not in (None, port.id):
+        raise LeadsError(f"floating IP {seen.address} leads to the port {seen.vif_id}")
     item = {**_NOWHERE, "address": seen.address}
     attached = port is not None and port.instance_name is not None
     if port is not None and attached:
@@ -126,22 +117,6 @@ def _name_of(call: Call, project_id: str) -> str:
 def _now(call: Call, project_id: str, number: str) -> FloatingIp:
     (row,) = floating_ips_of(call.connection, project_id, number)
     return row
-
-
-def _check_port(call: Call, seen: FloatingIp, port: Port, moves: bool) -> None:
-    if not moves and seen.vif_id not in (None, port.id):
-        raise LeadsError(f"floating IP {seen.address} leads to the port {seen.vif_id}")
-    if not routers.reaches(call.connection, port.network_uuid, port.subnet_ids[str(port.ip)], seen.pool):
-        raise UnreachableError(
-            f"External network {seen.pool_uuid} is not reachable from the network {port.network_uuid}. Therefore, "
-            f"cannot associate Port {port.id} with a Floating IP."
-        )
-    others = floating_ips_of(call.connection, seen.project_id)
-    if (port.id, port.ip) in [(other.vif_id, other.fixed_ip) for other in others if other.pool == seen.pool]:
-        raise PortLedToError(
-            f"Cannot associate floating IP {seen.address} ({seen.id}) with port {port.id} using fixed IP {port.ip}, as "
-            "that fixed IP already has a floating IP on that external network."
-        )
 
 
 def _update_hosts(call: Call, before: FloatingIp, after: FloatingIp | None) -> None:
