@@ -17,10 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import (
-    PortLedToError,
-    UnreachableError,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import PortLedToError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
     FloatingIpRequest,

@@ -13,7 +13,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import UnreachableError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     floating_ips,

@@ -34,10 +34,6 @@ class PortLedToError(ConflictError):
     """Another floating IP of the pool leads to the same address of the port."""
 
 
-class UnreachableError(NotFoundError):
-    """A port's network has no router to the pool of a floating IP."""
-
-
 QUARANTINE = 600  # seconds, as for fixed IPs; the address that was free for longest goes out first in any case
 
 Item = JsonMapping
@@ -121,20 +117,17 @@ def is_chosen(connection: sa.Connection, project_id: str, address: str) -> bool:
 
 
 def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:
-    """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet.
-
-    No host has to know of it.
+    """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet. No host learns.
 
     Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for, and as
     _check_led().
     """
     on = sa.select(network.c.uuid, network.c.gateway).join(vif, vif.c.network_id == network.c.id)
     row = connection.execute(on.where(vif.c.id == vif_id)).one()
-    if vif_ip is not None:
-        (before,) = _rows(connection, table.c.id == number)
-        _check_led(connection, before, vif_id, row.uuid, to_int(vif_ip))
     if vif_ip is None or row.gateway is not None:
         raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
+    (before,) = _rows(connection, table.c.id == number)
+    _check_led(connection, before, vif_id, row.uuid, to_int(vif_ip))
     further = sa.select(fixed_ip.c.ip).where(fixed_ip.c.further_of == vif_id, fixed_ip.c.ip == to_int(vif_ip))
     leads_to = {"vif_id": vif_id, "further_ip": connection.execute(further).scalar()}
     _update(connection, project_id, table.c.id == number, leads_to)
@@ -240,15 +233,14 @@ def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
 
 
 def _check_led(connection: sa.Connection, before: t.Any, vif_id: str, network_uuid: str, ip: int | None) -> None:
-    """Raise UnreachableError where no router leads from the interface's network to the floating IP's pool, and
+    """Raise routers.UnreachableError where no router leads from the interface's network to the floating IP's pool, and
     PortLedToError for an address of the interface that has a floating IP of that pool."""
     address = None if ip is None else to_text(ip)
     subnet_id = subnet_ids(connection, [network_uuid]).of(network_uuid, address)
     if not routers.reaches(connection, network_uuid, subnet_id, before.pool):
-        pool = sa.select(floating_pool.c.uuid).where(floating_pool.c.name == before.pool)
-        raise UnreachableError(
-            f"External network {connection.execute(pool).scalar_one()} is not reachable from the network "
-            f"{network_uuid}. Therefore, cannot associate Port {vif_id} with a Floating IP."
+        raise routers.UnreachableError(
+            f"External network {before.pool_uuid} is not reachable from the network {network_uuid}. Therefore, cannot "
+            f"associate Port {vif_id} with a Floating IP."
         )
     others = _rows(connection, table.c.vif_id == vif_id, table.c.pool == before.pool, table.c.address != before.address)
     if ip is not None and any(other.fixed_ip == ip for other in others):
@@ -350,6 +342,7 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.I
         sa.select(
             table,
             floating_pool.c.interface,
+            floating_pool.c.uuid.label("pool_uuid"),
             instance.c.name.label("server"),
             instance.c.uuid.label("server_id"),
             instance.c.host,
