@@ -10,29 +10,28 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
-    external_networks,
-    provider_networks,
-    subnets,
-    tenant_networks,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
+    ATTRIBUTES as PROVIDER,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
+    floating_ips,
+    networks,
+    security_groups,
+    subnets,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.networks import NetworkValues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
+    RuleRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 
 from ..web import policy
 from ..web.bodies import the_one
-from ..work.networks import (
-    allocate,
-    associate,
-    check_group_name,
-    delete_group_and_tell,
-    floating_ip,
-    network_row,
-    release,
-)
+from ..work.networks import floating_ip, network_row
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Thing, Values, forms_of
 from .rendering import rule_text
 
@@ -58,37 +57,30 @@ def _interfaces(_call: Call, _thing: Thing) -> list[Choice]:
 
 
 def _create_network(call: Call, _thing: Thing, values: Values) -> None:
-    settings = current_app.extensions["settings"]
-    provider: Values = {}
-    if values.get("vlan") is not None:
-        segment = ("vlan", values["interface"] or None, values["vlan"])
-        provider = dict(zip(provider_networks.ATTRIBUTES, segment))
-    how = provider_networks.carrier_of(provider, settings.interfaces) or settings.carrier
-    attributes = {
+    asked: NetworkValues = {
         "name": values["name"],
         "description": values["description"],
         "is_default": bool(values.get("is_default")),
-        "made_by": call.project,
+        "shared": bool(values.get("shared")),
     }
-    owner = "" if values.get("shared") else call.project
-    number = tenant_networks.create_network(call.connection, owner, attributes, how)
+    if values.get("vlan") is not None:
+        segment = ("vlan", values["interface"] or None, values["vlan"])
+        asked["provider"] = dict(zip(PROVIDER, segment))
+    number = networks.create(call, {}, asked, current_app.extensions["settings"])
     row = network_row(call.connection, number)
-    subnet: Values = {"version": 6 if ":" in values["cidr"] else 4, "cidr": values["cidr"]}
-    subnets.create_subnet(call.connection, row, subnet, naming=call.permits(OPERATE))
+    subnets.create(call, row, {}, {"version": 6 if ":" in values["cidr"] else 4, "cidr": values["cidr"]})
 
 
 def _change_default(is_default: bool) -> t.Callable[[Call, Thing, Values], None]:
     def do(call: Call, thing: Thing, _values: Values) -> None:
-        call.check(WRITE)
-        changes = {"is_default": is_default}
-        row = network_row(call.connection, thing.record.uuid, changes)
-        tenant_networks.update_network(call.connection, row, changes)
+        row = network_row(call.connection, thing.record.uuid)
+        networks.update(call, row, {"is_default": is_default}, current_app.extensions["settings"])
 
     return do
 
 
 def _delete_network(call: Call, thing: Thing, _values: Values) -> None:
-    tenant_networks.delete_network(call.connection, network_row(call.connection, thing.record.uuid, ()))
+    networks.delete(call, network_row(call.connection, thing.record.uuid))
 
 
 def _goes_with_network(_call: Call, thing: Thing) -> list[str]:
@@ -149,17 +141,16 @@ NETWORK_FORMS = forms_of(
 
 def _group(call: Call, number: str) -> Thing:
     missing = NotFoundError(f"Security group {number[:64]} could not be found.")
-    row = the_one(group_rules.groups_of(call.connection, call.project, number), "uuid", number, missing)
+    row = the_one(groups_of(call.connection, call.project, number), "uuid", number, missing)
     return Thing(row["name"], row)
 
 
 def _create_group(call: Call, _thing: Thing, values: Values) -> None:
-    check_group_name(values["name"])
-    group_rules.create_group(call.connection, call.project, values["name"], values["description"])
+    security_groups.create(call, {}, values["name"], values["description"])
 
 
 def _delete_group(call: Call, thing: Thing, _values: Values) -> None:
-    delete_group_and_tell(call.connection, thing.record["uuid"])
+    security_groups.delete(call, thing.record["uuid"])
 
 
 def _goes_with_group(_call: Call, thing: Thing) -> list[str]:
@@ -175,20 +166,19 @@ def _add_rule(call: Call, thing: Thing, values: Values) -> None:
     names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
     low = values["port_min"]
     high = values["port_max"] if values["port_max"] is not None or icmp else low
-    rule = {
-        "direction": values["direction"],
-        "ethertype": values["ethertype"],
-        "protocol": values["protocol"],
-        "cidr": values["cidr"] or None,
-        "remote_group_uuid": values["remote_group"] or None,
+    rule = RuleRequest(
+        direction=values["direction"],
+        ethertype=values["ethertype"],
+        protocol=values["protocol"],
+        cidr=values["cidr"] or None,
+        remote_group_uuid=values["remote_group"] or None,
         **dict(zip(names, (low, high))),
-    }
-    group_rules.add_rule(call.connection, call.project, thing.record["uuid"], rule)
-    update_hosts_of_group(call, thing.record["id"], thing.record["name"])
+    )
+    security_groups.add_rules(call, thing.record["uuid"], [rule])
 
 
 def _groups(call: Call, _thing: Thing) -> list[Choice]:
-    groups = group_rules.groups_of(call.connection, call.project)
+    groups = groups_of(call.connection, call.project)
     return sorted(((group["uuid"], group["name"]) for group in groups), key=lambda pair: pair[1])
 
 
@@ -197,9 +187,8 @@ def _rules(call: Call, thing: Thing) -> list[Choice]:
     return [(rule["id"], rule_text(rule, names)) for rule in thing.record["rules"]]
 
 
-def _remove_rule(call: Call, thing: Thing, values: Values) -> None:
-    group = group_rules.delete_rule(call.connection, call.project, values["rule"])
-    update_hosts_of_group(call, group, thing.record["name"])
+def _remove_rule(call: Call, _thing: Thing, values: Values) -> None:
+    security_groups.delete_rules(call, [values["rule"]])
 
 
 GROUP_FORMS = forms_of(
@@ -257,7 +246,7 @@ def _floating_ip(call: Call, number: str) -> Thing:
 
 
 def _pools(call: Call, _thing: Thing) -> list[Choice]:
-    return [(pool.name, pool.shown_name) for pool in external_networks.pools_seen(call.connection)]
+    return [(pool.name, pool.shown_name) for pool in pools_seen(call.connection)]
 
 
 def _ports(call: Call, _thing: Thing) -> list[Choice]:
@@ -272,19 +261,19 @@ def _associate(call: Call, thing: Thing, values: Values) -> None:
     port = next((port for port in ports if port.id == values["port"]), None)
     if port is None:
         raise NotFoundError(f"Port {values['port']} could not be found.")
-    associate(call.connection, thing.record.id, port)
+    floating_ips.associate(call, floating_ip(call.connection, thing.record.id), port)
 
 
 def _dissociate(call: Call, thing: Thing, _values: Values) -> None:
-    associate(call.connection, thing.record.id, None)
+    floating_ips.associate(call, floating_ip(call.connection, thing.record.id), None)
 
 
 def _release(call: Call, thing: Thing, _values: Values) -> None:
-    release(call.connection, floating_ip(call.connection, thing.record.id))
+    floating_ips.release(call, floating_ip(call.connection, thing.record.id))
 
 
 def _allocate(call: Call, _thing: Thing, values: Values) -> None:
-    allocate(call.connection, values["pool"])
+    floating_ips.create(call, {}, {"pool": values["pool"]})
 
 
 FLOATING_FORMS = forms_of(

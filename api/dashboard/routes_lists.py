@@ -24,7 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
 
 from ..web.context import current
@@ -133,7 +133,7 @@ def _age(at: int) -> str:
 
 @pages.get("/security-groups", "network:security_groups:read", reads)
 def list_security_groups(connection: Connection) -> str:
-    groups = sorted(group_rules.groups_of(connection, current().project), key=lambda group: group["name"])
+    groups = sorted(groups_of(connection, current().project), key=lambda group: group["name"])
     names = {group["uuid"]: group["name"] for group in groups}
     rows = [
         (

@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
     servers,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import OVERRIDE_LOCK, Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
     network_records,
@@ -30,14 +31,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ..web.errors import BadRequestError
 from ..work.images import offered as offered_images
-from ..work.networks import associate
+from ..work.networks import floating_ip
 
 Choice = tuple[str, str]  # what is sent, what is shown
 Do = t.Callable[[Call, InstanceRow, str], None]
@@ -260,11 +261,11 @@ def _give_floating_ip(call: Call, row: InstanceRow, value: str) -> None:
     port = next((port for port in Sight(call, row).ports if port.ip is not None), None)
     if port is None:
         raise NotFoundError(f"Instance {row.uuid} has no address that a floating IP could lead to.")
-    associate(call.connection, value, port)
+    floating_ips.associate(call, floating_ip(call.connection, value), port)
 
 
 def _take_floating_ip(call: Call, _row: InstanceRow, value: str) -> None:
-    associate(call.connection, value, None)
+    floating_ips.associate(call, floating_ip(call.connection, value), None)
 
 
 # --- What there is to choose from -----------------------------------------------------------------------------------
@@ -330,7 +331,7 @@ def _own_groups(sight: Sight) -> list[Choice]:
 
 
 def _other_groups(sight: Sight) -> list[Choice]:
-    names = (group["name"] for group in group_rules.groups_of(sight.call.connection, sight.row.project_id))
+    names = (group["name"] for group in groups_of(sight.call.connection, sight.row.project_id))
     return [(name, name) for name in sorted(names) if name not in sight.groups]
 
 

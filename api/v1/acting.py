@@ -12,9 +12,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import locked_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
@@ -39,7 +39,9 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
         policy.check("jobs:choose_hosts")
     operations.check_choices(calling(connection), variables.get("servers", ()))
     if kind.name == "floating_ips":
-        _check_addresses(connection, variables)
+        items = (*variables.get("floating_ips", ()), variables)
+        addresses = [item["address"] for item in items if "address" in item]
+        floating_ips.check_choices(calling(connection), caller.project, addresses)
     timeout = job_request.get("timeout_seconds")
     if timeout is not None and timeout > kind.timeout and not policy.allowed("jobs:choose_timeout"):
         raise ForbiddenError(
@@ -87,17 +89,6 @@ def _named(connection: Connection, servers: t.Sequence[JsonMapping]) -> list[Ins
     except NovaliteError:
         return []
     return instances_by(connection, names=names, project_id=current().project)
-
-
-def _check_addresses(connection: Connection, variables: JsonMapping) -> None:
-    """Raise ForbiddenError for floating IPs that the caller may not choose."""
-    for item in (*variables.get("floating_ips", ()), variables):
-        try:
-            chosen = "address" in item and floating_ips.is_chosen(connection, current().project, item["address"])
-        except NovaliteError:
-            continue  # no address: the operation says so
-        if chosen:
-            policy.check("network:floating_ips:choose")
 
 
 def delete(connection: Connection, uuid: str) -> job_rows.Job:

@@ -218,7 +218,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "network:subnet_pools:write": "member",
     "network:ports:read": "reader",
     "network:ports:write": "member",
-    "network:ports:binding": "admin",
+    "network:ports:binding": "admin",  # where ports are, and to say so
     "network:ports:choose": "admin",  # addresses, MACs and port security on a network of another project
     "network:routers:read": "reader",
     "network:routers:write": "member",

@@ -172,9 +172,5 @@ READ = {
         "tenant_networks.Carrier",
         "tenant_networks.carrier",
     },
-    "security": {
-        "group_rules.groups_of",
-        "security_groups.DEFAULT_GROUP",
-        "security_groups.DefaultGroupError",
-    },
+    "security": {"group_rules.groups_of", "security_groups.DEFAULT_GROUP", "security_groups.DefaultGroupError"},
 }

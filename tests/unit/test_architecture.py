@@ -241,7 +241,6 @@ def test_the_names_that_doors_may_know_do_not_write() -> None:
 ASKS_FOR_A_ROLE = {
     "api/web/context.py",  # defines it, and whose objects the caller may name
     "api/openstack/compute/routes_keypairs.py",
-    "api/openstack/network/routes_networks.py",
 }
 
 

@@ -5,30 +5,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_int
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ConflictError,
+    ForbiddenError,
     NotFoundError,
     NovaliteError,
     QuotaError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import PortLedToError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
+    FloatingIpRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
-from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller
-from ...web.dialects import NeutronError
-from ...work.networks import associate, project_name
+from ...web.errors import in_words
+from ...work.calls import calling
 from .. import filters, ids
 from ..blueprint import reads, writes
 from ..common import REGION, Body, Parameters, Record, forget_tags, keep_tags, tag_set, tags_for
-from ..faults import Ec2Error, as_codes, missing
+from ..faults import Ec2Error, as_codes, missing, translated
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Boolean, Ignored, Text
 from .instances import find as find_instances
 
@@ -38,6 +43,11 @@ ADDRESS_FILTERS = filters.like(
     "private-ip-address public-ip network-border-group"
 )
 _ONE = {"AllocationId": Text(), "PublicIp": Text(64)}
+ASSOCIATE_REFUSED: t.Mapping[type[Exception], str] = {
+    PortLedToError: "Resource.AlreadyAssociated",
+    UnreachableError: "InvalidParameterValue",
+    NovaliteError: "InvalidInstanceID",
+}
 
 
 def allocation_id(row: FloatingIp) -> str:
@@ -108,26 +118,17 @@ def _find(connection: Connection, project: str, parameters: Parameters) -> Float
 def allocate_address(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     tags = tags_for(parameters, KIND)[KIND]
     with as_codes({NovaliteError: "InvalidAddress.Malformed"}):
-        choosing = "Address" in parameters and floating_ips.is_chosen(connection, caller.project, parameters["Address"])
-    if choosing:
-        policy.check("network:floating_ips:choose")
-    item = {
-        "address": parameters.get("Address"),
-        "pool": parameters.get("PublicIpv4Pool"),
-        "server": None,
-        "fixed_ip": None,
-    }
+        to_int(parameters.get("Address", "0.0.0.0"))
+    request: FloatingIpRequest = {"address": parameters.get("Address"), "pool": parameters.get("PublicIpv4Pool")}
     refused: t.Mapping[type[Exception], str] = {
         QuotaError: "AddressLimitExceeded",
+        floating_ips.AddressHeldError: "InvalidIPAddress.InUse",
         ConflictError: "InvalidAddress.NotFound",
         NotFoundError: "InvalidAddress.NotFound" if parameters.get("Address") else "InsufficientAddressCapacity",
         NovaliteError: "InsufficientAddressCapacity",
     }
-    with as_codes(refused):
-        done = floating_ips.write_floating_ips(
-            connection, project_name(connection, caller.project), [{**item, "new": item["address"] is None}]
-        )
-    (row,) = network_records.floating_ips_of(connection, caller.project, done["floating_ips"][0]["id"])
+    with as_codes(refused), in_words({ForbiddenError: lambda message: translated(ForbiddenError(message))}):
+        row = floating_ips.create(calling(connection), {}, request)
     keep_tags(connection, allocation_id(row), tags)
     body = _address(row, {allocation_id(row): tags})
     return {name: body[name] for name in ("publicIp", "domain", "allocationId", "publicIpv4Pool", "networkBorderGroup")}
@@ -136,11 +137,8 @@ def allocate_address(connection: Connection, caller: Caller, parameters: Paramet
 @writes("ReleaseAddress", "network:floating_ips:write", {**_ONE, "NetworkBorderGroup": Ignored()})
 def release_address(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     row = _find(connection, caller.project, parameters)
-    if row.vif_id is not None:
-        raise Ec2Error("InvalidIPAddress.InUse", f"Address {row.address} is in use: disassociate it first.")
-    item = {"address": row.address, "pool": None, "server": None, "fixed_ip": None}
-    with as_codes({ConflictError: "InvalidAddress.NotFound"}):
-        floating_ips.release_floating_ips(connection, project_name(connection, caller.project), [item])
+    with as_codes({floating_ips.LeadsError: "InvalidIPAddress.InUse", ConflictError: "InvalidAddress.NotFound"}):
+        floating_ips.release(calling(connection), row, leading=False)
     forget_tags(connection, allocation_id(row))
 
 
@@ -158,13 +156,10 @@ def release_address(connection: Connection, caller: Caller, parameters: Paramete
 def associate_address(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     row = _find(connection, caller.project, parameters)
     port = _port(connection, caller.project, parameters)
-    if row.vif_id not in (None, port.id) and not parameters.get("AllowReassociation"):
-        raise Ec2Error(
-            "Resource.AlreadyAssociated",
-            f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}",
-        )
-    with _associating():
-        associate(connection, row.id, port)
+    message = f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}"
+    elsewhere = Ec2Error("Resource.AlreadyAssociated", message)
+    with as_codes(ASSOCIATE_REFUSED), in_words({floating_ips.LeadsError: lambda _message: elsewhere}):
+        floating_ips.associate(calling(connection), row, port, moves=bool(parameters.get("AllowReassociation")))
     after = _find(connection, caller.project, {"AllocationId": allocation_id(row)})
     return {"return": True, "associationId": _association_id(after)}
 
@@ -186,17 +181,6 @@ def _port(connection: Connection, project: str, parameters: Parameters) -> Port:
     raise Ec2Error("InvalidInstanceID", "The instance has no such private address yet to associate an address with.")
 
 
-@contextlib.contextmanager
-def _associating() -> t.Iterator[None]:
-    try:
-        yield
-    except NeutronError as error:
-        code = "Resource.AlreadyAssociated" if error.status == 409 else "InvalidParameterValue"
-        raise Ec2Error(code, str(error)) from error
-    except NovaliteError as error:
-        raise Ec2Error("InvalidInstanceID", str(error)) from error
-
-
 @writes("DisassociateAddress", "network:floating_ips:write", {"AssociationId": Text(), "PublicIp": Text(64)})
 def disassociate_address(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     if parameters.get("AssociationId"):
@@ -206,5 +190,5 @@ def disassociate_address(connection: Connection, caller: Caller, parameters: Par
     else:
         row = _find(connection, caller.project, parameters)
     if row.vif_id is not None:
-        with _associating():
-            associate(connection, row.id, None)
+        with as_codes(ASSOCIATE_REFUSED):
+            floating_ips.associate(calling(connection), row, None)

@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_listing,
     views,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 
 from ...web.context import Caller, current
 from ...web.ledger import reading_ledger, writing_ledger
@@ -175,15 +175,12 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, group
     """Put the instance into these groups, and out of all others."""
     if not group_ids:
         raise missing("GroupId")
-    rows = group_rules.groups_of(connection, caller.project)
+    rows = groups_of(connection, caller.project)
     after = {find_group(rows, number, None)["uuid"] for number in group_ids}
     before = {group["uuid"] for group in record["group_records"]}
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     with as_codes({ConflictError: "IncorrectInstanceState"}):
-        for uuid in sorted(after - before):
-            servers.change_group(calling(connection), row, uuid, joins=True)
-        for uuid in sorted(before - after):
-            servers.change_group(calling(connection), row, uuid, joins=False)
+        servers.replace_groups(calling(connection), row, before, after)
 
 
 def _change_device(connection: Connection, record: Record, mapping: Body) -> None:

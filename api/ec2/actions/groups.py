@@ -14,9 +14,12 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
+    RuleRequest,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DefaultGroupError
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import (
     EVERYONE,
     PROTOCOLS,
@@ -27,9 +30,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import
 
 from ...web.bodies import the_one
 from ...web.context import Caller, current
+from ...web.errors import in_words
 from ...web.ledger import reading_ledger
 from ...work.calls import calling
-from ...work.networks import TEMPLATES, groups_seen
+from ...work.networks import groups_seen
 from .. import filters, ids
 from ..blueprint import action, writes
 from ..common import Body, Parameters, Record, check_vpc, forget_tags, keep_tags, tag_set, tags_for, vpc_id
@@ -76,7 +80,7 @@ PARAMETERS: t.Mapping[str, Shape] = {
 
 
 def requested_rules(parameters: Parameters, direction: str, find_group: FindGroup) -> list[Rule]:
-    """The rules that a request is about, as group_rules.add_rule() takes them. Raises Ec2Error."""
+    """The rules that a request is about, of the fields of RuleRequest. Raises Ec2Error."""
     permissions = list(parameters.get("IpPermissions", []))
     if "CidrIp" in parameters or "SourceSecurityGroupName" in parameters or "IpProtocol" in parameters:
         permission: Body = {name: parameters[name] for name in ("FromPort", "ToPort") if name in parameters}
@@ -294,13 +298,12 @@ def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -
 )
 def create_security_group(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     name, tags = parameters["GroupName"], tags_for(parameters, KIND)[KIND]
-    if name == DEFAULT_GROUP:
-        raise invalid("groupName", name, "Cannot use reserved security group name")
-    if name.startswith("sg-") or any(mark in name for mark in TEMPLATES):
+    if name.startswith("sg-"):
         raise invalid("groupName", name)
-    with as_codes(GROUP_REFUSED):
+    reserved = invalid("groupName", name, "Cannot use reserved security group name")
+    with as_codes(GROUP_REFUSED), in_words({DefaultGroupError: lambda _message: reserved}):
         check_vpc(caller.project, parameters.get("VpcId"))
-        uuid = group_rules.create_group(connection, caller.project, name, parameters["GroupDescription"])
+        uuid = security_groups.create(calling(connection), {}, name, parameters["GroupDescription"])
         number = ids.of("sg", uuid)
         keep_tags(connection, number, tags)
     return {"return": True, "groupId": number, "tagSet": tag_set(tags)}
@@ -310,19 +313,16 @@ def create_security_group(connection: Connection, caller: Caller, parameters: Pa
 def delete_security_group(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     row = _requested_group(connection, caller, parameters)
     number = ids.of("sg", row["uuid"])
-    if row["name"] == DEFAULT_GROUP:
-        message = f'the specified group: "{number}" name: "default" cannot be deleted by a user'
-        raise Ec2Error("CannotDelete", message)
-    with as_codes({ConflictError: "DependencyViolation"}):
-        group_rules.delete_group(connection, caller.project, row["uuid"])
+    kept = Ec2Error("CannotDelete", f'the specified group: "{number}" name: "default" cannot be deleted by a user')
+    with as_codes({ConflictError: "DependencyViolation"}), in_words({DefaultGroupError: lambda _message: kept}):
+        # as with Amazon, whose clients delete the rules first
+        security_groups.delete(calling(connection), row["uuid"], naming_rules=False)
     forget_tags(connection, number)
     return {"return": True, "groupId": number}
 
 
 def _requested_group(connection: Connection, caller: Caller, parameters: Parameters) -> Record:
-    return find_group(
-        group_rules.groups_of(connection, caller.project), parameters.get("GroupId"), parameters.get("GroupName")
-    )
+    return find_group(groups_of(connection, caller.project), parameters.get("GroupId"), parameters.get("GroupName"))
 
 
 # --- what is done to rules ------------------------------------------------------------------------------------------
@@ -332,23 +332,20 @@ def _requested_group(connection: Connection, caller: Caller, parameters: Paramet
     "DescribeSecurityGroupRules", "network:security_groups:read", "securityGroupRule", RULE_FILTERS, "sgr"
 )
 def describe_security_group_rules(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
-    rows = group_rules.groups_of(connection, caller.project)
+    rows = groups_of(connection, caller.project)
     return [rule_body(rule, caller.project) for row in rows for rule in folded(row["rules"])]
 
 
 def _authorize(connection: Connection, caller: Caller, parameters: Parameters, direction: str) -> Body:
     if any(tags_for(parameters, RULE_KIND).values()):
         raise invalid("TagSpecification", RULE_KIND, "rules have no tags here")
-    rows = group_rules.groups_of(connection, caller.project)
+    rows = groups_of(connection, caller.project)
     row = find_group(rows, parameters.get("GroupId"), parameters.get("GroupName"))
-    made, group = [], 0
-    for requested_rule in _requested_rules(parameters, direction, rows):
-        for rule in for_families(requested_rule):
-            with as_codes(RULE_REFUSED):
-                number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
-            made.append(number)
-    update_hosts_of_group(calling(connection), group, row["name"])
-    after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
+    requested = _requested_rules(parameters, direction, rows)
+    wishes = [RuleRequest(**rule) for requested_rule in requested for rule in for_families(requested_rule)]
+    with as_codes(RULE_REFUSED):
+        made = security_groups.add_rules(calling(connection), row["uuid"], wishes)
+    after = groups_of(connection, caller.project, row["uuid"])[0]["rules"]
     return {
         "return": True,
         "securityGroupRuleSet": [rule_body(rule, caller.project) for rule in folded(after) if rule["id"] in made],
@@ -360,7 +357,7 @@ def _requested_rules(parameters: Parameters, direction: str, rows: t.Sequence[Re
 
 
 def _revoke(connection: Connection, caller: Caller, parameters: Parameters, direction: str) -> Body:
-    rows = group_rules.groups_of(connection, caller.project)
+    rows = groups_of(connection, caller.project)
     row = find_group(rows, parameters.get("GroupId"), parameters.get("GroupName"))
     there = [rule for rule in row["rules"] if rule["direction"] == direction]
     to_delete: dict[str, Rule] = {}
@@ -375,10 +372,7 @@ def _revoke(connection: Connection, caller: Caller, parameters: Parameters, dire
                 message = "The specified rule does not exist in this security group."
                 raise Ec2Error("InvalidPermission.NotFound", message)
             to_delete.update({rule["id"]: rule for rule in matching})
-    for rule_id in to_delete:
-        group_rules.delete_rule(connection, caller.project, rule_id)
-    if to_delete:
-        update_hosts_of_group(calling(connection), row["id"], row["name"])
+    security_groups.delete_rules(calling(connection), to_delete)
     revoked = []
     for rule in folded(to_delete.values()):
         body = rule_body(rule, caller.project)

@@ -9,16 +9,14 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ports
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import ports
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
-from ...web import policy
 from ...web.context import Caller
 from ...work.calls import calling
 from .. import ids
@@ -55,11 +53,6 @@ def assign_private_ip_addresses(connection: Connection, caller: Caller, paramete
         raise Ec2Error("InvalidParameterCombination", "Give PrivateIpAddress or SecondaryPrivateIpAddressCount.")
     if not named and not count:
         raise missing("SecondaryPrivateIpAddressCount")
-    row = network_records.network_of(connection, port)
-    with as_codes({}):
-        network_choices.check_port(
-            row, caller.project, {"fixed_ips": _wishes(named)}, policy.allowed("network:ports:choose")
-        )
     of_subnet = {"subnet_id": port.subnet_ids[port.ip]} if port.ip else {"ip_version": 4}
     after = _change(connection, port, new=[*_wishes(named), *[of_subnet] * (count or 0)])
     assigned = [address for address in after if address not in (port.ip, *port.more_ips) or address in named]

@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import ec2_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import CreateRequest, NetworkRequest
@@ -200,7 +200,7 @@ def _groups(connection: Connection, project: str, parameters: Parameters, of_int
     numbers = [*parameters.get("SecurityGroupId", []), *of_interface]
     if not names and not numbers:
         return ()
-    rows = group_rules.groups_of(connection, project)
+    rows = groups_of(connection, project)
     uuids = [find_group(rows, None, name)["uuid"] for name in names]
     uuids += [find_group(rows, number, None)["uuid"] for number in numbers]
     if "default" in parameters.get("SecurityGroup", []):

@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import tags as tag_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 
 from ...web.context import Caller, current
 from ...work.calls import calling
@@ -92,7 +92,7 @@ def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
     if kind == "snap":  # of images: a volume's has metadata
         return list(snapshots.of_images(connection, project))
     if kind == "sg":
-        return [ids.of("sg", row["uuid"]) for row in group_rules.groups_of(connection, project)]
+        return [ids.of("sg", row["uuid"]) for row in groups_of(connection, project)]
     if kind == "key":
         return [ids.of_key(row) for row in keypairs_of(connection, project, current().user_id)]
     if kind == "eipalloc":

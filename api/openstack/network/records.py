@@ -9,22 +9,29 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
-    address_scopes,
-    external_networks,
-    provider_networks,
-    routers,
-    subnet_pools,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import (
+    AddressScope,
+    scopes_seen,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import (
+    Pool,
+    find_pool,
+    pools_seen,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
+    ATTRIBUTES as PROVIDER,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router, routers_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import (
+    SubnetPool,
+    subnet_pools_seen,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 
 from ...web import policy
 from ...web.bodies import Answer, Record, the_one
@@ -40,7 +47,7 @@ ZONES = ("availability_zone_hints", "availability_zones")
 NETWORK = (
     *(*OWNED, *STATE, *ZONES, "subnets", "mtu", "shared", "router:external", "port_security_enabled", "is_default"),
     *("ipv4_address_scope", "ipv6_address_scope"),
-    *provider_networks.ATTRIBUTES,
+    *PROVIDER,
 )
 SUBNET = (
     *(*OWNED, "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "ipv6_ra_mode", "ipv6_address_mode"),
@@ -75,7 +82,7 @@ def _networks(connection: Connection, _number: str | None) -> list[Record]:
     subnets = subnets_of(connection, rows)
     return [
         *(views.network(row, subnets[row.id], provider) for row in rows),
-        *(views.pool_network(row, provider) for row in external_networks.pools_seen(connection)),
+        *(views.pool_network(row, provider) for row in pools_seen(connection)),
     ]
 
 
@@ -83,7 +90,7 @@ def _subnets(connection: Connection, _number: str | None) -> list[Record]:
     """List the subnets; those of floating pools only for administrators: as in Neutron, no other has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     subnets = subnets_of(connection, rows)
-    pools = external_networks.pools_seen(connection) if policy.allowed("network:operate") else []
+    pools = pools_seen(connection) if policy.allowed("network:operate") else []
     return [
         *(views.subnet(row, subnet) for row in rows for subnet in subnets[row.id]),
         *(subnet for row in pools for subnet in views.pool_subnets(row)),
@@ -91,11 +98,11 @@ def _subnets(connection: Connection, _number: str | None) -> list[Record]:
 
 
 def _subnet_pools(connection: Connection, _number: str | None) -> list[Record]:
-    return [views.subnet_pool(row) for row in subnet_pools.subnet_pools_seen(connection, current().reach)]
+    return [views.subnet_pool(row) for row in subnet_pools_seen(connection, current().reach)]
 
 
 def _address_scopes(connection: Connection, _number: str | None) -> list[Record]:
-    return [views.address_scope(row) for row in address_scopes.scopes_seen(connection, current().reach)]
+    return [views.address_scope(row) for row in scopes_seen(connection, current().reach)]
 
 
 def _ports(connection: Connection, number: str | None) -> list[Record]:
@@ -113,7 +120,7 @@ def _ports(connection: Connection, number: str | None) -> list[Record]:
 
 
 def _routers(connection: Connection, number: str | None) -> list[Record]:
-    return [views.router(row) for row in routers.routers_of(connection, current().reach, number)]
+    return [views.router(row) for row in routers_of(connection, current().reach, number)]
 
 
 def _floating_ips(connection: Connection, number: str | None) -> list[Record]:
@@ -122,7 +129,7 @@ def _floating_ips(connection: Connection, number: str | None) -> list[Record]:
 
 
 def _groups(connection: Connection, number: str | None) -> list[Record]:
-    return [views.security_group(row) for row in group_rules.groups_of(connection, current().project, number)]
+    return [views.security_group(row) for row in groups_of(connection, current().project, number)]
 
 
 def _rules(connection: Connection, _number: str | None) -> list[Record]:
@@ -201,25 +208,20 @@ def create_some(connection: Connection, plural: str, body: Record, create: t.Cal
     return {plural: bodies} if plural in body else {word: bodies[0]}
 
 
-def pool_row(connection: Connection, number: str, of_subnet: bool = False) -> external_networks.Pool | None:
-    """The floating pool that this external network is, or whose subnet it is, for administrators, who may change it;
-    None for anybody else, and where there is none."""
-    if not policy.allowed("network:operate"):
-        return None
-    return external_networks.find_pool(connection, number.lower(), of_subnet)
+def network_or_pool(connection: Connection, number: str) -> Network | Pool:
+    """The network with this UUID, or the floating pool that it is. Raises NeutronError."""
+    return find_pool(connection, number.lower()) or network_row(connection, number)
 
 
-def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Network, Subnet]:
+def subnet_row(connection: Connection, number: str) -> tuple[Network, Subnet]:
     """A subnet with the row of the network that it is of. Raises NeutronError."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     subnets = subnets_of(connection, rows)
     for row in rows:
         for subnet in subnets[row.id]:
             if subnet.id == number.lower():
-                if write:
-                    network_row(connection, row.uuid, ["subnets"])
                 return row, subnet
-    if external_networks.find_pool(connection, number.lower(), of_subnet=True) is not None:
+    if find_pool(connection, number.lower(), of_subnet=True) is not None:
         raise refused(f"subnet {number} is the cloud's operator's floating pool")
     raise not_found("Subnet", number)
 
@@ -230,27 +232,15 @@ def port_row(connection: Connection, number: str) -> Port:
 
 
 def router_row(connection: Connection, number: str) -> Router:
-    rows = routers.routers_of(connection, current().reach, number.lower())
+    rows = routers_of(connection, current().reach, number.lower())
     return the_one(rows, "id", number.lower(), not_found("Router", number))
 
 
-def subnet_pool_row(connection: Connection, number: str, write: bool = False) -> SubnetPool:
-    rows = subnet_pools.subnet_pools_seen(connection, current().reach)
-    row = the_one(rows, "id", number.lower(), not_found("Subnet Pool", number))
-    return _own(row) if write else row
+def subnet_pool_row(connection: Connection, number: str) -> SubnetPool:
+    rows = subnet_pools_seen(connection, current().reach)
+    return the_one(rows, "id", number.lower(), not_found("Subnet Pool", number))
 
 
 def address_scope_row(connection: Connection, number: str) -> AddressScope:
-    """The row of an address scope that the asker may change."""
-    rows = address_scopes.scopes_seen(connection, current().reach)
-    return _own(the_one(rows, "id", number.lower(), not_found("Address Scope", number)))
-
-
-Shared = t.TypeVar("Shared", SubnetPool, AddressScope)
-
-
-def _own(row: Shared) -> Shared:
-    """Raise NeutronError for what another project shares with the asker's."""
-    if current().reach not in (None, row.project_id):
-        raise refused(f"{row.id} is another project's, which shares it: only that project, or an administrator, may")
-    return row
+    rows = scopes_seen(connection, current().reach)
+    return the_one(rows, "id", number.lower(), not_found("Address Scope", number))

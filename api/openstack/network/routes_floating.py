@@ -8,59 +8,71 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks, floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import PortLedToError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
+    FloatingIpRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError
+from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes_checked
-from ...work.networks import allocate, associate, floating_ip, release
+from ...work.calls import calling
+from ...work.networks import floating_ip
 from . import records, schemas, views
-from .blueprint import network, not_found
-from .changes import owner_of
+from .blueprint import network, not_found, word
+from .changes import OWNER, named
 
 records.put_into(network, "floatingips", "network:floating_ips:read")
 
 
+WORDS: Words = {
+    **OWNER,
+    floating_ips.AddressHeldError: word(409, "FloatingIpAddressInUse"),
+    PortLedToError: word(409, "FloatingIPPortAlreadyAssociated"),
+    UnreachableError: word(404, "ExternalGatewayForFloatingIPNotFound"),
+}
+
+
 @network.post("/floatingips", "network:floating_ips:write", takes(schemas.CREATE_FLOATING), writes_checked)
 def create_floating_ip(connection: Connection, body: Record) -> Answer:
-    owner = owner_of(connection, body)
-    pool = _pool(connection, body["floating_network_id"].lower())
-    port = _port(connection, body)
-    number = allocate(connection, pool, body.get("floating_ip_address"), owner)
-    if port is not None:
-        associate(connection, number, port)
-    _describe(connection, number, body)
-    return {"floatingip": views.floating_ip(floating_ip(connection, number))}, 201
+    request: FloatingIpRequest = {
+        "pool": _pool(connection, body["floating_network_id"].lower()),
+        "address": body.get("floating_ip_address"),
+        "port": _port(connection, body),
+        "description": body.get("description"),
+    }
+    with in_words(WORDS):
+        row = floating_ips.create(calling(connection), named(body), request)
+    return {"floatingip": views.floating_ip(row)}, 201
 
 
 @network.put(
     "/floatingips/<floatingip_id>", "network:floating_ips:write", takes(schemas.UPDATE_FLOATING), writes_checked
 )
 def update_floating_ip(connection: Connection, body: Record, floatingip_id: str) -> Answer:
-    floating_ip(connection, floatingip_id)
+    seen = floating_ip(connection, floatingip_id)
+    request: FloatingIpRequest = {"description": body.get("description")}
     if "port_id" in body:
-        associate(connection, floatingip_id, _port(connection, body))
-    _describe(connection, floatingip_id, body)
-    return {"floatingip": views.floating_ip(floating_ip(connection, floatingip_id))}, 200
+        request["port"] = _port(connection, body)
+    with in_words(WORDS):
+        row = floating_ips.update(calling(connection), seen, request)
+    return {"floatingip": views.floating_ip(row)}, 200
 
 
 @network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write", writes_checked)
 def delete_floating_ip(connection: Connection, floatingip_id: str) -> Answer:
-    release(connection, floating_ip(connection, floatingip_id))
+    floating_ips.release(calling(connection), floating_ip(connection, floatingip_id))
     return "", 204
 
 
-def _describe(connection: Connection, number: str, body: Record) -> None:
-    if body.get("description") is not None:
-        owner = floating_ip(connection, number).project_id
-        floating_ips.describe(connection, owner, number, body["description"])
-
-
 def _pool(connection: Connection, number: str) -> str:
-    pool = external_networks.find_pool(connection, number)
+    pool = find_pool(connection, number)
     if pool is not None:
         return pool.name
     for row in network_records.networks_seen(connection, current().reach):

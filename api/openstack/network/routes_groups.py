@@ -5,28 +5,38 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DefaultGroupError
 
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.errors import in_words
+from ...web.errors import Words, in_words
 from ...web.ledger import reading_ledger
 from ...web.services import takes, writes, writes_checked
 from ...work.calls import calling
-from ...work.networks import check_group_name, delete_group_and_tell, groups_seen
+from ...work.networks import groups_seen
 from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
-from .changes import check_owner
+from .changes import check_owner, named
 from .rule_bodies import as_rule
 
 records.put_into(network, "security_groups", "network:security_groups:read", lists=False)
 records.put_into(network, "security_group_rules", "network:security_groups:read")
+
+keeps = word(409, "SecurityGroupCannotRemoveDefault")
+CREATE_WORDS: Words = {
+    DefaultGroupError: word(409, "SecurityGroupDefaultAlreadyExists"),
+    ConflictError: word(409, "SecurityGroupNameExists"),
+}
+repeated = word(409, "DuplicateSecurityGroupRuleInPost")
+RULE_WORDS: Words = {
+    security_groups.RepeatedRuleError: lambda _message: repeated("Duplicate Security Group Rule in POST."),
+    ConflictError: word(409, "SecurityGroupRuleExists"),
+    NotFoundError: word(404, "SecurityGroupNotFound"),
+}
 
 
 # --- Groups ---------------------------------------------------------------------------------------------------------
@@ -43,10 +53,9 @@ def list_groups() -> Answer:
 @network.post("/security-groups", "network:security_groups:write", takes(schemas.CREATE_GROUP), writes_checked)
 def create_groups(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        check_owner(item)
-        check_group_name(item["name"])
-        with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
-            return group_rules.create_group(connection, current().project, item["name"], item.get("description", ""))
+        with in_words(CREATE_WORDS):
+            text = item.get("description", "")
+            return security_groups.create(calling(connection), named(item), item["name"], text)
 
     return records.create_some(connection, "security_groups", body, create), 201
 
@@ -55,22 +64,22 @@ def create_groups(connection: Connection, body: Record) -> Answer:
     "/security-groups/<group_id>", "network:security_groups:write", takes(schemas.UPDATE_GROUP), writes_checked
 )
 def update_group(connection: Connection, body: Record, group_id: str) -> Answer:
-    check_group_name(body.get("name", ""))
     _group(connection, group_id)
     with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
-        group_rules.update_group(connection, current().project, group_id, body.get("name"), body.get("description"))
+        security_groups.update(calling(connection), group_id, body.get("name"), body.get("description"))
     return {"security_group": views.security_group(_group(connection, group_id))}, 200
 
 
 @network.delete("/security-groups/<group_id>", "network:security_groups:write", writes_checked)
 def delete_group(connection: Connection, group_id: str) -> Answer:
-    if _group(connection, group_id)["name"] == DEFAULT_GROUP:
-        raise NeutronError(
-            409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
-        )
     in_use = word(409, "SecurityGroupInUse")
-    with in_words({ConflictError: lambda message: in_use(f"Security Group {group_id} in use: {message}")}):
-        delete_group_and_tell(connection, group_id)
+    words: Words = {
+        DefaultGroupError: lambda _message: keeps("Insufficient rights for removing default security group."),
+        ConflictError: lambda message: in_use(f"Security Group {group_id} in use: {message}"),
+    }
+    _group(connection, group_id)
+    with in_words(words):
+        security_groups.delete(calling(connection), group_id)
     return "", 204
 
 
@@ -85,39 +94,24 @@ def create_rules(connection: Connection, body: Record) -> Answer:
         raise NeutronError(
             400, "SecurityGroupNotSingleGroupRules", "Only allowed to update rules for one security profile at a time"
         )
-    made: set[str] = set()
-
-    def create(item: Record) -> str:
-        check_owner(item)
+    group = _group(connection, items[0]["security_group_id"].lower())
+    for item in items:
+        check_owner(connection, item)
         if item.get("remote_group_id"):
             _group(connection, item["remote_group_id"].lower())
-        with in_words({ConflictError: lambda message: _is_there(message, made)}):
-            rule_id, _number = group_rules.add_rule(connection, current().project, group["uuid"], as_rule(item))
-        made.add(rule_id)
-        return rule_id
-
-    group = _group(connection, items[0]["security_group_id"].lower())
-    answer = records.create_some(connection, "security_group_rules", body, create)
-    update_hosts_of_group(calling(connection), group["id"], group["name"])
-    return answer, 201
-
-
-def _is_there(message: str, made: t.Collection[str]) -> NeutronError:
-    if any(rule_id in message for rule_id in made):
-        return NeutronError(409, "DuplicateSecurityGroupRuleInPost", "Duplicate Security Group Rule in POST.")
-    return NeutronError(409, "SecurityGroupRuleExists", message)
+    with in_words(RULE_WORDS):
+        numbers = security_groups.add_rules(calling(connection), group["uuid"], [as_rule(item) for item in items])
+    added = iter(numbers)
+    return records.create_some(connection, "security_group_rules", body, lambda _item: next(added)), 201
 
 
 @network.delete("/security-group-rules/<rule_id>", "network:security_groups:write", writes)
 def delete_rule(connection: Connection, rule_id: str) -> Answer:
-    project = current().project
-    rule = records.find(connection, "security_group_rules", rule_id)
     with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
-        group = group_rules.delete_rule(connection, project, rule_id)
-    update_hosts_of_group(calling(connection), group, _group(connection, rule["security_group_id"])["name"])
+        security_groups.delete_rules(calling(connection), [rule_id])
     return "", 204
 
 
 def _group(connection: Connection, number: str) -> Record:
-    rows = group_rules.groups_of(connection, current().project, number)
+    rows = groups_of(connection, current().project, number)
     return the_one(rows, "uuid", number, not_found("Security Group", number))

@@ -5,16 +5,24 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import address_scopes, subnet_pools
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import default_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import pools
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.pools import (
+    PoolValues,
+    ScopeValues,
+)
 
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError
+from ...web.errors import BadRequestError, in_words
 from ...web.services import takes, writes, writes_checked
+from ...work.calls import calling
 from . import records, schemas
 from .blueprint import network
-from .changes import check_for_all, owner_of
+from .changes import OWNER, named
 
 CREATE_POOL = schemas.one_or_many("subnetpool", schemas.CREATE_SUBNET_POOL, ["name", "prefixes"])
 UPDATE_POOL = schemas.wrapped("subnetpool", schemas.UPDATE_SUBNET_POOL)
@@ -28,48 +36,50 @@ records.put_into(network, "address_scopes", "network:subnet_pools:read")
 @network.post("/subnetpools", "network:subnet_pools:write", takes(CREATE_POOL), writes_checked)
 def create_subnet_pools(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        check_for_all(item, "subnetpool", "shared", "is_default")
-        return subnet_pools.create_subnet_pool(connection, owner_of(connection, item), item)
+        with in_words(OWNER):
+            return pools.create_pool(calling(connection), named(item), _pool_values(item))
 
     return records.create_some(connection, "subnetpools", body, create), 201
 
 
 @network.put("/subnetpools/<pool_id>", "network:subnet_pools:write", takes(UPDATE_POOL), writes_checked)
 def update_subnet_pool(connection: Connection, body: Record, pool_id: str) -> Answer:
-    check_for_all(body, "subnetpool", "is_default")
-    before = records.subnet_pool_row(connection, pool_id, write=True)
-    subnet_pools.update_subnet_pool(connection, before, body)
+    before = records.subnet_pool_row(connection, pool_id)
+    pools.update_pool(calling(connection), before, _pool_values(body))
     return {"subnetpool": records.find(connection, "subnetpools", before.id)}, 200
 
 
 @network.delete("/subnetpools/<pool_id>", "network:subnet_pools:write", writes_checked)
 def delete_subnet_pool(connection: Connection, pool_id: str) -> Answer:
-    row = records.subnet_pool_row(connection, pool_id, write=True)
-    subnet_pools.delete_subnet_pool(connection, row.id)
+    pools.delete_pool(calling(connection), records.subnet_pool_row(connection, pool_id))
     return "", 204
+
+
+def _pool_values(body: Record) -> PoolValues:
+    return t.cast("PoolValues", {name: body[name] for name in PoolValues.__annotations__ if name in body})
 
 
 @network.post("/address-scopes", "network:subnet_pools:write", takes(CREATE_SCOPE), writes_checked)
 def create_address_scopes(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        check_for_all(item, "address_scope", "shared")
-        values = {"name": item["name"], "ip_version": int(item["ip_version"]), "shared": item.get("shared", False)}
-        return address_scopes.create_scope(connection, owner_of(connection, item), values)
+        values: ScopeValues = {"name": item["name"], "ip_version": int(item["ip_version"])}
+        values["shared"] = item.get("shared", False)
+        with in_words(OWNER):
+            return pools.create_scope(calling(connection), named(item), values)
 
     return records.create_some(connection, "address_scopes", body, create), 201
 
 
 @network.put("/address-scopes/<scope_id>", "network:subnet_pools:write", takes(UPDATE_SCOPE), writes_checked)
 def update_address_scope(connection: Connection, body: Record, scope_id: str) -> Answer:
-    check_for_all(body, "address_scope", "shared")
     before = records.address_scope_row(connection, scope_id)
-    address_scopes.update_scope(connection, before, body)
+    pools.update_scope(calling(connection), before, t.cast("ScopeValues", body))
     return {"address_scope": records.find(connection, "address_scopes", before.id)}, 200
 
 
 @network.delete("/address-scopes/<scope_id>", "network:subnet_pools:write", writes)
 def delete_address_scope(connection: Connection, scope_id: str) -> Answer:
-    address_scopes.delete_scope(connection, records.address_scope_row(connection, scope_id).id)
+    pools.delete_scope(calling(connection), records.address_scope_row(connection, scope_id))
     return "", 204
 
 
@@ -81,7 +91,7 @@ def from_pool(connection: Connection, body: Record) -> Record:
             raise BadRequestError("subnetpool_id and use_default_subnetpool cannot both be specified.")
         if "ip_version" not in body:
             raise BadRequestError("subnet: use_default_subnetpool needs ip_version.")
-        number = subnet_pools.default_pool(connection, current().reach, int(body["ip_version"]))
+        number = default_pool(connection, current().reach, int(body["ip_version"]))
     if cidr is not None and length is not None:
         raise BadRequestError("cidr and prefixlen must not be supplied together.")
     if cidr is None and body.get("allocation_pools"):

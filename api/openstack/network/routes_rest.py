@@ -13,8 +13,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     projects_with_quotas,
     quota_limits,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
 from ...web.addresses import base_url
@@ -187,22 +187,24 @@ def _project(connection: Connection, number: str) -> str:
 TAGGED = "any(networks, subnets, subnetpools, ports, routers, 'security-groups', floatingips)"
 
 
-def _tags(connection: Connection, path: str, number: str, write: bool = False) -> list[str]:
-    """The tags of a resource that the asker sees, and to `write` may change. Raises NeutronError."""
-    plural = path.replace("-", "_")
-    shown = records.find(connection, plural, number)
-    if write and plural == "networks":
-        network_row(connection, number, ["tags"])
-    if write and plural == "subnets":
-        records.subnet_row(connection, number, write=True)
-    if write and plural == "subnetpools":
-        records.subnet_pool_row(connection, number, write=True)
-    return t.cast("list[str]", shown["tags"])
+def _tags(connection: Connection, path: str, number: str) -> list[str]:
+    """The tags of a resource that the asker sees. Raises NeutronError."""
+    return t.cast("list[str]", records.find(connection, path.replace("-", "_"), number)["tags"])
 
 
 def _write(connection: Connection, update: Update, plural: str, number: str) -> list[str]:
-    replace_tags(connection, number.lower(), update(_tags(connection, plural, number, write=True)))
+    _tags(connection, plural, number)
+    tags.change(calling(connection), number.lower(), update, of=_owned(connection, plural, number))
     return _tags(connection, plural, number)
+
+
+def _owned(connection: Connection, plural: str, number: str) -> tags.Owned | None:
+    """The network or subnet pool that such a resource is, or is of; None: others see no such resource."""
+    if plural == "subnets":
+        return records.subnet_row(connection, number)[0]
+    if plural == "networks":
+        return network_row(connection, number)
+    return records.subnet_pool_row(connection, number) if plural == "subnetpools" else None
 
 
 Tags(

@@ -12,6 +12,9 @@ from __future__ import annotations
 import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
+    RuleRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import PROTOCOLS
 
 from ...web.bodies import Record
@@ -28,8 +31,8 @@ _invalid_icmp = word(400, "SecurityGroupInvalidIcmpValue")
 _invalid_port = word(400, "SecurityGroupInvalidPortValue")
 
 
-def as_rule(body: Record) -> Record:
-    """Return the rule as group_rules.add_rule() takes it. Raises NeutronError."""
+def as_rule(body: Record) -> RuleRequest:
+    """Return the rule that is asked for. Raises NeutronError."""
     version = int((body.get("ethertype") or "IPv4")[-1])
     protocol, protocol_text = _protocol(body.get("protocol"), version)
     if body.get("remote_ip_prefix") and body.get("remote_group_id"):
@@ -40,17 +43,17 @@ def as_rule(body: Record) -> Record:
         )
     prefix = _prefix(body.get("remote_ip_prefix") or None, version)
     low, high = (None if body.get(key) is None else int(body[key]) for key in FIELDS)
-    return {
-        "direction": body["direction"],
-        "ethertype": f"IPv{version}",
-        "protocol": protocol,
-        "protocol_said": protocol_text,
-        "description": body.get("description") or "",
-        "cidr": None if prefix is None else str(prefix.cidr),
-        "cidr_said": None if prefix is None or prefix.ip == prefix.network else str(prefix),
-        "remote_group_uuid": body["remote_group_id"].lower() if body.get("remote_group_id") else None,
+    return RuleRequest(
+        direction=body["direction"],
+        ethertype=f"IPv{version}",
+        protocol=protocol,
+        protocol_said=protocol_text,
+        description=body.get("description") or "",
+        cidr=None if prefix is None else str(prefix.cidr),
+        cidr_said=None if prefix is None or prefix.ip == prefix.network else str(prefix),
+        remote_group_uuid=body["remote_group_id"].lower() if body.get("remote_group_id") else None,
         **(_icmp if protocol in ICMP else _ports)(low, high, protocol),
-    }
+    )
 
 
 def _protocol(value: int | str | None, version: int) -> tuple[str, str | None]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import provider_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import Pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
+    ATTRIBUTES as PROVIDER,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import attributes_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
@@ -41,7 +44,7 @@ def network(row: Network, subnets: t.Sequence[Subnet], admin: bool = False) -> B
         if subnet.address_scope_id is not None:
             shown[f"ipv{subnet.version}_address_scope"] = subnet.address_scope_id
     if admin:
-        shown.update(provider_networks.attributes_of(row))
+        shown.update(attributes_of(row))
     return shown
 
 
@@ -55,7 +58,7 @@ def pool_network(row: Pool, admin: bool = False) -> Body:
     numbers = [row.subnet_uuid] if row.cidr else []
     shown = _network(row.uuid, row.shown_name, row.made_by, numbers, row.mtu or DEFAULT_MTU)
     shown.update(same(row, "description", "port_security_enabled"))
-    carrier = dict(zip(provider_networks.ATTRIBUTES, ("flat", row.interface, None))) if admin else {}
+    carrier = dict(zip(PROVIDER, ("flat", row.interface, None))) if admin else {}
     return {**shown, "shared": False, "router:external": True, **carrier}
 
 

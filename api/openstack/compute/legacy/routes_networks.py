@@ -12,12 +12,19 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.hosts import update_hosts_of_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
+    floating_ips,
+    security_groups,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
+    RuleRequest,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import canonical_range
 
@@ -29,8 +36,7 @@ from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
 from ....web.services import reads, takes, writes, writes_checked
 from ....work.calls import calling
-from ....work.networks import TEMPLATES, allocate, associate, delete_group_and_tell, groups_seen, release
-from ...network.blueprint import NeutronError
+from ....work.networks import groups_seen
 from ..blueprint import compute_legacy, microversion, part, since
 from ..servers.routes_actions import ACTIONS, Action
 
@@ -63,7 +69,7 @@ def list_security_groups_here() -> Answer:
     rows = groups_seen()
     if "all_tenants" in request.args and policy.allowed("network:security_groups:all_projects"):
         with reading_ledger() as connection:
-            rows = group_rules.groups_of(connection, None)
+            rows = groups_of(connection, None)
     names = {row["id"]: row["name"] for row in rows}
     return {"security_groups": [_group(row, names) for row in part(rows)]}, 200
 
@@ -75,9 +81,8 @@ def show_security_group_here(connection: Connection, group_id: str) -> Answer:
 
 @compute_legacy.post("/os-security-groups", "network:security_groups:write", OLD, takes(GROUP), writes_checked)
 def create_security_group_here(connection: Connection, body: Record) -> Answer:
-    _check_name(body["name"])
     with in_words(WORDS):
-        number = group_rules.create_group(connection, current().project, body["name"], body["description"])
+        number = security_groups.create(calling(connection), {}, body["name"], body["description"])
     return {"security_group": _shown_group(connection, number)}, 200
 
 
@@ -85,10 +90,9 @@ def create_security_group_here(connection: Connection, body: Record) -> Answer:
     "/os-security-groups/<group_id>", "network:security_groups:write", OLD, takes(GROUP), writes_checked
 )
 def update_security_group_here(connection: Connection, body: Record, group_id: str) -> Answer:
-    _check_name(body["name"])
     _shown_group(connection, group_id)
     with in_words(WORDS):
-        group_rules.update_group(connection, current().project, group_id, body["name"], body["description"])
+        security_groups.update(calling(connection), group_id, body["name"], body["description"])
     return {"security_group": _shown_group(connection, group_id)}, 200
 
 
@@ -96,7 +100,7 @@ def update_security_group_here(connection: Connection, body: Record, group_id: s
 def delete_security_group_here(connection: Connection, group_id: str) -> Answer:
     _shown_group(connection, group_id)
     with in_words(WORDS):
-        delete_group_and_tell(connection, group_id)
+        security_groups.delete(calling(connection), group_id)
     return "", 202
 
 
@@ -108,33 +112,28 @@ def create_security_group_rule_here(connection: Connection, body: Record) -> Ans
     names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
     cidr = body.get("cidr") or None
     canonical = cidr and canonical_range(cidr)
-    rule = {
-        "direction": "ingress",
-        "protocol": protocol,
-        "cidr": canonical,
-        "cidr_said": cidr if cidr and "/" in cidr and canonical != cidr else None,
-        "remote_group_uuid": body.get("group_id") or None,
-        **dict(zip(names, (low, high))),
-    }
-    project = current().project
+    ports: Record = dict(zip(names, (low, high)))
+    rule = RuleRequest(
+        protocol=protocol,
+        cidr=canonical,
+        cidr_said=cidr if cidr and "/" in cidr and canonical != cidr else None,
+        remote_group_uuid=body.get("group_id") or None,
+        **ports,
+    )
     parent = body["parent_group_id"]
     try:
         uuid.UUID(parent)
     except ValueError:
         raise BadRequestError("Security group id should be uuid") from None
     with in_words(WORDS):
-        number, group = group_rules.add_rule(connection, project, parent, rule)
+        (number,) = security_groups.add_rules(calling(connection), parent, [rule])
     group_row = _shown_group(connection, parent)
-    update_hosts_of_group(calling(connection), group, group_row["name"])
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
 @compute_legacy.delete("/os-security-group-rules/<rule_id>", "network:security_groups:write", OLD, writes)
 def delete_security_group_rule_here(connection: Connection, rule_id: str) -> Answer:
-    project = current().project
-    group = group_rules.delete_rule(connection, project, rule_id)
-    names = {row["id"]: row["name"] for row in group_rules.groups_of(connection, project)}
-    update_hosts_of_group(calling(connection), group, names[group])
+    security_groups.delete_rules(calling(connection), [rule_id])
     return "", 202
 
 
@@ -143,13 +142,8 @@ def _port(value: int | str | None) -> int | None:
     return None if value in (None, -1, "-1") else int(value)
 
 
-def _check_name(name: str) -> None:
-    if any(mark in name for mark in TEMPLATES):
-        raise BadRequestError(f"'{name[:60]}' holds the beginning of a template")
-
-
 def _shown_group(connection: Connection, group_id: str) -> Record:
-    rows = group_rules.groups_of(connection, current().project)
+    rows = groups_of(connection, current().project)
     names = {row["id"]: row["name"] for row in rows}
     row = the_one(rows, "uuid", group_id, NotFoundError(f"Security group {group_id[:255]} not found."))
     return _group(row, names)
@@ -209,7 +203,7 @@ REMOVE = an_object({"address": ADDRESS}, ["address"])
 
 @compute_legacy.get("/os-floating-ip-pools", "network:floating_ips:read", OLD, reads)
 def list_floating_ip_pools_here(connection: Connection) -> Answer:
-    rows = external_networks.pools_seen(connection)
+    rows = pools_seen(connection)
     return {"floating_ip_pools": [{"name": row.shown_name} for row in rows]}, 200
 
 
@@ -229,13 +223,13 @@ def create_floating_ip_here(connection: Connection, body: Record) -> Answer:
     pool = body.get("pool")
     if pool is not None:
         pool = _pool(connection, pool)
-    row = _floating_ip(connection, allocate(connection, pool))
+    row = floating_ips.create(calling(connection), {}, {"pool": pool})
     return {"floating_ip": _floating_body(row)}, 200
 
 
 @compute_legacy.delete("/os-floating-ips/<floating_ip_id>", "network:floating_ips:write", OLD, writes_checked)
 def delete_floating_ip_here(connection: Connection, floating_ip_id: str) -> Answer:
-    release(connection, _floating_ip(connection, floating_ip_id))
+    floating_ips.release(calling(connection), _floating_ip(connection, floating_ip_id))
     return "", 202
 
 
@@ -253,8 +247,8 @@ def _add(call: Call, server: InstanceRow, value: Record) -> None:
             raise BadRequestError("Specified fixed address not assigned to instance")
     with as_bad_request():
         try:
-            associate(call.connection, floating.id, ports[0])
-        except (ConflictError, NeutronError) as error:
+            floating_ips.associate(call, floating, ports[0])
+        except (ConflictError, UnreachableError) as error:
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 
@@ -265,7 +259,7 @@ def _remove(call: Call, server: InstanceRow, value: Record) -> None:
     if floating.instance_uuid != server.uuid:
         raise ConflictError(f"Floating IP {value['address']} is not associated with instance {server.uuid}.")
     with as_bad_request():
-        associate(call.connection, floating.id, None)
+        floating_ips.associate(call, floating, None)
 
 
 def _check_action() -> None:
@@ -280,7 +274,7 @@ def _of_address(connection: Connection, address: str) -> FloatingIp:
 
 def _pool(connection: Connection, name_or_id: str) -> str:
     """The pool's name; clients give that of its network, or the network's id."""
-    for row in external_networks.pools_seen(connection):
+    for row in pools_seen(connection):
         if name_or_id in (row.shown_name, row.uuid):
             return row.name
     raise NotFoundError("Floating IP pool not found.")

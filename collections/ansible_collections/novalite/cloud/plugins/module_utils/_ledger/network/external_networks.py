@@ -36,7 +36,7 @@ from .tenant_networks import Carrier, TenantError, take_out
 
 NONE = ""  # range of a pool that has no subnet yet
 # What a floating pool is, whatever is asked for
-_ALWAYS = {"admin_state_up": True, "shared": False, "is_default": False, "router:external": True}
+_ALWAYS = {"admin_state_up": True, "shared": False, "is_default": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,8 @@ def create_external(
 ) -> str:
     """Record an external network on one of the hosts' `interfaces`, made by the project; returns its UUID.
 
-    `attributes` are Neutron's. Raises QuotaError, and NovaliteError for what cannot be.
+    `attributes` are those of tenant_networks.create_network() and provider_networks. Raises QuotaError, and
+    NovaliteError for what cannot be.
     """
     check_attributes(attributes)
     interface, number = _interface(attributes, interfaces), str(uuid.uuid4())
@@ -180,20 +181,16 @@ def make_external(connection: sa.Connection, row: Network, interfaces: t.Collect
         **{key: getattr(row, key) for key in ("description", "port_security_enabled", "mtu", "isolated")},
     )
     for each in subnets_there:
-        attributes = {
-            "cidr": each.cidr,
-            "gateway_ip": each.gateway,
-            "allocation_pools": [{"start": first, "end": last} for first, last in each.pools],
-            "name": each.name,
-        }
+        attributes = {"cidr": each.cidr, "gateway": each.gateway, "pools": each.pools, "name": each.name}
         (pool,) = pools_seen(connection, row.uuid)
         create_subnet(connection, pool, attributes)
 
 
 def make_internal(
     connection: sa.Connection, pool: Pool, project_id: str, how: Carrier, interfaces: t.Collection[str]
-) -> None:
+) -> Network:
     """Make a network of the floating pool, with the same UUID, subnet and tags: its project's, or else of `project_id`.
+    Returns it.
 
     What was on no interface of the hosts is carried as projects' networks are (`how`). Raises TenantError while a
     router leads there, ConflictError while somebody has an address of it.
@@ -215,11 +212,13 @@ def make_internal(
     values["port_security_enabled"] = pool.port_security_enabled
     carrier = how if pool.isolated else Carrier("flat_dhcp", pool.interface)
     number = tenant_networks.create_network(connection, pool.made_by or project_id, values, carrier, pool.uuid)
+    made = Network.of(connection.execute(sa.select(network).where(network.c.uuid == number)).mappings().one())
     if pool.cidr != NONE:
-        made = connection.execute(sa.select(network).where(network.c.uuid == number)).mappings().one()
         attributes = {"version": 4, "cidr": pool.cidr, "gateway": pool.gateway, "pools": pool.ranges}
         attributes["name"] = pool.subnet_name or ""
-        subnets.create_subnet(connection, Network.of(made), attributes)
+        subnets.create_subnet(connection, made, attributes)
+        made = networks.locked(connection, made)
+    return made
 
 
 def _conflict(number: str, why: str) -> TenantError:
@@ -245,20 +244,18 @@ def _interface(attributes: JsonMapping, interfaces: t.Collection[str]) -> str:
 def create_subnet(connection: sa.Connection, pool: Pool, attributes: JsonMapping) -> str:
     """Give the external network its addresses; returns the subnet's UUID.
 
-    `attributes`: "name", "cidr", "allocation_pools" (ranges of "start" and "end"; None: all but the gateway),
-    "gateway_ip" (not there: the first address; None: there is none). Raises TenantError where it has a subnet,
+    `attributes`: "name", "cidr", "pools" (first and last addresses; none: all but the gateway), "gateway" (not there:
+    the first address; None: there is none). Raises TenantError where it has a subnet,
     NovaliteError for addresses that cannot be, QuotaError, ConflictError for those that are handed out elsewhere.
     """
     if pool.cidr != NONE:
         raise TenantError("SubnetInUse", f"Unable to create the subnet: the external network {pool.uuid} has one.")
     cidr = pools.parse_floating_cidr("subnet", texts.without_host_bits(attributes.get("cidr") or ""))
     small = cidr.size <= 2  # it has hosts' addresses alone
-    gateway = attributes.get("gateway_ip", None if small else str(cidr[1]))
+    gateway = attributes.get("gateway", None if small else str(cidr[1]))
     if gateway is not None:
         gateway = str(host_address("gateway_ip", gateway, cidr))
-    listed = attributes.get("allocation_pools")
-    bounds = [(each["start"], each["end"]) for each in listed] if listed else None
-    ranges = None
+    bounds, ranges = attributes.get("pools") or None, None
     if bounds or not small:
         ranges = [f"{first}-{last}" for first, last in allocation_ranges(cidr, gateway, bounds)]
     item = {"name": pool.name, "cidr": str(cidr), "addresses": ranges, "interface": None}

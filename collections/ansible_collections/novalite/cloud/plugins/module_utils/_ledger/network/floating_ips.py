@@ -25,7 +25,14 @@ from ..identity.quotas import check_quota
 from ..queries import state_rules
 from ..queries.instance_rows import instance_rows
 from ..queries.lookups import project_by_name, unknown, unknown_server
+from ..queries.subnet_records import subnet_ids
+from . import routers
 from .router_gateways import FREE
+
+
+class PortLedToError(ConflictError):
+    """Another floating IP of the pool leads to the same address of the port."""
+
 
 QUARANTINE = 600  # seconds, as for fixed IPs; the address that was free for longest goes out first in any case
 
@@ -49,7 +56,7 @@ def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequenc
     """Allocate, associate or disassociate floating IPs of the project of this name: see the module's documentation.
 
     Returns `floating_ips`, and as `hosts` the names of the compute hosts where an association came or went. Raises
-    NotFoundError for names that do not exist, ConflictError for what others have, QuotaError.
+    NotFoundError for names that do not exist, ConflictError for what others have, QuotaError, and as _check_led().
     """
     work = _begin(connection, project, items)
     numbers = [_present(work, item) for item in items]
@@ -110,15 +117,17 @@ def is_chosen(connection: sa.Connection, project_id: str, address: str) -> bool:
 
 
 def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:
-    """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet.
+    """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet. No host learns.
 
-    No host has to know of it.
-
-    Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for.
+    Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for, and as
+    _check_led().
     """
-    gateway = sa.select(network.c.gateway).join(vif, vif.c.network_id == network.c.id).where(vif.c.id == vif_id)
-    if vif_ip is None or connection.execute(gateway).scalar() is not None:
+    on = sa.select(network.c.uuid, network.c.gateway).join(vif, vif.c.network_id == network.c.id)
+    row = connection.execute(on.where(vif.c.id == vif_id)).one()
+    if vif_ip is None or row.gateway is not None:
         raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
+    (before,) = _rows(connection, table.c.id == number)
+    _check_led(connection, before, vif_id, row.uuid, to_int(vif_ip))
     further = sa.select(fixed_ip.c.ip).where(fixed_ip.c.further_of == vif_id, fixed_ip.c.ip == to_int(vif_ip))
     leads_to = {"vif_id": vif_id, "further_ip": connection.execute(further).scalar()}
     _update(connection, project_id, table.c.id == number, leads_to)
@@ -215,11 +224,30 @@ def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
         return
     leads_to: JsonObject = {"vif_id": None, "further_ip": None}
     if nics:
+        _check_led(work.connection, before, nics[0].vif_id, nics[0].network_uuid, nics[0].ip)
         further = nics[0].ip if nics[0].further_of is not None else None
         leads_to = {"vif_id": nics[0].vif_id, "further_ip": further}
     _update(work.connection, work.project["id"], table.c.address == number, leads_to)
     work.hosts |= {row.host for row in (before, *nics[:1]) if row.host}
     _note(work, before, number)
+
+
+def _check_led(connection: sa.Connection, before: t.Any, vif_id: str, network_uuid: str, ip: int | None) -> None:
+    """Raise routers.UnreachableError where no router leads from the interface's network to the floating IP's pool, and
+    PortLedToError for an address of the interface that has a floating IP of that pool."""
+    address = None if ip is None else to_text(ip)
+    subnet_id = subnet_ids(connection, [network_uuid]).of(network_uuid, address)
+    if not routers.reaches(connection, network_uuid, subnet_id, before.pool):
+        raise routers.UnreachableError(
+            f"External network {before.pool_uuid} is not reachable from the network {network_uuid}. Therefore, cannot "
+            f"associate Port {vif_id} with a Floating IP."
+        )
+    others = _rows(connection, table.c.vif_id == vif_id, table.c.pool == before.pool, table.c.address != before.address)
+    if ip is not None and any(other.fixed_ip == ip for other in others):
+        raise PortLedToError(
+            f"Cannot associate floating IP {to_text(before.address)} ({before.id}) with port {vif_id} using fixed IP "
+            f"{address}, as that fixed IP already has a floating IP on that external network."
+        )
 
 
 def _nics(work: _Work, item: Item) -> list[t.Any]:
@@ -234,6 +262,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
             fixed_ip.c.ip,
             fixed_ip.c.further_of,
             network.c.name.label("network"),
+            network.c.uuid.label("network_uuid"),
             network.c.gateway,
         )
         .select_from(
@@ -313,6 +342,7 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.I
         sa.select(
             table,
             floating_pool.c.interface,
+            floating_pool.c.uuid.label("pool_uuid"),
             instance.c.name.label("server"),
             instance.c.uuid.label("server_id"),
             instance.c.host,

@@ -36,16 +36,16 @@ def merged_options(
     return list(options.values())
 
 
-def merged_binding(there: JsonMapping | None, attributes: JsonMapping, by_admin: bool) -> JsonObject | None:
-    """The binding of a port as it was asked for, with what the `attributes` have of it ("binding:profile", ...).
+def merged_binding(there: JsonMapping | None, asked: JsonMapping, by_admin: bool) -> JsonObject | None:
+    """The binding of a port that is `there`, with the keys of BINDING that are `asked` for.
 
     Raises ForbiddenError where somebody else than an administrator changes the profile or the host, NovaliteError for a
     profile that is too long.
     """
     binding: JsonObject = dict(there or {})
     for key in BINDING:
-        value, before = attributes.get(f"binding:{key}") or None, binding.get(key)
-        if f"binding:{key}" not in attributes or value == before:
+        value, before = asked.get(key) or None, binding.get(key)
+        if key not in asked or value == before:
             continue
         if key != "vnic_type" and not by_admin:
             raise ForbiddenError(

@@ -31,6 +31,10 @@ from .vifs import insert_vifs
 INTERFACE = "network:router_interface"
 
 
+class UnreachableError(NotFoundError):
+    """A port's network has no router to the pool of a floating IP."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Router:
     """A router of a project. Times are in seconds since the epoch."""

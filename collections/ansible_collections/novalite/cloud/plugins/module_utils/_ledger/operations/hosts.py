@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ..._json import JsonObject
 from ..compute.port_changes import PortChange
 from ..jobs.job_rows import is_waiting
@@ -22,9 +24,16 @@ def update_hosts(call: Call, kind: str, variables: JsonObject, project_id: str |
         call.enqueue(kind, [], owner, job_variables)
 
 
-def update_hosts_of_group(call: Call, group_id: int, name: str) -> None:
+def update_networks_of_hosts(call: Call, hosts: t.Sequence[str], project_id: str) -> None:
+    """Have these hosts, if there are any, learn what became of networks of the project ("": of all)."""
+    if hosts:
+        update_hosts(call, "floating_ips", {"network_hosts": list(hosts)}, project_id or None)
+
+
+def update_hosts_of_group(call: Call, group_id: int) -> None:
     """Have the hosts that carry a member of the security group learn its new rules."""
     if group_rules.instances_concerned(call.connection, group_id):
+        name = group_rules.name_of(call.connection, group_id)
         update_hosts(call, "security_groups", {"security_groups": [{"name": name}]})
 
 

@@ -193,6 +193,14 @@ def change_group(call: Call, row: InstanceRow, name: str, *, joins: bool) -> Non
         call.enqueue("security_groups", [row.uuid], row.project_id, change)
 
 
+def replace_groups(call: Call, row: InstanceRow, before: t.Collection[str], after: t.Collection[str]) -> None:
+    """Let the server leave the groups (UUIDs) that it was in `before`, and be in those `after`. Raises as
+    change_group()."""
+    for groups, joins in ((set(after) - set(before), True), (set(before) - set(after), False)):
+        for uuid in sorted(groups):
+            change_group(call, row, uuid, joins=joins)
+
+
 def change_metadata(
     call: Call, row: InstanceRow, items: t.Mapping[str, str], *, replace: bool = False, remove: t.Collection[str] = ()
 ) -> dict[str, str]:

@@ -178,8 +178,14 @@ LOAD: dict[str, sa.Select[t.Any]] = {
 
 def network_of(connection: sa.Connection, of_port: Port) -> Network:
     """The network of a port; it is there as long as the port is."""
-    row = connection.execute(sa.select(network).where(network.c.id == of_port.network_id)).mappings().one()
-    return Network.of(row)
+    (row,) = networks_by(connection, [of_port.network_id])
+    return row
+
+
+def networks_by(connection: sa.Connection, ids: t.Iterable[int]) -> list[Network]:
+    """The networks with these numbers."""
+    rows = connection.execute(_NETWORKS.where(network.c.id.in_(sorted(ids)))).mappings()
+    return [Network.of(row) for row in rows]
 
 
 def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str | None = None) -> list[Port]:

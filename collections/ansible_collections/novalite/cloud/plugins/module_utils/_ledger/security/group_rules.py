@@ -30,6 +30,14 @@ from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
 Record = JsonObject
 
 
+class RuleExistsError(ConflictError):
+    """A group has a rule, `rule_id`, that is the same."""
+
+    def __init__(self, rule_id: str) -> None:
+        super().__init__(f"Security group rule already exists. Rule id is {rule_id}.")
+        self.rule_id = rule_id
+
+
 def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
     """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown."""
     mine = equal({security_group.c.project_id: project_id, security_group.c.uuid: group_uuid})
@@ -86,24 +94,22 @@ def update_group(
         connection.execute(sa.update(security_group).where(security_group.c.id == group.id).values(**values))
 
 
-def delete_group(
-    connection: sa.Connection, project_id: str, group_uuid: str, naming_rules: bool = False
-) -> list[tuple[int, str]]:
-    """Delete a group; returns number and name of the groups that lost rules which named it, with `naming_rules`.
+def delete_group(connection: sa.Connection, project_id: str, group_uuid: str, naming_rules: bool = False) -> list[int]:
+    """Delete a group; returns the numbers of the groups that lost rules which named it, with `naming_rules`.
 
     Raises NotFoundError, and ConflictError for the default group, for one that an instance is in, and without
     `naming_rules` for one that another group's rules name.
     """
     lock_project(connection, project_id)
     row = _group(connection, project_id, group_uuid)
-    losing = {}
+    losing = []
     if naming_rules and row.name != DEFAULT_GROUP:
         for group in groups_of(connection, project_id):
             for rule in group["rules"]:
                 if rule["remote_group_uuid"] == group_uuid != group["uuid"]:
-                    losing[delete_rule(connection, project_id, rule["id"])] = group["name"]
+                    losing.append(delete_rule(connection, project_id, rule["id"]))
     remove_groups(connection, project_id, [row.name])
-    return list(losing.items())
+    return list(dict.fromkeys(losing))
 
 
 def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: JsonMapping) -> tuple[str, int]:
@@ -112,7 +118,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
     `protocol_said` and `cidr_said` are kept to be shown, and decide nothing.
 
     Raises NovaliteError for a rule that makes no sense, NotFoundError for a group that the project does not have,
-    ConflictError for a rule that is there already, QuotaError.
+    RuleExistsError for a rule that is there already, QuotaError.
     """
     lock_project(connection, project_id)
     group = _group(connection, project_id, group_uuid)
@@ -133,7 +139,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
             there = [entry for entry in there if entry["id"] not in placeholders]
     for entry in there:
         if identity(entry) == identity(normalised_rule):
-            raise ConflictError(f"Security group rule already exists. Rule id is {entry['id']}.")
+            raise RuleExistsError(entry["id"])
     row = {
         **normalised_rule,
         "description": check_text("description", rule.get("description") or ""),
@@ -222,6 +228,12 @@ def instances_concerned(connection: sa.Connection, group: int) -> bool:
     link = instance_security_group.c
     placed = sa.and_(instance.c.deleted == 0, instance.c.host.is_not(None))
     return is_any(connection, link.group_id == group, link.instance_id == instance.c.id, placed)
+
+
+def name_of(connection: sa.Connection, group: int) -> str:
+    """Return the name of the group with this number."""
+    named = sa.select(security_group.c.name).where(security_group.c.id == group)
+    return str(connection.execute(named).scalar_one())
 
 
 def _group(connection: sa.Connection, project_id: str, group_uuid: str) -> t.Any:

@@ -20,6 +20,11 @@ from ..queries.lookups import security_groups_by_name
 DEFAULT_GROUP = "default"
 DEFAULT_DESCRIPTION = "The default group"
 
+
+class DefaultGroupError(ConflictError):
+    """A project has one default group, which stays."""
+
+
 _DEFAULT = sa.select(tables.security_group.c.id).where(
     tables.security_group.c.project_id == sa.bindparam("project_id"), tables.security_group.c.name == DEFAULT_GROUP
 )
@@ -65,7 +70,7 @@ def rules_query() -> sa.Select[t.Any]:
 
 def remove_groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) -> None:
     if DEFAULT_GROUP in names:
-        raise ConflictError("the security group 'default' cannot be removed: give it `rules: []` to empty it")
+        raise DefaultGroupError("the security group 'default' cannot be removed: give it `rules: []` to empty it")
     rows = security_groups_by_name(connection, names, project_id)
     ids = [row["id"] for row in rows]
     if not ids:
