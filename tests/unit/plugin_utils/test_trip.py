@@ -381,7 +381,12 @@ def test_no_step_begins_when_nobody_waits_for_the_trip_any_more(
     monkeypatch.setattr(console_output, "run", first)
     whole: host_trip.Request = {
         "steps": [t.cast(host_trip.Step, host.tail())] * 2,
-        **{"expected": None, "state_dir": str(host.state), "check_mode": False, "diff": False},
-        **{"token": "", "again": False, "events": False},
+        "expected": None,
+        "state_dir": str(host.state),
+        "check_mode": False,
+        "diff": False,
+        "token": "",
+        "again": False,
+        "events": False,
     }
     assert len(host_trip.take(whole)["steps"]) == (1 if goes else 2)

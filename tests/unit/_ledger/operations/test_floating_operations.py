@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     ports_of,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_ip
-from tests.support.rows import DEMO, OTHER, add_network, change_address
+from tests.support.rows import DEMO, OTHER, add_network, add_vif, change_address
 from tests.unit._ledger.operations.conftest import Doors
 
 CHOOSE = "network:floating_ips:choose"
@@ -122,3 +122,18 @@ def test_a_projects_own_network_needs_a_router_to_the_pool(doors: Doors) -> None
         floating_ips.create(doors.call(), {}, {"port": port})
     with pytest.raises(UnreachableError):
         by_playbook(doors, server="web")
+
+
+def test_a_playbook_leads_an_address_to_the_interface_that_it_reaches(doors: Doors) -> None:
+    """A server's first interface may be in a network of its project that no router leads out of."""
+    make_pool(doors)
+    closed = add_network(doors.connection, "closed", "10.22.0.0/24", owner=DEMO, tenant=True)
+    first = doors.server_on(doors.network(closed["uuid"]))
+    (port,) = ports_of(doors.connection, DEMO, first)
+    public = add_network(doors.connection, "office", "10.23.0.0/24")
+    second = add_vif(doors.connection, str(port.instance_uuid), doors.network(public["uuid"]).id, position=1)
+    for address, number in (("10.22.0.5", first), ("10.23.0.5", second)):
+        change_address(doors.connection, address, owner=f"vif:{number}")
+    by_playbook(doors, server="web")
+    (row,) = floating_ips_of(doors.connection, DEMO)
+    assert (row.vif_id, row.fixed_ip) == (second, "10.23.0.5")

@@ -25,7 +25,6 @@ from ..identity.quotas import check_quota
 from ..queries import state_rules
 from ..queries.instance_rows import instance_rows
 from ..queries.lookups import project_by_name, unknown, unknown_server
-from ..queries.subnet_records import subnet_ids
 from . import routers
 from .router_gateways import FREE
 
@@ -218,15 +217,17 @@ def _new(work: _Work, pool: str) -> int:
 
 
 def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
-    """Let the address lead to the first of these addresses, unless it leads to one of them; or, with none, nowhere."""
+    """Let the address lead to the first of these that it reaches, unless it leads to one; or, with none, nowhere."""
     before = _row(work, number)
     if (before.vif_id, before.fixed_ip) in ([(nic.vif_id, nic.ip) for nic in nics] or [(None, None)]):
         return
     leads_to: JsonObject = {"vif_id": None, "further_ip": None}
     if nics:
-        _check_led(work.connection, before, nics[0].vif_id, nics[0].network_uuid, nics[0].ip)
-        further = nics[0].ip if nics[0].further_of is not None else None
-        leads_to = {"vif_id": nics[0].vif_id, "further_ip": further}
+        nic = next(
+            (nic for nic in nics if routers.reaches(work.connection, nic.network_uuid, nic.ip, before.pool)), nics[0]
+        )
+        _check_led(work.connection, before, nic.vif_id, nic.network_uuid, nic.ip)
+        leads_to = {"vif_id": nic.vif_id, "further_ip": nic.ip if nic.further_of is not None else None}
     _update(work.connection, work.project["id"], table.c.address == number, leads_to)
     work.hosts |= {row.host for row in (before, *nics[:1]) if row.host}
     _note(work, before, number)
@@ -235,9 +236,7 @@ def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
 def _check_led(connection: sa.Connection, before: t.Any, vif_id: str, network_uuid: str, ip: int | None) -> None:
     """Raise routers.UnreachableError where no router leads from the interface's network to the floating IP's pool, and
     PortLedToError for an address of the interface that has a floating IP of that pool."""
-    address = None if ip is None else to_text(ip)
-    subnet_id = subnet_ids(connection, [network_uuid]).of(network_uuid, address)
-    if not routers.reaches(connection, network_uuid, subnet_id, before.pool):
+    if not routers.reaches(connection, network_uuid, ip, before.pool):
         raise routers.UnreachableError(
             f"External network {before.pool_uuid} is not reachable from the network {network_uuid}. Therefore, cannot "
             f"associate Port {vif_id} with a Floating IP."
@@ -246,7 +245,7 @@ def _check_led(connection: sa.Connection, before: t.Any, vif_id: str, network_uu
     if ip is not None and any(other.fixed_ip == ip for other in others):
         raise PortLedToError(
             f"Cannot associate floating IP {to_text(before.address)} ({before.id}) with port {vif_id} using fixed IP "
-            f"{address}, as that fixed IP already has a floating IP on that external network."
+            f"{to_text(ip)}, as that fixed IP already has a floating IP on that external network."
         )
 
 

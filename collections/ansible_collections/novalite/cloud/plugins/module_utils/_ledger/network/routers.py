@@ -14,6 +14,7 @@ import uuid
 
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
 from ..._errors import NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
@@ -21,7 +22,7 @@ from ..db.tables import floating_pool, instance, network, vif
 from ..db.tables_networking import port, resource_tag, router, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
-from ..queries.subnet_records import Subnet
+from ..queries.subnet_records import Subnet, subnet_ids
 from . import router_gateways
 from .pool_claims import pool_lock
 from .ports import drop, insert_port
@@ -176,9 +177,10 @@ def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> 
     return settle(connection, [network_id])
 
 
-def reaches(connection: sa.Connection, network_uuid: str, subnet_id: str, pool: str) -> bool:
-    """Tell whether floating IPs of the pool may lead to the subnet: that of a project's own network needs a router to
-    it."""
+def reaches(connection: sa.Connection, network_uuid: str, ip: int | None, pool: str) -> bool:
+    """Tell whether floating IPs of the pool may lead to the address: a subnet of a project's own network needs a router
+    to it."""
+    subnet_id = subnet_ids(connection, [network_uuid]).of(network_uuid, None if ip is None else to_text(ip))
     tenant = connection.execute(sa.select(network.c.tenant).where(network.c.uuid == network_uuid)).scalar_one()
     c = router_interface.c
     led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)
