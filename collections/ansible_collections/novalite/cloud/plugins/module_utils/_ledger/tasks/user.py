@@ -54,7 +54,7 @@ def user(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for item, name in zip(params["users"], names):
         row = users.user_by_name(connection, name)
         before = _shown(connection, row) if row is not None else None
-        values = t.cast("UserRequest", {key: item[key] for key in SHOWN if item[key] is not None})
+        values = t.cast(UserRequest, {key: item[key] for key in SHOWN if item[key] is not None})
         if item["default_project"] is not None:
             values["default_project_id"] = project_by_name(connection, item["default_project"])["id"]
         hashed = item["password_hash"] if "password_hash" in item else _new_hash(item, row)

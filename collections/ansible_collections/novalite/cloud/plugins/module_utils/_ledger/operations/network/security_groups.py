@@ -76,7 +76,7 @@ def add_rules(call: Call, group_uuid: str, rules: t.Sequence[RuleRequest]) -> li
             rule_id, group = group_rules.add_rule(call.connection, call.project, group_uuid, dataclasses.asdict(rule))
         except group_rules.RuleExistsError as error:
             if error.rule_id in added:
-                raise RepeatedRuleError(str(error)) from error
+                raise RepeatedRuleError(str(error)) from None
             raise
         added.append(rule_id)
     if added:
