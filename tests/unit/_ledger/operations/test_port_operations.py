@@ -3,14 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import routers_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import TenantError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import ports, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
+    ports,
+    routers,
+    security_groups,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.ports import PortValues
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port, ports_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import StateError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnets_of_network
 from tests.support.rows import DEMO, OTHER, add_network
 from tests.unit._ledger.operations.conftest import Doors
@@ -96,3 +105,17 @@ def test_a_servers_further_addresses_are_chosen_by_the_entry(doors: Doors) -> No
         ports.change_fixed_ips(doors.call(), port, new=[{"ip_address": "10.20.0.77"}])
     ports.change_fixed_ips(doors.call(CHOOSE), port, new=[{"ip_address": "10.20.0.77"}])
     assert "10.20.0.77" in seen(doors, port.id).more_ips
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_an_adopted_server_keeps_its_groups(doors: Doors, adopted: bool) -> None:
+    """Its interfaces are not novalite's; Compute and EC2 refuse it, too."""
+    row = doors.network(add_network(doors.connection)["uuid"])
+    number = doors.server_on(row)
+    if adopted:
+        doors.connection.execute(sa.update(tables.instance).values(adopted={"domain": "theirs"}))
+    group = security_groups.create(doors.call(), {}, "web", "")
+    refused = pytest.raises(StateError, match="adopted") if adopted else contextlib.nullcontext()
+    with refused:
+        ports.update(doors.call(), row, seen(doors, number), {"security_groups": [group]})
+    assert (group in seen(doors, number).security_groups) is not adopted

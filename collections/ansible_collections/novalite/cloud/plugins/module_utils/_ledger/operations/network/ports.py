@@ -14,8 +14,9 @@ from ...._model.rows import InstanceRow
 from ...compute import port_changes, server_changes
 from ...network import network_choices, port_details, ports
 from ...network.tenant_networks import TenantError
-from ...queries import server_listing
+from ...queries import server_listing, state_rules
 from ...queries.network_records import Network, Port, network_of
+from ...queries.state_rules import RULES
 from ..call import OVERRIDE_LOCK, Call
 from ..hosts import update_hosts, update_hosts_of_port
 from .networks import OPERATE
@@ -58,8 +59,8 @@ def create(call: Call, named: Named, network: Network, values: PortValues) -> st
 
 def update(call: Call, network: Network, seen: Port, values: PortValues) -> None:
     """Change the port `seen` on its network, and with its groups those of its server. Raises ForbiddenError,
-    TenantError for what a router or a server has, and as port_changes.update_port(), ports.change_mac() and
-    port_details.merged_binding()."""
+    TenantError for what a router or a server has, StateError for groups of an adopted server, and as
+    port_changes.update_port(), ports.change_mac() and port_details.merged_binding()."""
     check_for_all(call, "port", {"mac_address": values.get("mac_address")})
     if seen.router_id is not None and {"device_id", "device_owner", "fixed_ips"} & set(values):
         raise TenantError("PortInUse", f"Port {seen.id} is a router's: take it from the router first.")
@@ -106,9 +107,11 @@ def change_fixed_ips(call: Call, port: Port, new: t.Sequence[JsonObject] = (), g
 
 
 def _change_groups(call: Call, seen: Port, server_uuid: str, group_uuids: t.Sequence[str]) -> None:
-    """Put the port's server into these groups and out of all others: all of its interfaces have the same."""
+    """Put the port's server into these groups and out of all others: all of its interfaces have the same. Raises
+    StateError for one that was adopted; Neutron knows no lock of servers."""
     project = seen.project_id
     server = server_listing.instance_row(call.connection, server_uuid, project)
+    state_rules.check(call.connection, RULES["change_security_groups"], [server], by_admin=True)
     before = set(seen.security_groups)
     joined = [uuid for uuid in group_uuids if uuid not in before]
     left = sorted(before - set(group_uuids))
