@@ -36,7 +36,7 @@ def entered(name: str) -> t.Iterator[None]:
 
 @pytest.fixture
 def caller(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[t.Callable[[], None]]:
-    """What makes whoever waits for the output of this host's process go."""
+    """A function that ends whoever waits for the output of this host's process."""
     reader, writer = os.pipe()
     gone = []
 

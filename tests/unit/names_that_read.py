@@ -3,7 +3,7 @@
 
 """Names that doors may know of the rooms below the operations: types, constants, errors, and what only reads.
 
-The worker (api/jobs) is no door.
+The worker (api/jobs) is not a door.
 """
 
 from __future__ import annotations

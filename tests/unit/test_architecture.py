@@ -206,7 +206,7 @@ DOORS = [path for path in sorted(API.rglob("*.py")) if path.relative_to(API).par
 
 
 def test_doors_only_read_the_rooms_below_the_operations() -> None:
-    """What writes is asked of an operation, which knows who may, and which hosts have to learn of it."""
+    """Writing is asked of an operation, which knows who may, and which hosts have to learn of it."""
     used = {room: {name for path in DOORS for name in names_used(path, room)} for room in READ}
     assert used == READ
     assert not [path for path in DOORS for name in absolute_imports(path) if "_ledger.operations.hosts" in name]

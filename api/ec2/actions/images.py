@@ -182,9 +182,9 @@ def modify_image_attribute(connection: Connection, caller: Caller, parameters: P
     with as_codes({}):
         call, row = calling(connection), _own(connection, caller, parameters["ImageId"])
         if text is not None:
-            image_operations.update(call, row, {**row, "properties": {**row["properties"], DESCRIPTION: text}})
+            row = image_operations.update(call, row, {**row, "properties": {**row["properties"], DESCRIPTION: text}})
         add, remove = ([permission.get("UserId", "") for permission in changes[way]] for way in ("Add", "Remove"))
-        image_operations.change_members(call, image_operations.seen(call, row["id"]), add=add, remove=remove)
+        image_operations.change_members(call, row, add=add, remove=remove)
 
 
 def _own(connection: Connection, caller: Caller, image_id: str) -> SeenImage:

@@ -10,13 +10,16 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
 from api.ec2 import ids
 from tests.api import conftest, ec2_door, foreign, scenes
 from tests.api.agreement.doors import CALLERS, Cloud
+from tests.api.seeds import Api
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +64,12 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
             clients = {name: ec2_door.client(door.url, *key) for name, key in keys.items()}
             clients["nobody"] = ec2_door.client(door.url, "nosuch", "nosuch")
             yield Cloud(api, tokens, clients, {**objects.ids, **numbers, "steady": steady}, spares)
+
+
+@pytest.fixture
+def pool(api: Api) -> str:
+    """A floating pool; returns the UUID of its network."""
+    item = {"name": "public", "cidr": "203.0.113.0/29", "addresses": None, "interface": "eth0"}
+    with transaction(api.engine) as connection:
+        floating_pool(connection, {"floating_pools": [item], "state": "present"})
+    return tables_addresses.pool_network_id("public")

@@ -13,10 +13,8 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import dns_names
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import attributes, expressions
 from tests.api import ec2_door
 from tests.api.seeds import IMAGE_ID, Api
@@ -190,14 +188,6 @@ def test_no_member_takes_a_name_that_others_look_for(api: Api, names: t.Callable
 
 
 LAST = "203.0.113.6"
-
-
-@pytest.fixture
-def pool(api: Api) -> str:
-    item = {"name": "public", "cidr": "203.0.113.0/29", "addresses": None, "interface": "eth0"}
-    with transaction(api.engine) as connection:
-        floating_pool(connection, {"floating_pools": [item], "state": "present"})
-    return tables_addresses.pool_network_id("public")
 
 
 def neutron_takes(door: ec2_door.Door, pool: str, user: str, address: str) -> bool:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done to networks, security groups and floating IPs is decided alike at every door, each in its own words."""
+"""Changes of networks, security groups and floating IPs are decided alike at every door, each in its own words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import botocore.exceptions
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from api.ec2 import ids
 from api.web import policy
 from tests.api import ec2_door
@@ -59,14 +57,6 @@ def test_no_door_makes_a_group_of_a_name_that_is_kept(ec2: ec2_door.Door, name: 
 
 
 # --- Floating IPs ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pool(api: Api) -> str:
-    item = {"name": "public", "cidr": "203.0.113.0/29", "addresses": None, "interface": "eth0"}
-    with transaction(api.engine) as connection:
-        floating_pool(connection, {"floating_pools": [item], "state": "present"})
-    return tables_addresses.pool_network_id("public")
 
 
 def test_no_door_gives_an_address_that_the_project_has_as_if_it_were_new(ec2: ec2_door.Door, pool: str) -> None:

@@ -176,7 +176,7 @@ def _carry_out(connection: libvirt.virConnect, spec: PowerSpec, outcome: Outcome
     else:
         if state in (STOPPED, REBOOTED):
             # its time lasts longer than many a controller: an outage that nobody would end is worse than none
-            if action.startswith("shut down") and lifecycle.is_active(connection, uuid) and asker.has_gone():
+            if action.startswith("shut down") and asker.has_gone() and lifecycle.is_active(connection, uuid):
                 raise NovaliteError("it did not shut down in time, and nobody waits for it any more: it runs on")
             _power_off(connection, uuid)
         if state in (RUNNING, REBOOTED):

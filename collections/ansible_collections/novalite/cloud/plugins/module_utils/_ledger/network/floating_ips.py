@@ -55,7 +55,8 @@ def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequenc
     """Allocate, associate or disassociate floating IPs of the project of this name: see the module's documentation.
 
     Returns `floating_ips`, and as `hosts` the names of the compute hosts where an association came or went. Raises
-    NotFoundError for names that do not exist, ConflictError for what others have, QuotaError, and as _check_led().
+    NotFoundError for names that do not exist, ConflictError for what others have, QuotaError,
+    routers.UnreachableError, PortLedToError.
     """
     work = _begin(connection, project, items)
     numbers = [_present(work, item) for item in items]
@@ -118,15 +119,17 @@ def is_chosen(connection: sa.Connection, project_id: str, address: str) -> bool:
 def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:
     """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet. No host learns.
 
-    Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for, and as
-    _check_led().
+    Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for,
+    routers.UnreachableError, PortLedToError.
     """
     on = sa.select(network.c.uuid, network.c.gateway).join(vif, vif.c.network_id == network.c.id)
     row = connection.execute(on.where(vif.c.id == vif_id)).one()
     if vif_ip is None or row.gateway is not None:
         raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
     (before,) = _rows(connection, table.c.id == number)
-    _check_led(connection, before, vif_id, row.uuid, to_int(vif_ip))
+    if not routers.reaches(connection, row.uuid, to_int(vif_ip), before.pool):
+        raise routers.UnreachableError(before.pool_uuid, row.uuid, vif_id)
+    _refuse_second(connection, before, vif_id, to_int(vif_ip))
     further = sa.select(fixed_ip.c.ip).where(fixed_ip.c.further_of == vif_id, fixed_ip.c.ip == to_int(vif_ip))
     leads_to = {"vif_id": vif_id, "further_ip": connection.execute(further).scalar()}
     _update(connection, project_id, table.c.id == number, leads_to)
@@ -223,24 +226,19 @@ def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
         return
     leads_to: JsonObject = {"vif_id": None, "further_ip": None}
     if nics:
-        nic = next(
-            (nic for nic in nics if routers.reaches(work.connection, nic.network_uuid, nic.ip, before.pool)), nics[0]
-        )
-        _check_led(work.connection, before, nic.vif_id, nic.network_uuid, nic.ip)
+        reached = (nic for nic in nics if routers.reaches(work.connection, nic.network_uuid, nic.ip, before.pool))
+        nic = next(reached, None)
+        if nic is None:
+            raise routers.UnreachableError(before.pool_uuid, nics[0].network_uuid, nics[0].vif_id)
+        _refuse_second(work.connection, before, nic.vif_id, nic.ip)
         leads_to = {"vif_id": nic.vif_id, "further_ip": nic.ip if nic.further_of is not None else None}
     _update(work.connection, work.project["id"], table.c.address == number, leads_to)
     work.hosts |= {row.host for row in (before, *nics[:1]) if row.host}
     _note(work, before, number)
 
 
-def _check_led(connection: sa.Connection, before: t.Any, vif_id: str, network_uuid: str, ip: int | None) -> None:
-    """Raise routers.UnreachableError where no router leads from the interface's network to the floating IP's pool, and
-    PortLedToError for an address of the interface that has a floating IP of that pool."""
-    if not routers.reaches(connection, network_uuid, ip, before.pool):
-        raise routers.UnreachableError(
-            f"External network {before.pool_uuid} is not reachable from the network {network_uuid}. Therefore, cannot "
-            f"associate Port {vif_id} with a Floating IP."
-        )
+def _refuse_second(connection: sa.Connection, before: t.Any, vif_id: str, ip: int | None) -> None:
+    """Raise PortLedToError for an address of the interface that has another floating IP of the pool."""
     others = _rows(connection, table.c.vif_id == vif_id, table.c.pool == before.pool, table.c.address != before.address)
     if ip is not None and any(other.fixed_ip == ip for other in others):
         raise PortLedToError(

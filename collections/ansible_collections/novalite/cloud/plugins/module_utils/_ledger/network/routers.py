@@ -35,6 +35,12 @@ INTERFACE = "network:router_interface"
 class UnreachableError(NotFoundError):
     """A port's network has no router to the pool of a floating IP."""
 
+    def __init__(self, pool_uuid: str, network_uuid: str, port_id: str) -> None:
+        super().__init__(
+            f"External network {pool_uuid} is not reachable from the network {network_uuid}. Therefore, cannot "
+            f"associate Port {port_id} with a Floating IP."
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Router:
@@ -180,12 +186,13 @@ def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> 
 def reaches(connection: sa.Connection, network_uuid: str, ip: int | None, pool: str) -> bool:
     """Tell whether floating IPs of the pool may lead to the address: a subnet of a project's own network needs a router
     to it."""
+    if not connection.execute(sa.select(network.c.tenant).where(network.c.uuid == network_uuid)).scalar_one():
+        return True
     subnet_id = subnet_ids(connection, [network_uuid]).of(network_uuid, None if ip is None else to_text(ip))
-    tenant = connection.execute(sa.select(network.c.tenant).where(network.c.uuid == network_uuid)).scalar_one()
     c = router_interface.c
     led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)
     led = led.where(c.subnet_id == subnet_id, router.c.external_pool == pool)
-    return not tenant or connection.execute(led).first() is not None
+    return connection.execute(led).first() is not None
 
 
 def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[str]:

@@ -33,7 +33,7 @@ def delete(call: Call, row: SeenFlavor) -> None:
 
 
 def write_specs(call: Call, row: SeenFlavor, specs: t.Mapping[str, str]) -> SeenFlavor:
-    """Give a flavor these extra specs, and no others. Raises NovaliteError for what is no spec."""
+    """Give a flavor these extra specs, and no others. Raises NovaliteError for another text."""
     item = {"name": row["name"], "extra_specs": {**specs}, **dict.fromkeys(flavors.LOWEST)}
     flavors.write_flavors(call.connection, [item])
     return _again(call, row["flavorid"])

@@ -36,8 +36,8 @@ class FloatingIpRequest(t.TypedDict, total=False):
 
 
 def check_choices(call: Call, project_id: str, addresses: t.Iterable[str]) -> None:
-    """Raise ForbiddenError for floating IPs that the project may not choose. What is no address is refused where it is
-    asked for."""
+    """Raise ForbiddenError for floating IPs that the project may not choose. Texts that are not addresses are
+    refused where they are asked for."""
     for address in addresses:
         try:
             chosen = floating_ips.is_chosen(call.connection, project_id, address)

@@ -14,9 +14,8 @@ from ...._model.rows import InstanceRow
 from ...compute import port_changes, server_changes
 from ...network import network_choices, port_details, ports
 from ...network.tenant_networks import TenantError
-from ...queries import server_listing, state_rules
+from ...queries import server_listing
 from ...queries.network_records import Network, Port, network_of
-from ...queries.state_rules import RULES
 from ..call import OVERRIDE_LOCK, Call
 from ..hosts import update_hosts, update_hosts_of_port
 from .networks import OPERATE
@@ -111,20 +110,17 @@ def _change_groups(call: Call, seen: Port, server_uuid: str, group_uuids: t.Sequ
     StateError for one that was adopted; Neutron knows no lock of servers."""
     project = seen.project_id
     server = server_listing.instance_row(call.connection, server_uuid, project)
-    state_rules.check(call.connection, RULES["change_security_groups"], [server], by_admin=True)
     before = set(seen.security_groups)
     joined = [uuid for uuid in group_uuids if uuid not in before]
     left = sorted(before - set(group_uuids))
     changed: JsonObject = {}
-    for key, uuids, change in (
-        ("join", joined, server_changes.join_group),
-        ("leave", left, server_changes.leave_group),
-    ):
-        groups = [server_changes.security_group_of(call.connection, project, uuid) for uuid in uuids]
-        for group in groups:
-            change(call.connection, server, group.id)
-        if groups:
-            changed[key] = [{"name": server.name, "security_groups": [group.name for group in groups]}]
+    for key, uuids in (("join", joined), ("leave", left)):
+        names = [
+            server_changes.change_group(call.connection, server, uuid, joins=key == "join", by_admin=True)
+            for uuid in uuids
+        ]
+        if names:
+            changed[key] = [{"name": server.name, "security_groups": names}]
     if changed and (server.host is not None or server.vm_state == "building"):
         update_hosts(call, "security_groups", changed, project)
 
