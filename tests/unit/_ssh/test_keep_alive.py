@@ -157,7 +157,8 @@ def test_nobody_else_starts_ssh() -> None:
     """A file that starts ssh, or says how Ansible does, is one of those above."""
     starts = re.compile(r"""["']ssh["'], ["']-|\bControlPersist\b|^ *ssh_args *=""", re.MULTILINE)
     tops = (ROOT / "api", COLLECTION / "plugins", COLLECTION / "playbooks", COLLECTION / "roles", ROOT / "docs")
-    files = [path for top in tops for path in top.rglob("*.*") if path.is_file() and path.suffix != ".pyc"]
+    kept = [path for top in tops for path in top.rglob("*.*") if path.is_file() and path.suffix != ".pyc"]
+    files = [path for path in kept if ROOT / "docs/_build" not in path.parents]  # what `make docs` leaves
     assert {
         path.name for path in [*files, ROOT / "ansible.cfg"] if starts.search(path.read_text(errors="replace"))
     } == {
