@@ -43,7 +43,7 @@ from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Group, ListOf, Numb
 # --- rules, as EC2's permissions ------------------------------------------------------------------------------------
 
 Rule = Record
-FindGroup = t.Callable[[str | None, str | None], str]  # (id, name) -> UUID
+FindGroup = t.Callable[[Body], str]  # what a pair names -> UUID
 
 ANY = "-1"
 # EC2 names these, and numbers the others
@@ -88,7 +88,8 @@ def requested_rules(parameters: Parameters, direction: str, find_group: FindGrou
         if "CidrIp" in parameters:
             permission["IpRanges"] = [{"CidrIp": parameters["CidrIp"]}]
         if "SourceSecurityGroupName" in parameters:
-            permission["Groups"] = [{"GroupName": parameters["SourceSecurityGroupName"]}]
+            owner = parameters.get("SourceSecurityGroupOwnerId")
+            permission["Groups"] = [{"GroupName": parameters["SourceSecurityGroupName"], "UserId": owner}]
         permissions.append(permission)
     if not permissions:
         raise missing("IpPermissions")
@@ -109,7 +110,7 @@ def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule
                 }
             )
     for peer in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
-        remote = find_group(peer.get("GroupId"), peer.get("GroupName"))
+        remote = find_group(peer)
         sources.append({"cidr": None, "remote_group_uuid": remote, "description": peer.get("Description", "")})
     if not sources:
         raise missing("IpPermissions.1.IpRanges")
@@ -341,7 +342,7 @@ def _authorize(connection: Connection, caller: Caller, parameters: Parameters, d
         raise invalid("TagSpecification", RULE_KIND, "rules have no tags here")
     rows = groups_of(connection, caller.project)
     row = find_group(rows, parameters.get("GroupId"), parameters.get("GroupName"))
-    requested = _requested_rules(parameters, direction, rows)
+    requested = _requested_rules(parameters, direction, caller.project, rows)
     wishes = [RuleRequest(**rule) for requested_rule in requested for rule in for_families(requested_rule)]
     with as_codes(RULE_REFUSED):
         made = security_groups.add_rules(calling(connection), row["uuid"], wishes)
@@ -352,8 +353,13 @@ def _authorize(connection: Connection, caller: Caller, parameters: Parameters, d
     }
 
 
-def _requested_rules(parameters: Parameters, direction: str, rows: t.Sequence[Record]) -> list[Rule]:
-    return requested_rules(parameters, direction, lambda number, name: str(find_group(rows, number, name)["uuid"]))
+def _requested_rules(parameters: Parameters, direction: str, project: str, rows: t.Sequence[Record]) -> list[Rule]:
+    def find(peer: Body) -> str:
+        check_vpc(project, peer.get("VpcId") or None)
+        owned = rows if peer.get("UserId") in (None, "", project) else ()  # never the caller's own of the same name
+        return str(find_group(owned, peer.get("GroupId"), peer.get("GroupName"))["uuid"])
+
+    return requested_rules(parameters, direction, find)
 
 
 def _revoke(connection: Connection, caller: Caller, parameters: Parameters, direction: str) -> Body:
@@ -366,7 +372,7 @@ def _revoke(connection: Connection, caller: Caller, parameters: Parameters, dire
         keys = {_key(rule) for rule in ids.find_all("sgr", parameters["SecurityGroupRuleId"], known)}
         to_delete = {rule["id"]: rule for rule in there if _key(rule) in keys}
     else:
-        for rule in _requested_rules(parameters, direction, rows):
+        for rule in _requested_rules(parameters, direction, caller.project, rows):
             matching = same(rule, there)
             if not matching:
                 message = "The specified rule does not exist in this security group."

@@ -240,6 +240,34 @@ def test_rules_that_make_no_sense_are_refused(demo: Client, permission: dict[str
     assert rules(demo, "web") == []
 
 
+@pytest.mark.parametrize("owner", ["alt", "123456789012"])
+@pytest.mark.parametrize("verb", ["authorize", "revoke"])
+def test_a_group_of_another_owner_is_not_the_projects_own_of_that_name(
+    door: Door, demo: Client, owner: str, verb: str
+) -> None:
+    alt = door.client("alt")
+    number = alt.create_security_group(GroupName="web", Description="x")["GroupId"]
+    if owner == "alt":
+        owner = alt.describe_security_groups(GroupIds=[number])["SecurityGroups"][0]["OwnerId"]
+    for name in ("web", "db"):
+        demo.create_security_group(GroupName=name, Description="x")
+    pair: dict[str, t.Any] = {"GroupName": "web"}
+    permission: dict[str, t.Any] = {"IpProtocol": "-1", "UserIdGroupPairs": [pair]}
+    mine = demo.describe_security_groups(GroupNames=["web"])["SecurityGroups"][0]["OwnerId"]
+    if verb == "revoke":
+        demo.authorize_security_group_ingress(
+            GroupName="db", IpPermissions=[{**permission, "UserIdGroupPairs": [{**pair, "UserId": mine}]}]
+        )
+    before, change = rules(demo, "db"), getattr(demo, f"{verb}_security_group_ingress")
+    with refused("InvalidGroup.NotFound"):
+        change(GroupName="db", IpPermissions=[{**permission, "UserIdGroupPairs": [{**pair, "UserId": owner}]}])
+    with refused("InvalidGroup.NotFound"):
+        change(GroupName="db", SourceSecurityGroupName="web", SourceSecurityGroupOwnerId=owner)
+    with refused("InvalidVpcID.NotFound"):
+        change(GroupName="db", IpPermissions=[{**permission, "UserIdGroupPairs": [{**pair, "VpcId": "vpc-1"}]}])
+    assert rules(demo, "db") == before
+
+
 def test_the_default_group_is_there_and_stays(door: Door, demo: Client) -> None:
     (group,) = demo.describe_security_groups()["SecurityGroups"]
     assert group["GroupName"] == "default"
