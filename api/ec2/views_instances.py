@@ -86,14 +86,14 @@ def instance(record: Record) -> Body:
     volumes: list[Attachment] = record["volumes"] if ec2_state is not TERMINATED else []
     nics = record["nics"] if ec2_state is not TERMINATED else []
     first: Record = nics[0] if nics else {}
-    floating = first.get("floating_ips") or [None]
+    floating = first["floating_by_ip"].get(first["ip"] or "") if nics else None
     groups = _groups(record)
     return {
         "instanceId": instance_id(record),
         "imageId": ids.of("ami", record["image_id"]) if record["image_id"] else None,
         "instanceState": state_body(ec2_state),
         "privateDnsName": record["hostname"] if nics else "",
-        "dnsName": floating[0] or "",
+        "dnsName": floating or "",
         "reason": (_reason(record, ec2_state) or {}).get("message", ""),
         "keyName": record["key_name"],
         "amiLaunchIndex": record["ec2"]["launch_index"],
@@ -105,7 +105,7 @@ def instance(record: Record) -> Body:
         "subnetId": ids.of_subnet(first["network_uuid"], first["subnet_id"]) if nics else None,
         "vpcId": vpc_id(record["project_id"]) if nics else None,
         "privateIpAddress": first.get("ip"),
-        "ipAddress": floating[0],
+        "ipAddress": floating,
         "ipv6Address": first.get("ipv6"),
         "sourceDestCheck": True if nics else None,
         "groupSet": groups if ec2_state is not TERMINATED else [],
@@ -204,11 +204,10 @@ def _device(attachment: Attachment) -> Body:
 
 
 def _interface(record: Record, nic: Record, position: int, groups: list[Body]) -> Body:
-    association = None
-    if nic["floating_ips"]:
-        public = nic["floating_ips"][0]
-        association = {"publicIp": public, "publicDnsName": public, "ipOwnerId": record["project_id"]}
-    leads = {"association": association}
+    associations = {
+        ip: {"publicIp": public, "publicDnsName": public, "ipOwnerId": record["project_id"]}
+        for ip, public in nic["floating_by_ip"].items()
+    }
     return {
         "networkInterfaceId": ids.of("eni", nic["id"]),
         "subnetId": ids.of_subnet(nic["network_uuid"], nic["subnet_id"]),
@@ -230,9 +229,9 @@ def _interface(record: Record, nic: Record, position: int, groups: list[Body]) -
             "deleteOnTermination": True,
             "networkCardIndex": 0,
         },
-        "association": association,
+        "association": associations.get(nic["ip"] or ""),
         "privateIpAddressesSet": [
-            {"privateIpAddress": address, "primary": address == nic["ip"], **(leads if address == nic["ip"] else {})}
+            {"privateIpAddress": address, "primary": address == nic["ip"], "association": associations.get(address)}
             for address in nic["ips"]
         ],
         "ipv6AddressesSet": [{"ipv6Address": nic["ipv6"]}] if nic["ipv6"] else [],

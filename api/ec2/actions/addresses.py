@@ -176,8 +176,9 @@ def _port(connection: Connection, project: str, parameters: Parameters) -> Port:
         raise missing("InstanceId")
     private_ip = parameters.get("PrivateIpAddress")
     for port in matching:
-        if port.ip is not None and private_ip in (None, "", port.ip):
-            return port
+        at = port.at(private_ip or port.ip) if port.ip is not None else None
+        if at is not None:
+            return at
     raise Ec2Error("InvalidInstanceID", "The instance has no such private address yet to associate an address with.")
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import PortLedToError
@@ -96,7 +94,8 @@ def _port(connection: Connection, body: Record) -> Port | None:
                     f"Port {number} has multiple fixed IPv4 addresses. Must provide a specific IPv4 address when "
                     "assigning a floating IP: name one in fixed_ip_address."
                 )
-            if fixed and fixed not in (row.ip, *row.more_ips):
-                raise BadRequestError(f"Port {number} does not have fixed ip {fixed[:60]}.")
-            return dataclasses.replace(row, ip=fixed or row.ip, more_ips=[])
+            at = row.at(fixed or row.ip)
+            if at is None:
+                raise BadRequestError(f"Port {number} does not have fixed ip {str(fixed)[:60]}.")
+            return at
     raise not_found("Port", number)

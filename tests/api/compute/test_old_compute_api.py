@@ -262,11 +262,17 @@ def test_floating_ips_are_taken_led_to_servers_and_given_back(cloud: Cloud, door
     shown = doors.member.get(f"/os-floating-ips/{first['id']}")["floating_ip"]
     assert (shown["instance_id"], shown["fixed_ip"]) == (instance_uuid, "10.20.0.5")
     act(instance_uuid, add, {"address": other["ip"]}, 400)  # it has one of this pool
+    act(instance_uuid, "addFixedIp", {"networkId": net.uuid}, 202)
+    own = doors.member.get(f"/servers/{instance_uuid}")["server"]["addresses"]["private"]
+    (further,) = {each["addr"] for each in own} - {"10.20.0.5", first["ip"]}
+    act(instance_uuid, add, {"address": other["ip"], "fixed_address": further}, 202)
+    assert doors.member.get(f"/os-floating-ips/{other['id']}")["floating_ip"]["fixed_ip"] == further
+    act(instance_uuid, remove, {"address": other["ip"]}, 202)
     act(two, remove, address, 409)
     act(two, add, address, 202)  # it moves
     act(two, remove, address, 202)
     act(two, remove, {"address": "203.0.113.200"}, 404)
-    assert {job["kind"] for job in doors.jobs()} == {"floating_ips"}
+    assert {job["kind"] for job in doors.jobs()} == {"floating_ips", "security_groups"}
     doors.stranger.delete(f"/os-floating-ips/{first['id']}", 404)
     doors.member.delete(f"/os-floating-ips/{first['id']}", 202)
     doors.member.delete(f"/os-floating-ips/{first['id']}", 404)

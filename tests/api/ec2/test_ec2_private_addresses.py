@@ -45,6 +45,35 @@ def test_secondary_addresses_come_and_go(door: Door, demo: Client) -> None:
     assert addresses(demo, number) == [(first, True), (new[1], False)]
 
 
+def test_elastic_addresses_lead_to_each_private_address(door: Door, demo: Client) -> None:
+    pool = {"name": "public", "cidr": "198.51.100.0/29", "interface": "eth0"}
+    door.api.task("floating_pool", floating_pools=[pool])
+    number, interface = started(door, demo)
+    demo.assign_private_ip_addresses(NetworkInterfaceId=interface, SecondaryPrivateIpAddressCount=2)
+    (first, _), (second, _), (third, _) = addresses(demo, number)
+    public = {}
+    for private, place in (
+        (second, {"NetworkInterfaceId": interface}),
+        (third, {"InstanceId": number}),
+        (None, {"InstanceId": number}),
+    ):
+        address = demo.allocate_address(Domain="vpc")
+        which = {} if private is None else {"PrivateIpAddress": private}
+        demo.associate_address(AllocationId=address["AllocationId"], **place, **which)
+        public[private or first] = address["PublicIp"]
+        assert described(demo, number).get("PublicIpAddress") == public.get(first)
+    shown = {row["PublicIp"]: row["PrivateIpAddress"] for row in demo.describe_addresses()["Addresses"]}
+    assert shown == {address: private for private, address in public.items()}
+    (nic,) = described(demo, number)["NetworkInterfaces"]
+    assert nic["Association"]["PublicIp"] == public[first]
+    by_private = {row["PrivateIpAddress"]: row["Association"]["PublicIp"] for row in nic["PrivateIpAddresses"]}
+    assert by_private == public
+    with refused("InvalidInstanceID"):
+        demo.associate_address(
+            AllocationId=address["AllocationId"], NetworkInterfaceId=interface, PrivateIpAddress="10.9.9.9"
+        )
+
+
 def test_what_cannot_be_assigned(door: Door, demo: Client) -> None:
     number, interface = started(door, demo)
     with refused("UnauthorizedOperation"):  # on the operator's network a project chooses no addresses

@@ -242,7 +242,7 @@ def _add(call: Call, server: InstanceRow, value: Record) -> None:
     if not ports:
         raise BadRequestError("No fixed IPs associated to instance")
     if "fixed_address" in value:
-        ports = [port for port in ports if port.ip == value["fixed_address"]]
+        ports = [at for port in ports if (at := port.at(value["fixed_address"])) is not None]
         if not ports:
             raise BadRequestError("Specified fixed address not assigned to instance")
     with as_bad_request():

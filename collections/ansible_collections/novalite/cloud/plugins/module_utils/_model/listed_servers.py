@@ -77,15 +77,19 @@ def _records(read: Read, ids: t.Sequence[int]) -> list[Record]:
 def nics_of(read: Read, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
     """UUID of a server -> its interfaces, in order."""
     nics_by_server: dict[str, list[Record]] = {}
-    floating: dict[str, list[str]] = {}
+    floating: dict[str, list[tuple[str, str | None]]] = {}  # each with the further address that it leads to
     for row in read("floating_ips", {"uuids": list(uuids)}):
-        floating.setdefault(row["vif_id"], []).append(dotted(row["address"]))
+        leads_to = None if row["further_ip"] is None else dotted(row["further_ip"])
+        floating.setdefault(row["vif_id"], []).append((dotted(row["address"]), leads_to))
     further: dict[str, list[str]] = {}
     for row in read("further_ips", {"ids": list(uuids)}):
         further.setdefault(row["further_of"], []).append(dotted(row["ip"]))
     for row in read("nics", {"uuids": list(uuids)}):
         ips = [] if row["ip"] is None else [dotted(row["ip"]), *further.get(row["id"], [])]
-        nic = {**row, "ip": ips[0] if ips else None, "ips": ips, "floating_ips": floating.get(row["id"], [])}
+        first, leading = ips[0] if ips else None, floating.get(row["id"], [])
+        nic = {**row, "ip": first, "ips": ips, "floating_ips": [address for address, _leads_to in leading]}
+        # of several to one address, of several pools, the first
+        nic["floating_by_ip"] = {leads_to or first or "": address for address, leads_to in reversed(leading)}
         nics_by_server.setdefault(nic.pop("instance_uuid"), []).append(nic)
     return nics_by_server
 

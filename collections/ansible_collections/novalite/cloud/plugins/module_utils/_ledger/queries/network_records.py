@@ -122,6 +122,10 @@ class Port:
         """The security groups that judge what reaches the port."""
         return self.security_groups if self.port_security_enabled else []
 
+    def at(self, address: str) -> Port | None:
+        """The port with this one of its IPv4 addresses alone, to which a floating IP may lead; None: it has another."""
+        return dataclasses.replace(self, ip=address, more_ips=[]) if address in (self.ip, *self.more_ips) else None
+
 
 @dataclasses.dataclass(frozen=True)
 class FloatingIp:

@@ -225,7 +225,7 @@ _LOAD_NICS = (
     .order_by(vif.c.instance_uuid, vif.c.position)
 )
 _LOAD_FLOATING = (
-    sa.select(floating_ip.c.vif_id, floating_ip.c.address)
+    sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_ip.c.further_ip)
     .join(vif, vif.c.id == floating_ip.c.vif_id)
     .where(vif.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(floating_ip.c.address)
