@@ -33,6 +33,11 @@ class Changes:
             self.after[name] = after
         return True
 
+    @property
+    def made(self) -> list[str]:
+        """The names of records that the call made: these alone raise a count that has a limit."""
+        return [name for name in self.after if name not in self.before]
+
     def result(self, kind: str, records: t.Iterable[JsonMapping]) -> JsonObject:
         """The operation's result: `changed`, the records under `kind`, and `diff` when something changed."""
         result = {"changed": bool(self.before or self.after), kind: [dict(record) for record in records]}

@@ -52,7 +52,7 @@ def write_keypairs(
                 connection.execute(sa.insert(table).values(**values))
             else:
                 connection.execute(sa.update(table).where(*_at(table, place), table.c.name == name).values(**after))
-    if changes.after:
+    if changes.made:
         check_quota(connection, owner, "key_pairs", count(connection, *_at(table, place)))
     return changes.result("keypairs", [{"name": name, **there[name]} for name in names])
 

@@ -75,10 +75,12 @@ def _update(connection: sa.Connection, row: Network, seen: Port, changes: JsonMa
     """Change a port as update_port() does; it is locked already where `changes` have addresses."""
     attached = seen.instance_uuid if "fixed_ips" in changes else None
     floating = attached is not None and _is_led_to(connection, seen)
+    before = 0 if attached is None else usage(connection, seen.project_id, ["fixed_ips"])["fixed_ips"]
     for_host = ports.update_port(connection, seen.project_id, row, seen, changes)
     if attached is not None:
-        used = usage(connection, seen.project_id, ["fixed_ips"])
-        quotas.check_quota(connection, seen.project_id, "fixed_ips", used["fixed_ips"])
+        used = usage(connection, seen.project_id, ["fixed_ips"])["fixed_ips"]
+        if used > before:  # who is over a limit that was lowered gives addresses back
+            quotas.check_quota(connection, seen.project_id, "fixed_ips", used)
         floating |= _has_new_range(connection, attached)
     return PortChange(seen, for_host, floating)
 

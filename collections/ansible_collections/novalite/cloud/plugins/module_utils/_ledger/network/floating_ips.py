@@ -60,7 +60,7 @@ def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequenc
     """
     work = _begin(connection, project, items)
     numbers = [_present(work, item) for item in items]
-    if work.changes.after:
+    if work.changes.made:
         mine = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == work.project["id"])
         check_quota(connection, work.project["id"], "floating_ips", connection.execute(mine).scalar_one())
     rows = {row.address: _shown(row) for row in _rows(connection, table.c.address.in_(numbers))}
@@ -173,8 +173,7 @@ def _take(work: _Work, number: int, pool: str | None) -> None:
     )
     if done.rowcount != 1:
         raise ConflictError(f"floating IP {to_text(number)} belongs to another project: take another")
-    _note(work, None, number)
-    _warn_of_quarantine(work, number, before.released_at)
+    _allocated(work, number, before.released_at)
 
 
 def _some(work: _Work, pool: str | None, nics: t.Sequence[t.Any]) -> int:
@@ -213,8 +212,7 @@ def _new(work: _Work, pool: str) -> int:
             .returning(table.c.address, table.c.released_at)
         ).first()
         if row is not None:
-            _note(work, None, row.address)
-            _warn_of_quarantine(work, row.address, row.released_at)
+            _allocated(work, row.address, row.released_at)
             return int(row.address)
     raise NovaliteError(f"floating pool {pool!r} has no free address left: release some, or make it larger")
 
@@ -303,7 +301,8 @@ def _pool(work: _Work, name: str | None) -> str:
     return name or names[0]
 
 
-def _warn_of_quarantine(work: _Work, number: int, released_at: int) -> None:
+def _allocated(work: _Work, number: int, released_at: int) -> None:
+    _note(work, None, number)
     if released_at > work.now - QUARANTINE:
         work.warnings.append(f"floating IP {to_text(number)} was released {work.now - released_at} s ago")
 

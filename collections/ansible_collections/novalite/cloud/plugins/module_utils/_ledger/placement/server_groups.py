@@ -47,7 +47,7 @@ def write_server_groups(connection: sa.Connection, project: str, items: t.Sequen
                 "put them: make another group, or delete them first"
             )
         connection.execute(sa.update(table).where(table.c.id == old.id).values(**after))
-    if changes.after:
+    if changes.made:
         count = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == owner)
         check_quota(connection, owner, "server_groups", connection.execute(count).scalar_one())
     rows = connection.execute(sa.select(table).where(mine).order_by(table.c.name)).all()

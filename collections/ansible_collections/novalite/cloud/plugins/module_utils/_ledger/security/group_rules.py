@@ -148,7 +148,8 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
         "cidr": None if rule.get("cidr") is None else normalised_rule["cidr"],
     }
     ids = {} if remote is None else {remote.name: remote.id}
-    (number,) = _record(connection, project_id, group._mapping, [row], there, ids)
+    _check_rules_quota(connection, project_id, group.name, [row], there)
+    (number,) = _record(connection, group.id, [row], ids)
     return number, int(group.id)
 
 
@@ -171,26 +172,32 @@ def replace_rules(connection: sa.Connection, project_id: str, name: str, items: 
     new = [{**rule} for key, rule in desired.items() if key not in there]
     kept = [rule for key, rule in there.items() if key in desired]
     ids = {each: row["id"] for each, row in groups.items()}
-    _record(connection, project_id, groups[name], new, kept, ids)
+    if _counted(new) > _counted(there.values()) - _counted(kept):
+        _check_rules_quota(connection, project_id, name, new, kept)
+    _record(connection, groups[name]["id"], new, ids)
+
+
+def _counted(rules: t.Iterable[JsonMapping]) -> int:
+    return sum(rule["cidr"] != NOBODY for rule in rules)
+
+
+def _check_rules_quota(
+    connection: sa.Connection, project_id: str, name: str, new: t.Sequence[JsonMapping], kept: t.Sequence[JsonMapping]
+) -> None:
+    """Raise QuotaError where the group of this name would have too many with its `new` rules."""
+    counted = _counted([*kept, *new])
+    check_quota(connection, project_id, "security_group_rules", counted, f"security group {name!r}")
 
 
 def _record(
-    connection: sa.Connection,
-    project_id: str,
-    group: t.Mapping[t.Any, t.Any],
-    new: t.Sequence[JsonMapping],
-    kept: t.Iterable[JsonMapping],
-    ids: t.Mapping[str, int],
+    connection: sa.Connection, group_id: int, new: t.Sequence[JsonMapping], ids: t.Mapping[str, int]
 ) -> list[str]:
-    """Record `new` rules of the group beside those that are `kept`; returns their ids. `ids` are those of the groups
-    that they name. Raises QuotaError."""
-    counted = sum(rule["cidr"] != NOBODY for rule in (*kept, *new))
-    check_quota(connection, project_id, "security_group_rules", counted, f"security group {group['name']!r}")
+    """Record `new` rules of the group; returns their ids. `ids` are those of the groups that they name."""
     rows = [
         {
             **{column: value for column, value in rule.items() if column != "remote_group"},
             "id": str(uuid.uuid4()),
-            "group_id": group["id"],
+            "group_id": group_id,
             "remote_group_id": ids.get(rule["remote_group"] or ""),
         }
         for rule in new

@@ -96,7 +96,7 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             connection.execute(sa.update(table).where(mine).values(**after, updated_at=clock.seconds(connection)))
             if not before["source"]:  # it was lost with the ledger
                 give_files(connection, connection.execute(sa.select(table.c.id).where(mine)).scalar_one())
-    if owner and changes.after:
+    if owner and changes.made:
         used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
         check_quota(connection, owner, "images", connection.execute(used).scalar_one())
     query = sa.select(table.c.id, table.c.name).where(table.c.owner == owner, table.c.name.in_(names))

@@ -48,7 +48,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
     new = volumes.new_record(connection, "snapshot", project_id, params)
     of = {"volume_id": row.id, "size_gb": row.size_gb, "status": "creating"}
     connection.execute(sa.insert(volume_snapshot).values(**new, **of))
-    volumes.check_quota(connection, project_id, row.size_gb, snapshot=True)
+    volumes.check_quota(connection, project_id, row.size_gb, made="snapshots")
     return one_snapshot(connection, new["id"])
 
 

@@ -112,8 +112,10 @@ def accept(connection: sa.Connection, transfer_id: str, key: str, project_id: st
         _check_snapshots(connection, row.id)
         for snapshot in snapshots_by(connection, volumes=[row.id]):
             _give(connection, "snapshot", snapshot.id, snapshot.name, project_id, user_id)
-            volumes.check_quota(connection, project_id, snapshot.size_gb, snapshot=True)
-    volumes.check_quota(connection, project_id, row.size_gb)
+            if project_id != transfer.project_id:
+                volumes.check_quota(connection, project_id, snapshot.size_gb, made="snapshots")
+    if project_id != transfer.project_id:  # else it has what it had
+        volumes.check_quota(connection, project_id, row.size_gb)
     connection.execute(sa.delete(volume_transfer).where(volume_transfer.c.id == transfer_id))
     return transfer
 

@@ -155,7 +155,7 @@ def begin_extend(
     write(connection, "volume", volume_id, values)
     details = {holder.instance_uuid: {"volume_id": volume_id} for holder in row.attachments}
     actions.start(connection, EXTEND, details, request_id, user_id=user_id, project_id=row.project_id)
-    check_quota(connection, row.project_id, size_gb)
+    check_quota(connection, row.project_id, size_gb, made=None)
     return one_volume(connection, volume_id)
 
 
@@ -346,17 +346,17 @@ def free_handle(connection: sa.Connection, kind: str, project_id: str, handle: s
     return f"{handle[:200]}-{own_id}" if taken else handle
 
 
-def check_quota(connection: sa.Connection, project_id: str, size_gb: int, snapshot: bool = False) -> None:
-    """Raise QuotaError if the project has more than it may, what was just written included, in Cinder's words."""
+def check_quota(connection: sa.Connection, project_id: str, size_gb: int, made: str | None = "volumes") -> None:
+    """Raise QuotaError if the project has more than it may, what was just written included, in Cinder's words. It
+    `made` one of "volumes" or "snapshots", or only let a volume grow (None)."""
     limits, taken = quotas.quota_limits(connection, project_id), used(connection, project_id)
     largest = limits["per_volume_gigabytes"]
-    if not snapshot and 0 <= largest < size_gb:
+    if made != "snapshots" and 0 <= largest < size_gb:
         raise VolumeQuotaError(f"Requested volume size {size_gb}G is larger than maximum allowed limit {largest}G.")
-    what = "snapshots" if snapshot else "volumes"
-    if 0 <= limits[what] < taken[what]:
+    if made is not None and 0 <= limits[made] < taken[made]:
         raise VolumeQuotaError(
-            f"{what[:-1].capitalize()}LimitExceeded: Maximum number of {what} allowed ({limits[what]}) exceeded for "
-            f"quota '{what}'."
+            f"{made[:-1].capitalize()}LimitExceeded: Maximum number of {made} allowed ({limits[made]}) exceeded for "
+            f"quota '{made}'."
         )
     if 0 <= limits["gigabytes"] < taken["gigabytes"]:
         raise VolumeQuotaError(
