@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from .schema import partial_index, table
+from .tables_addresses import floating_ip, network, vif
 
 MOST_RANGES = 16  # subnets of IPv4 that a network may have
 
@@ -116,6 +117,20 @@ router_interface = table(
     sa.Column("network_id", sa.ForeignKey("network.id"), nullable=False, index=True),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("subnet_id", sa.String(36), nullable=False, unique=True),  # a subnet has one way out
+)
+
+# in a join of a floating IP and the interface that it leads to: on a network of a project a router leads to its pool
+_AROUND = network.alias("around")
+REACHED = sa.or_(
+    sa.select(_AROUND.c.id).where(_AROUND.c.id == vif.c.network_id, _AROUND.c.tenant.is_(False)).exists(),
+    sa.select(router.c.id)
+    .join(router_interface, router_interface.c.router_id == router.c.id)
+    .where(
+        router_interface.c.network_id == vif.c.network_id,
+        router_interface.c.version == 4,
+        router.c.external_pool == floating_ip.c.pool,
+    )
+    .exists(),
 )
 
 resource_tag = table(  # of networks, subnets, ports, routers, groups, floating IPs; all have UUIDs

@@ -18,7 +18,8 @@ from ..._addressing.pools import to_text
 from ..._errors import NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
-from ..db.tables import floating_pool, instance, network, vif
+from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
+from ..db.tables_addresses import HELD, LED_TO
 from ..db.tables_networking import port, resource_tag, router, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
@@ -99,13 +100,21 @@ def update_router(connection: sa.Connection, row: Router, changes: JsonMapping) 
     """Change "name", "description", "admin_state_up", "pool" (the UUID of an external network, or None) and with it
     "addresses" (see router_gateways.give), "enable_snat".
 
-    Returns the hosts whose guests it lets out, or no more. Raises NotFoundError for a pool that there is none of.
+    Returns the hosts whose guests it lets out, or no more. Raises NotFoundError for a pool that there is none of, and
+    TenantError where floating IPs of the former one lead through the router.
     """
     values = _values(connection, changes)
     connection.execute(
         sa.update(router).where(router.c.id == row.id).values(updated_at=clock.seconds(connection), **values)
     )
     if "external_pool" in values:
+        leaves = values["external_pool"] != row.external_pool
+        if leaves and _is_led_through(connection, row.external_pool, interfaces(connection, row.id)):
+            raise TenantError(
+                "RouterExternalGatewayInUseByFloatingIp",
+                f"Gateway cannot be updated for router {row.id}, since a gateway to external network "
+                f"{row.network_uuid} is required by one or more floating IPs: disassociate them first.",
+            )
         router_gateways.give(connection, row.id, values["external_pool"], changes.get("addresses"))
     return settle(connection, _networks_of(connection, row.id))
 
@@ -171,28 +180,51 @@ def interfaces(connection: sa.Connection, router_id: str) -> list[RouterInterfac
 
 
 def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> list[str]:
-    """Take an interface from the router; the port goes with it. Returns the hosts that are to be told."""
-    network_id = connection.execute(
+    """Take an interface from a router; the port goes with it. Returns the hosts that are to be told. Raises TenantError
+    for one that floating IPs lead through."""
+    gone = connection.execute(
         sa.delete(router_interface)
         .where(router_interface.c.router_id == router_id, router_interface.c.vif_id == vif_id)
-        .returning(router_interface.c.network_id)
-    ).scalar()
-    if network_id is None:
+        .returning(router_interface.c.network_id, router_interface.c.subnet_id)
+    ).first()
+    if gone is None:
         raise NotFoundError(f"Router {router_id} does not have an interface with id {vif_id}")
+    pool = connection.execute(sa.select(router.c.external_pool).where(router.c.id == router_id)).scalar()
+    if _is_led_through(connection, pool, [gone]):
+        raise TenantError(
+            "RouterInterfaceInUseByFloatingIP",
+            f"Router interface for subnet {gone.subnet_id} on router {router_id} cannot be deleted, as it is required "
+            "by one or more floating IPs: disassociate them first.",
+        )
     drop(connection, [vif_id])
-    return settle(connection, [network_id])
+    return settle(connection, [gone.network_id])
+
+
+def _is_led_through(connection: sa.Connection, pool: str | None, gone: t.Collection[t.Any]) -> bool:
+    """Tell whether floating IPs of the pool lead to addresses in the subnets of these interfaces, which need a router
+    there. It is asked after the write that takes the router away: who leads a floating IP through it waits for that."""
+    rows = connection.execute(
+        sa.select(network.c.uuid, LED_TO.label("ip"))
+        .select_from(floating_ip.join(vif, vif.c.id == floating_ip.c.vif_id))
+        .join(network, network.c.id == vif.c.network_id)
+        .join(fixed_ip, HELD)
+        .where(floating_ip.c.pool == pool, network.c.tenant.is_(True))
+        .where(network.c.id.in_(sorted({interface.network_id for interface in gone})))
+    ).all()
+    ids, subnets = subnet_ids(connection, {row.uuid for row in rows}), {interface.subnet_id for interface in gone}
+    return any(ids.of(row.uuid, to_text(row.ip)) in subnets for row in rows)
 
 
 def reaches(connection: sa.Connection, network_uuid: str, ip: int | None, pool: str) -> bool:
     """Tell whether floating IPs of the pool may lead to the address: a subnet of a project's own network needs a router
-    to it."""
+    to it, which stays as it is until this transaction ends."""
     if not connection.execute(sa.select(network.c.tenant).where(network.c.uuid == network_uuid)).scalar_one():
         return True
     subnet_id = subnet_ids(connection, [network_uuid]).of(network_uuid, None if ip is None else to_text(ip))
     c = router_interface.c
     led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)
     led = led.where(c.subnet_id == subnet_id, router.c.external_pool == pool)
-    return connection.execute(led).first() is not None
+    return connection.execute(led.with_for_update(read=True)).first() is not None
 
 
 def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[str]:

@@ -19,7 +19,7 @@ from ..._model.instance import Range as RangeOnHost
 from ..db.tables import NAMED, dns_name, fixed_ip, floating_ip, floating_pool, instance, network, vif
 from ..db.tables_addresses import HELD, LED_TO, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
-from ..db.tables_networking import subnet
+from ..db.tables_networking import REACHED, subnet
 
 FURTHER_RANGES = (
     sa.select(
@@ -176,7 +176,7 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
         .join(vif, vif.c.id == floating_ip.c.vif_id)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
         .join(fixed_ip, HELD)
-        .where(instance.c.deleted == 0, instance.c.host.in_(sorted(hosts)))
+        .where(instance.c.deleted == 0, instance.c.host.in_(sorted(hosts)), REACHED)
         .order_by(floating_ip.c.address)
     )
     floating_ips: Floating = {}

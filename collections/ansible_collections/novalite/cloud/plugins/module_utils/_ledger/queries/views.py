@@ -34,7 +34,7 @@ from ..db.tables import (
     vif,
 )
 from ..db.tables_addresses import HELD, HOLDER, OF_HOST
-from ..db.tables_networking import port
+from ..db.tables_networking import REACHED, port
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from . import host_networks
 from .address_pairs import without_others
@@ -83,6 +83,7 @@ _FLOATING_IPS = (
     .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
     .join(vif, vif.c.id == floating_ip.c.vif_id)
     .join(instance, instance.c.uuid == vif.c.instance_uuid)
+    .where(REACHED)
     .order_by(floating_ip.c.address)
 )
 _GROUPS = (

@@ -79,7 +79,13 @@ def _described(call: Call, seen: FloatingIp, request: FloatingIpRequest) -> Floa
 
 def associate(call: Call, seen: FloatingIp, port: Port | None, *, moves: bool = True) -> None:
     """Let the floating IP lead to `port` at its address `ip`, or nowhere. Raises LeadsError for one that leads to
-    another port, unless it `moves`, and as floating_ips.write_floating_ips() and lead_to_port()."""
+    another port, unless it `moves`, NovaliteError for a port of another project, and as
+    floating_ips.write_floating_ips() and lead_to_port()."""
+    if port is not None and port.project_id != seen.project_id:  # its owner could neither see nor end that
+        raise NovaliteError(
+            f"Port {port.id} is associated with a different tenant than Floating IP {seen.id} and therefore cannot be "
+            "bound: take a floating IP of the port's project."
+        )
     if port is not None and (seen.vif_id, seen.fixed_ip) == (port.id, port.ip):
         return
     if port is not None and not moves and seen.vif_id not in (None, port.id):
