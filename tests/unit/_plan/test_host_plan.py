@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import typing as t
 
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import parse
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.host_plan import plan_by_host
 
 NETWORK = {
@@ -109,6 +112,16 @@ def test_what_instances_share_is_named_once() -> None:
     (network,) = plan.dhcp_networks
     assert network["gateway"] == network["listen"] == "10.20.0.1"
     assert [host["ip"] for host in network["hosts"]] == ["10.20.0.3", "10.20.0.4"]
+
+
+@pytest.mark.parametrize(("cidr_v6", "least"), [(None, 576), ("fd00::/64", 1280)])
+def test_a_network_that_no_host_would_take_spoils_no_plan(cidr_v6: str | None, least: int) -> None:
+    for mtu in (1, least - 1, least, 65535):
+        server = instance(1, "hv1")
+        server["nics"][0]["network"] |= {"mtu": mtu, "cidr_v6": cidr_v6}
+        (bridge,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].bridges
+        assert bridge["mtu"] == max(mtu, least)
+        parse([bridge])
 
 
 def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:

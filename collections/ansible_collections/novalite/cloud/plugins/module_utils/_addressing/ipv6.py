@@ -54,3 +54,8 @@ def slash_64(cidr: str) -> int:
     if network.version != 6 or network.prefixlen != PREFIX:
         raise NovaliteError(f"{cidr} is not an IPv6 /{PREFIX}, which addresses by EUI-64 need: give the network one")
     return int(network.first)
+
+
+def lowest_mtu(cidr_v6: object) -> int:
+    """The least MTU of a network, which may have a range of IPv6."""
+    return 1280 if cidr_v6 else 576  # RFC 8200, RFC 791

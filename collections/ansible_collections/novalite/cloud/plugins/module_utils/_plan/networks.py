@@ -9,7 +9,7 @@ import typing as t
 
 import netaddr
 
-from .._addressing.ipv6 import host_ipv6
+from .._addressing.ipv6 import host_ipv6, lowest_mtu
 from .._addressing.macs import router_link_local
 from .._guest import image_properties
 from .._json import JsonObject
@@ -86,7 +86,8 @@ def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap)
         "vlan": network["vlan"],
         "vxlan": vxlan,
         "namespace": namespace_of(network),
-        "mtu": network["mtu"],
+        # a host refuses all of the bridges for one with less, which a network that was made long ago may have
+        "mtu": None if network["mtu"] is None else max(network["mtu"], lowest_mtu(network["cidr_v6"])),
         **({"ranges": [each["cidr"] for each in ranges]} if "ranges" in network else {}),
         **({} if network.get("admin_state_up", True) else {"up": False}),
     }

@@ -13,7 +13,7 @@ import typing as t
 
 import netaddr
 
-from .._addressing.ipv6 import host_ipv6
+from .._addressing.ipv6 import host_ipv6, lowest_mtu
 from .._addressing.pools import to_text
 from .._addressing.texts import parse_address, parse_network
 from .._errors import NovaliteError
@@ -25,8 +25,8 @@ SMALLEST_POOL = 30
 BRIDGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")  # IFNAMSIZ is 16, with the final null
 DOMAIN = re.compile(r"(?!.{254})[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 SERVERS = 8  # of each kind, DNS and NTP
-LOWEST_MTU = {"4": 576, "6": 1280}  # RFC 791, RFC 8200
 VXLAN_MTU = 1450  # what is left of 1500 bytes in a tunnel over IPv4
+USUAL_MTU = 1500  # of interfaces of hosts, where their operator says nothing else
 MANAGERS = ("flat", "flat_dhcp", "vlan", "vxlan")
 # The number that keeps a manager's networks apart: where it is stored, the first that is given out, the last there is
 NUMBERED = {"vlan": ("vlan", 100, 4094), "vxlan": ("vni", 10000, 2**24 - 1)}  # 100 is Nova's vlan_start
@@ -184,8 +184,7 @@ def check_settings(what: str, record: JsonMapping) -> None:
             f"{what}: snat is done by the hypervisors when they route, but the guests' gateway is {record['gateway']}: "
             "leave one of the two out"
         )
-    if record["mtu"] is not None:
-        check_range(f"{what}: mtu", record["mtu"], LOWEST_MTU["6" if record["cidr_v6"] else "4"], 65535)
+    check_mtu(what, record["mtu"], record["cidr_v6"])
     check_range(f"{what}: lease_seconds", record["lease_seconds"], LEAST_LEASE)
     check_range(f"{what}: quarantine_seconds", record["quarantine_seconds"], 0)
     if not DOMAIN.fullmatch(record["domain"]):
@@ -194,6 +193,23 @@ def check_settings(what: str, record: JsonMapping) -> None:
         if len(record[kind]) > SERVERS:
             raise NovaliteError(f"{what}: {len(record[kind])} {kind.upper()} servers: {SERVERS} is the limit")
     _check_gateway_v6(what, record)
+
+
+def check_mtu(what: str, mtu: int | None, cidr_v6: object) -> None:
+    """Raise NovaliteError for an MTU (None: what the devices have) that no host takes."""
+    if mtu is not None:
+        check_range(f"{what}: mtu", mtu, lowest_mtu(cidr_v6), 65535)
+
+
+def check_carried(mtu: int | None, manager: str) -> None:
+    """Raise NovaliteError for more than the manager's networks usually carry: hosts raise their own interfaces to what
+    a network has, which is for their operator to say."""
+    most = VXLAN_MTU if manager == "vxlan" else USUAL_MTU
+    if mtu is not None and mtu > most:
+        raise NovaliteError(
+            f"Invalid input for operation: Requested MTU {mtu} is too big, maximum is {most}: name less, or have an "
+            "administrator make the network."
+        )
 
 
 def _check_manager(what: str, record: JsonMapping) -> None:

@@ -109,6 +109,7 @@ def create_external(
     NovaliteError for what cannot be.
     """
     check_attributes(attributes)
+    pools.check_mtu("network", attributes.get("mtu") or None, None)
     interface, number = _interface(attributes, interfaces), str(uuid.uuid4())
     lock_project(connection, project_id)
     pool_lock(connection)

@@ -64,6 +64,7 @@ def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMappi
     version = attributes["version"]
     there = [each for each in subnets_of_network(connection, row) if each.version == version]
     _check_room(row, version, there)
+    pools.check_mtu(f"network {row.uuid}", row.mtu, row.cidr_v6 or version == 6)
     pool_id = attributes.get("subnetpool_id")
     if pool_id is not None:
         attributes = {

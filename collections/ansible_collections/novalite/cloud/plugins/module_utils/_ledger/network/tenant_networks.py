@@ -66,7 +66,7 @@ def create_network(
     `attributes` may have "name" (any text), "description", "mtu", "port_security_enabled", "admin_state_up",
     "is_default" and "made_by" (the id of the project that makes it; not there: the same). Raises QuotaError,
     TenantError for a VLAN, VNI or interface that another network has, DefaultTakenError, and NovaliteError when there
-    is no number left, and for a network that cannot be down.
+    is no number left, for an MTU that no host takes, and for a network that cannot be down.
     """
     lock_project(connection, project_id)
     pool_lock(connection)
@@ -84,6 +84,7 @@ def create_network(
         "snat": False,
     }
     _check_state(attributes, record["isolated"])
+    pools.check_mtu("network", record["mtu"], None)
     if how.number is not None:
         record[pools.NUMBERED[how.manager][0]] = how.number
     networks.numbered(connection, "network", record)

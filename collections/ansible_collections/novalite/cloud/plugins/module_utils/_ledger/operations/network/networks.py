@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ...._errors import ForbiddenError, NovaliteError
+from ...._rules import pools
 from ...network import external_networks, provider_networks, tenant_networks
 from ...network.external_networks import Pool
 from ...network.tenant_networks import Carrier
@@ -47,13 +48,15 @@ class NetworkValues(t.TypedDict, total=False):
 
 def create(call: Call, named: Named, values: NetworkValues, site: Site) -> str:
     """Record a network without addresses, of the project that is `named`; return its UUID. Raises ForbiddenError, and
-    as owners.owner_of(), external_networks.create_external(), provider_networks.carrier_of() and
+    as owners.owner_of(), external_networks.create_external(), provider_networks.carrier_of(), pools.check_carried() and
     tenant_networks.create_network()."""
     _check_for_all(call, values)
     owner, provider = owner_of(call, named), values.get("provider", {})
     if values.get("external"):
         return external_networks.create_external(call.connection, owner, {**values, **provider}, site.interfaces)
     how = provider_networks.carrier_of(provider, site.interfaces) or site.carrier
+    if not call.permits(OPERATE):
+        pools.check_carried(values.get("mtu"), how.manager)
     of = "" if values.get("shared") else owner
     return tenant_networks.create_network(call.connection, of, {**values, "made_by": owner}, how)
 
