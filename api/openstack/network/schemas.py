@@ -131,7 +131,7 @@ UPDATE_SUBNET_POOL: Schema = {
 CREATE_SUBNET_POOL: Schema = {**UPDATE_SUBNET_POOL, "shared": BOOLEAN, **OWNER}
 UPDATE_ADDRESS_SCOPE: Schema = {"name": TEXT, "shared": BOOLEAN}
 CREATE_ADDRESS_SCOPE: Schema = {**UPDATE_ADDRESS_SCOPE, "ip_version": {"enum": [4, 6, "4", "6"]}, **OWNER}
-FIXED_IPS = or_null(a_list(an_object({"subnet_id": UUID, "ip_address": ADDRESS}), 16))
+FIXED_IPS = a_list(an_object({"subnet_id": UUID, "ip_address": ADDRESS}), 16)
 PAIRS = or_null(a_list(an_object({"ip_address": text(43), "mac_address": text(40)}, ["ip_address"]), 64))
 VNIC_TYPES = ("normal", "direct", "direct-physical", "macvtap", "baremetal", "virtio-forwarder", "smart-nic")
 DHCP_OPTION = an_object(
@@ -151,7 +151,12 @@ UPDATE_PORT: Schema = {
     "mac_address": text(40),  # administrators', while nobody has the port
     "binding:host_id": or_null(text(255)),  # where nobody asks for it: a port is where its server is
 }
-CREATE_PORT: Schema = {**UPDATE_PORT, "network_id": UUID, "mac_address": or_null(text(40)), **OWNER}
+CREATE_PORT: Schema = {
+    **UPDATE_PORT,
+    "network_id": UUID,
+    **{"mac_address": or_null(text(40)), "fixed_ips": or_null(FIXED_IPS)},  # null: what there is
+    **OWNER,
+}
 GATEWAY_ADDRESSES = or_null(a_list(an_object({"subnet_id": OPTIONAL_UUID, "ip_address": ADDRESS}), 8))
 LEADS = an_object({"network_id": UUID, "enable_snat": BOOLEAN, "external_fixed_ips": GATEWAY_ADDRESSES}, ["network_id"])
 GATEWAY: Schema = {"anyOf": [{"type": "null"}, LEADS, {"type": "object", "maxProperties": 0}]}

@@ -204,3 +204,25 @@ def test_a_bound_port_keeps_its_mac(api: Api) -> None:
         answer = ask(admin, "PUT", f"/network/v2.0/ports/{number}", {"port": {"mac_address": MAC}}, 409)
         assert answer["NeutronError"]["type"] == "PortBound"
     ask(client, "DELETE", f"/network/v2.0/ports/{routers}", status=409)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_null_takes_what_a_port_has_or_is_refused(api: Api, attached: bool) -> None:
+    client = api.client_as("demo")
+    of = network(client)
+    number = port(client, of)["id"]
+    if attached:
+        set_active(api, server(client, [{"port": number}]))
+    path = f"/network/v2.0/ports/{number}"
+    before = ask(client, "GET", path)["port"]
+    assert before["security_groups"] and before["fixed_ips"]
+    ask(client, "PUT", path, {"port": {"fixed_ips": None}}, status=400)
+    for nothing in (None, []):
+        shown = ask(client, "PUT", path, {"port": {"security_groups": nothing}})["port"]
+        assert (shown["security_groups"], shown["fixed_ips"]) == ([], before["fixed_ips"])
+        ask(client, "PUT", path, {"port": {"security_groups": before["security_groups"]}})
+    pair = [{"ip_address": "10.60.0.77"}]
+    for nothing in (None, []):
+        ask(client, "PUT", path, {"port": {"allowed_address_pairs": pair}})
+        shown = ask(client, "PUT", path, {"port": {"allowed_address_pairs": nothing}})["port"]
+        assert shown["allowed_address_pairs"] == []

@@ -66,7 +66,9 @@ def update(call: Call, network: Network, seen: Port, values: PortValues) -> None
     if seen.instance_uuid is not None and not values.get("admin_state_up", True):
         raise TenantError("PortInUse", f"Port {seen.id} is a server's: detach it instead of taking it down.")
     changes = {**values, "binding": _checked(call, network, seen, values)}
-    mac, groups = values.get("mac_address"), values.get("security_groups") or ()
+    mac, groups = values.get("mac_address"), values.get("security_groups") or []
+    if "security_groups" in values:
+        changes["security_groups"] = groups  # null: none, as with Neutron; of a new port alone it is the default group
     if mac is not None:
         ports.change_mac(call.connection, network, seen, mac)
     update_hosts_of_port(call, port_changes.update_port(call.connection, network, seen, changes))
