@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 
 import pytest
@@ -65,31 +64,6 @@ def test_a_network_comes_without_addresses_and_goes_again(cloud: Cloud, doors: D
         doors.member.delete(f"/networks/{number}", 204)
     doors.member.get(f"/networks/{first['id']}", 404)
     assert doors.rows(tables.network) == []
-
-
-@pytest.mark.parametrize(
-    ("carrier", "most"), [("vxlan", 1450), ("vlan:eth1", 1500), ("flat_dhcp", 1500)], ids=["vxlan", "vlan", "flat"]
-)
-def test_a_project_names_an_mtu_that_hosts_have(doors: Doors, carrier: str, most: int) -> None:
-    settings = doors.app.extensions["settings"]
-    doors.app.extensions["settings"] = dataclasses.replace(settings, tenant_networks=carrier)
-    for mtu in (1, 575, most + 1, 65535):
-        refused = doors.member.post("/networks", {"network": {"name": "n", "mtu": mtu}}, 400)
-        assert error_of(refused) == "InvalidInput" and str(mtu) in refused["NeutronError"]["message"]
-    for mtu in (576, 1280, most):
-        assert network(doors, mtu=mtu)["mtu"] == mtu
-    assert network(doors, mtu=0)["mtu"] == most  # as without one
-    made = doors.admin.post("/networks", {"network": {"name": "jumbo", "mtu": 9000}}, 201)["network"]  # the operator's
-    assert made["mtu"] == 9000
-    doors.admin.post("/networks", {"network": {"name": "tiny", "mtu": 575}}, 400)
-
-
-def test_ipv6_needs_an_mtu_of_its_own(doors: Doors) -> None:
-    of = network(doors, mtu=1279)
-    subnet(doors, of)
-    body = {"subnet": {"network_id": of["id"], "ip_version": 6, "cidr": "fd00:5::/64"}}
-    assert "1279" in doors.member.post("/subnets", body, 400)["NeutronError"]["message"]
-    subnet(doors, network(doors, mtu=1280), "fd00:5::/64")
 
 
 def test_several_at_once_or_none(doors: Doors) -> None:

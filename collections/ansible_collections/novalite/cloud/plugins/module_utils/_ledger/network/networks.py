@@ -97,15 +97,17 @@ def check_others(
     connection: sa.Connection, record: Record, own_id: int, name: str, uses: t.Sequence[Use] = (), naming: bool = True
 ) -> None:
     """Raise TakenError for a range, bridge, VLAN or VNI that another network has, ConflictError for one of `uses` that
-    would cut a host off (`naming` which)."""
+    would cut a host off. Who is no administrator (not `naming`) is told of neither hosts nor others' networks."""
     table = tables.network
     keys = ("bridge", "vlan", "vni")
     columns = (
-        *(table.c[key] for key in ("id", "name", "cidr", "cidr_v6", "isolated")),
+        *(table.c[key] for key in ("id", "owner", "name", "cidr", "cidr_v6", "isolated")),
         *(table.c[key] for key in keys),
     )
     further = _further_ranges(connection)
     for other in connection.execute(sa.select(*columns).where(table.c.id != own_id).order_by(table.c.id)):
+        named = naming or other.owner in ("", record.get("owner"))
+        whose = f"the network {other.name!r}" if named else "a network of another project"
         for key, more in (("cidr", further), ("cidr_v6", {})):
             if record["isolated"] or other.isolated:
                 continue
@@ -114,12 +116,12 @@ def check_others(
             ):
                 if ours is not None and theirs is not None and pools.overlap(ours, theirs):
                     raise TakenError(
-                        f"network {name!r}: {key} {ours} overlaps {theirs} of the network {other.name!r}: "
+                        f"network {name!r}: {key} {ours} overlaps {f'{theirs} of ' if named else ''}{whose}: "
                         "take another range, or make one of the two isolated"
                     )
         for key in keys:
             if record[key] is not None and record[key] == getattr(other, key):
-                raise TakenError(f"network {name!r}: {key} {record[key]} belongs to the network {other.name!r}")
+                raise TakenError(f"network {name!r}: {key} {record[key]} belongs to {whose}")
     refuse_ranges(connection, name, uses, naming)
 
 

@@ -61,24 +61,27 @@ def subnet_pools_seen(connection: sa.Connection, project_id: str | None) -> list
     return [SubnetPool(**row) for row in connection.execute(query).mappings()]
 
 
-def create_subnet_pool(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:
-    """Make a pool of the project; `attributes` as for update_subnet_pool, and "shared". Returns its UUID."""
+def create_subnet_pool(connection: sa.Connection, project_id: str, attributes: JsonMapping, naming: bool = True) -> str:
+    """Make a pool of the project; `attributes` as for update_subnet_pool, and "shared". Returns its UUID. Raises as
+    that does."""
     pool_lock(connection)
     lock_project(connection, project_id)
     now = clock.seconds(connection)
     pool = _checked(attributes, str(uuid.uuid4()), project_id, now)
-    _check_placed(connection, pool)
+    _check_placed(connection, pool, naming)
     connection.execute(sa.insert(subnet_pool).values(dataclasses.asdict(pool)))
     count = sa.select(sa.func.count()).select_from(subnet_pool).where(subnet_pool.c.project_id == project_id)
     check_quota(connection, project_id, "subnet_pools", connection.execute(count).scalar_one())
     return pool.id
 
 
-def update_subnet_pool(connection: sa.Connection, before: SubnetPool, changes: JsonMapping) -> None:
+def update_subnet_pool(
+    connection: sa.Connection, before: SubnetPool, changes: JsonMapping, naming: bool = True
+) -> None:
     """Make the `changes` of the pool: of the attributes of SubnetPool but "ip_version" and "shared".
 
     Raises NovaliteError for prefixes that would go, or lengths that cannot be; ConflictError for prefixes that another
-    pool of the address scope has.
+    pool of the address scope has (`naming` which, also of projects whose pools this one does not see).
     """
     pool_lock(connection)
     kept = {**dataclasses.asdict(before), **changes}
@@ -90,7 +93,7 @@ def update_subnet_pool(connection: sa.Connection, before: SubnetPool, changes: J
             f"Illegal update to prefixes: the prefixes that subnet pool {before.id} has must stay: "
             f"{', '.join(before.prefixes[:5])}; name them with the new ones."
         )
-    _check_placed(connection, pool)
+    _check_placed(connection, pool, naming)
     values = {**dataclasses.asdict(pool), "updated_at": clock.seconds(connection)}
     connection.execute(sa.update(subnet_pool).where(subnet_pool.c.id == before.id).values(values))
 
@@ -176,7 +179,7 @@ def _drawn(connection: sa.Connection, number: str) -> list[tuple[str, str]]:
     return [(row[0], row.owner) for row in connection.execute(query.where(subnet.c.subnetpool_id == number))]
 
 
-def _check_placed(connection: sa.Connection, pool: SubnetPool) -> None:
+def _check_placed(connection: sa.Connection, pool: SubnetPool, naming: bool) -> None:
     """Raise NovaliteError if another pool is the default, and for what the pool's address scope does not let it be."""
     c = subnet_pool.c
     if pool.is_default:
@@ -189,11 +192,13 @@ def _check_placed(connection: sa.Connection, pool: SubnetPool) -> None:
     if pool.address_scope_id is None:
         return
     check_scope(connection, pool.project_id, pool.address_scope_id, pool.ip_version)
-    others = sa.select(c.id, c.prefixes).where(c.address_scope_id == pool.address_scope_id, c.id != pool.id)
-    for number, theirs in connection.execute(others):
-        if (prefix := prefixes.overlapping(pool.prefixes, theirs)) is not None:
+    in_scope = sa.and_(c.address_scope_id == pool.address_scope_id, c.id != pool.id)
+    for placed in connection.execute(sa.select(c.id, c.prefixes, c.project_id, c.shared).where(in_scope)):
+        if (prefix := prefixes.overlapping(pool.prefixes, placed.prefixes)) is not None:
+            named = naming or placed.shared or placed.project_id == pool.project_id
+            whose = f"subnet pool {placed.id}" if named else "another project's subnet pool"
             raise ConflictError(
-                f"Failed to associate address scope: {prefix} overlaps subnet pool {number} of address scope "
+                f"Failed to associate address scope: {prefix} overlaps {whose} of address scope "
                 f"{pool.address_scope_id}: subnetpools within an address scope must have unique prefixes."
             )
 

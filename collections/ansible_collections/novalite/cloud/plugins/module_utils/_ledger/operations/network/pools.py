@@ -43,14 +43,15 @@ def create_pool(call: Call, named: Named, values: PoolValues) -> str:
     """Make a subnet pool; return its UUID. Raises ForbiddenError, and as owners.owner_of() and
     subnet_pools.create_subnet_pool()."""
     check_for_all(call, "subnetpool", {name: values.get(name) for name in ("shared", "is_default")})
-    return subnet_pools.create_subnet_pool(call.connection, owner_of(call, named), values)
+    owner = owner_of(call, named)
+    return subnet_pools.create_subnet_pool(call.connection, owner, values, naming=call.permits(OPERATE))
 
 
 def update_pool(call: Call, seen: SubnetPool, values: PoolValues) -> None:
     """Change the subnet pool. Raises ForbiddenError, and as subnet_pools.update_subnet_pool()."""
     check_owner(call, seen)
     check_for_all(call, "subnetpool", {"is_default": values.get("is_default")})
-    subnet_pools.update_subnet_pool(call.connection, seen, values)
+    subnet_pools.update_subnet_pool(call.connection, seen, values, naming=call.permits(OPERATE))
 
 
 def delete_pool(call: Call, seen: SubnetPool) -> None:
