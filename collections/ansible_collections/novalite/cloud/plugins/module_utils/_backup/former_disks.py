@@ -34,7 +34,7 @@ class _Run:
 
 @dataclasses.dataclass(frozen=True)
 class FormerDisks:
-    """What the restore `run` replaces of the server `uuid`: its `files` and the state of its TPM; `directory` is the
+    """Files of the server `uuid` that the restore `run` replaces, and the state of its TPM; `directory` is the
     instance's."""
 
     run: str | None

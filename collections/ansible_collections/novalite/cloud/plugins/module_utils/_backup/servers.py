@@ -27,7 +27,7 @@ from .._host.module import Result, each_for_itself
 from .._host.own_directory import make_own
 from .._json import JsonMapping, JsonObject
 from .._snapshots import server_snapshots
-from . import compact, domain_xml, manifest, removal, replay, sandbox, tpm
+from . import compact, domain_xml, manifest, replay, sandbox, tpm
 from .catalog import Catalog
 from .former_disks import TPM, FormerDisks
 from .live import Scratch
@@ -202,7 +202,7 @@ def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
     done.record.update(record_of(catalog.load(spec.backup_id)))
     done.records = [record_of(catalog.load(name)) for name in sorted(changed - {spec.backup_id, *spec.replaced})]
     if spec.replaced:
-        store.prune(removal.PRUNE_TIMEOUT)
+        store.prune(compact.PRUNE_TIMEOUT)
 
 
 def read_firmware(path: str) -> str | None:
@@ -243,7 +243,7 @@ def _boot(spec: Spec, timeout: float, done: Done, place: Place, catalog: Catalog
 
 
 def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
-    changed = removal.delete(place.store(spec.server), spec.server, spec.backup_id, check_mode)
+    changed = compact.remove(place.store(spec.server), spec.server, spec.backup_id, check_mode)
     if changed is not None:
         done.action, done.records = "delete", [record_of(saved) for saved in changed]
 
