@@ -16,7 +16,6 @@ from sqlalchemy.sql import visitors
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import listings, looks
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     actions,
     host_networks,
@@ -24,7 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_listing,
     views,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import replica_records
 
 DIALECT = sqlite.dialect(paramstyle="named")
 _ONE = (tables.instance.c.uuid == sa.bindparam("uuid"), tables.instance.c.deleted == 0)
@@ -43,7 +43,7 @@ def statements() -> dict[str, looks.Statement]:
         **status.LOAD_SUSPECTS,
         **listings.LOAD,
         **actions.LOAD,
-        **replicas.LOAD,
+        **replica_records.LOAD,
         **{name: query if name in views.OF_GROUPS else query.where(*_ONE) for name, query in views.LOAD.items()},
         "servers_named": views.SERVERS_NAMED,
         "further_ranges": host_networks.FURTHER_RANGES,

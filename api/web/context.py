@@ -15,14 +15,16 @@ from flask import g, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.domain_records import (
+    DEFAULT_DOMAIN,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.role_records import ROLES, implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import (
     Holder,
     holder_of,
     token_hash,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
 
 from . import rates
 from .access_rules import is_within

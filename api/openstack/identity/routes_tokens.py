@@ -11,11 +11,11 @@ from flask import Response, jsonify, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     tokens as token_operations,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import domains_with_roles
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import domain_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
 from ...web import policy, services
@@ -84,7 +84,7 @@ def list_projects(connection: Connection) -> Body:
 def list_domains(connection: Connection) -> Body:
     """The domains that one can have a token for."""
     ids = domains_with_roles(connection, current().user_id)
-    rows = [row for row in domains.list_domains(connection) if row["id"] in ids]
+    rows = [row for row in domain_records.list_domains(connection) if row["id"] in ids]
     return views.listing("domains", map(views.domain, rows))
 
 

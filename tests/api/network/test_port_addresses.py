@@ -10,7 +10,6 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
@@ -19,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     host_networks,
     views,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.port_plan import port_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import AddressPair
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import networks

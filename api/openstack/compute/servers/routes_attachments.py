@@ -12,10 +12,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     InvalidVolumeError,
     NotFoundError,
     NovaliteError,
+    PoolExhaustedError,
     RootVolumeError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.attachments import InterfaceRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import routers_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import TenantError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     ports,
@@ -18,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     security_groups,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.ports import PortValues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import routers_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port, ports_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import StateError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnets_of_network

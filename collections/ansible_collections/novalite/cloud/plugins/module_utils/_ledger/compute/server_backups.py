@@ -29,8 +29,8 @@ from ..db.tables_images import server_backup as table
 from ..identity.quotas import check_quota
 from ..queries import actions, counts
 from ..queries.volume_views import Volume, volumes_by
+from ..queries.volumes.server_backup_rows import AVAILABLE, FULL, ServerBackup, backup_of, backups_by
 from ..volumes import volume_plans
-from ..volumes.server_backup_rows import AVAILABLE, FULL, ServerBackup, backup_of, backups_by
 
 CREATE, RESTORE, VERIFY, DELETE = "createBackup", "restoreBackup", "verifyBackup", "deleteBackup"
 ACTIONS = (CREATE, RESTORE, VERIFY, DELETE)

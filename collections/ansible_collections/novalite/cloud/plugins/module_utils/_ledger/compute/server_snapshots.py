@@ -26,8 +26,8 @@ from ..db.tables_images import server_snapshot as table
 from ..identity.quotas import check_quota
 from ..queries import actions
 from ..queries.volume_views import volumes_by
+from ..queries.volumes.server_snapshot_rows import ServerSnapshot, snapshot_of, snapshots_of
 from ..volumes import volume_plans
-from ..volumes.server_snapshot_rows import ServerSnapshot, snapshot_of, snapshots_of
 
 CREATE, REVERT, DELETE = "createSnapshot", "revertSnapshot", "deleteSnapshot"
 ACTIONS = (CREATE, REVERT, DELETE)

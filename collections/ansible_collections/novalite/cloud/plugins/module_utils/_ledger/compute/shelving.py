@@ -29,9 +29,9 @@ from ..db.tables import compute_host, image, vif
 from ..network.addresses import release_host_address
 from ..placement import departures
 from ..placement.claims import release_claims
-from ..queries import actions, lookups
+from ..queries import actions, lookups, volume_views
+from ..queries.catalog import image_views
 from ..queries.views import image_of
-from ..volumes import volume_attachments
 
 SHELVE, OFFLOAD = "shelve", "shelveOffload"
 FOLLOWED_BY = {SHELVE: (SHELVE, OFFLOAD)}  # what a job of this kind may be at
@@ -46,9 +46,9 @@ KEEPERS = 2
 
 def begun_shelve(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """Record the image that is going to be made, unless the instance starts from a volume."""
-    if not volume_attachments.from_volumes(connection, [row.uuid]):
+    if not volume_views.from_volumes(connection, [row.uuid]):
         name = (row.display_name or row.name)[: MAX_NAME - len(SUFFIX)].strip() + SUFFIX
-        details.update(image_snapshots.details_of(name, user_id=details.get("user_id")))
+        details.update(image_views.details_of(name, user_id=details.get("user_id")))
         image_snapshots.begun(connection, row, details)
     return {}
 

@@ -21,9 +21,9 @@ from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume, volume_attachment
 from ..placement import departures
 from ..placement.claims import claim_what_it_has, release_claims
-from ..placement.compute_hosts import EVER, host_states
 from ..queries import actions
 from ..queries.instance_rows import instance_rows, swap
+from ..queries.placement.host_states import EVER, host_states
 from ..queries.views import instances_by
 
 _ON = ("active", "paused", "rescued", "suspended")  # what a guest that runs may be recorded as

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ..._addressing.places import Use
 from ..._addressing.pools import to_text
-from ..._errors import ConflictError, NotFoundError
+from ..._errors import ConflictError, DefaultTakenError, NotFoundError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._rules import pools
 from ..._rules.noun_options import NETWORK, NETWORK_COLUMNS
@@ -35,10 +35,6 @@ COLUMNS = (*NETWORK_COLUMNS, "admin_state_up")
 NEW: JsonMapping = {**new_values(NETWORK[1:]), "admin_state_up": True}
 
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges
-
-
-class DefaultTakenError(ConflictError):
-    """Another network is the default one."""
 
 
 class TakenError(ConflictError):

@@ -13,10 +13,16 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
+from ..._errors import NotFoundError
 from ..._json import JsonObject
 from ..._rules.ha_wishes import HaWishes
+from ..db import tables
 from ..db.tables import project
 from ..db.tables_identity import DEFAULT_DOMAIN, domain, project_tag
+from ..db.tables_images import server_backup
+from ..db.tables_networking import address_scope, subnet_pool
+from ..db.tables_volumes import volume, volume_backup
 from .assignments import ancestry, projects_with_roles
 
 Record = JsonObject
@@ -87,3 +93,36 @@ def project_wishes(connection: sa.Connection, project_id: str) -> HaWishes:
     c = project.c
     row = connection.execute(sa.select(c.ha, c.ha_priority, c.ha_rebuild).where(c.id == project_id)).first()
     return HaWishes() if row is None else HaWishes(*row)
+
+
+Project = JsonObject
+FLOATING_IP = "floating IP"
+
+
+def find_project(connection: sa.Connection, project_id: str) -> Project:
+    """Return the record of the project of this id. Raises NotFoundError."""
+    record = project_by_id(connection, project_id)
+    if record is None:
+        raise NotFoundError(f"Could not find project: {project_id[:64]}.")
+    return record
+
+
+def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, str]]:
+    """Return what keeps a project from being removed: of each kind the number, and the first one's name."""
+    instances, floating = tables.instance, tables.floating_ip
+    left = []
+    for column, mine, kind in (
+        (instances.c.name, sa.and_(instances.c.project_id == project_id, instances.c.deleted == 0), "instance"),
+        (tables.network.c.name, tables.network.c.owner == project_id, "network"),
+        (tables.image.c.name, tables.image.c.owner == project_id, "image"),
+        (volume.c.name, volume.c.project_id == project_id, "volume"),
+        (server_backup.c.name, server_backup.c.project_id == project_id, "backup"),
+        (volume_backup.c.id, volume_backup.c.project_id == project_id, "volume backup"),
+        (subnet_pool.c.name, subnet_pool.c.project_id == project_id, "subnet pool"),
+        (address_scope.c.name, address_scope.c.project_id == project_id, "address scope"),
+        (floating.c.address, floating.c.project_id == project_id, FLOATING_IP),
+    ):
+        number, first = connection.execute(sa.select(sa.func.count(), sa.func.min(column)).where(mine)).one()
+        if number:
+            left.append((kind, int(number), to_text(first) if kind == FLOATING_IP else str(first)))
+    return left

@@ -10,20 +10,14 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._errors import NotFoundError
 from ..._model.instance import Image
 from ..._rules.listed_nouns import RESERVED, shown_status
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_reservation, volume_snapshot, volume_type
+from .catalog import volume_type_records
+from .catalog.volume_type_records import Options
 from .lookups import of_project
-
-
-class Options(t.TypedDict, total=False):
-    """The options of a volume type; which there are depends on its back end (catalog/volume_types.py)."""
-
-    format: str
-    volume_group: str | None
-    share: str | None
-    hosts: list[str] | None  # the only compute hosts that have it; None: all
 
 
 class Fault(t.TypedDict):
@@ -270,3 +264,26 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
         )
     ).one()
     return {"volumes": volumes, "gigabytes": int(gigabytes) + int(more), "snapshots": snapshots}
+
+
+def from_volumes(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    """Return those of these instances that start from a volume, instead of a root disk of their own."""
+    table = volume_attachment
+    query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(set(uuids))))
+    return set(connection.execute(query.where(table.c.boot_index == 0)).scalars())
+
+
+def one_volume(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
+    """The volume of this id, if the project (None: anybody) has it. Raises NotFoundError."""
+    volumes = volumes_by(connection, ids=[volume_id], project_id=project_id)
+    if not volumes:
+        raise NotFoundError(f"Volume {volume_type_records.check_shown(volume_id)} could not be found.")
+    return volumes[0]
+
+
+def one_snapshot(connection: sa.Connection, snapshot_id: str, project_id: str | None = None) -> Snapshot:
+    """The snapshot of this id, likewise."""
+    snapshots = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
+    if not snapshots:
+        raise NotFoundError(f"Snapshot {volume_type_records.check_shown(snapshot_id)} could not be found.")
+    return snapshots[0]

@@ -15,8 +15,8 @@ from ..._model.instance import Instance
 from ..._scheduling.rows import HostState
 from ..db import behind, clock
 from ..db.tables import fixed_ip, network, project
-from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
+from ..queries.placement.host_states import EVER, host_states
 from ..queries.views import instances_by
 
 

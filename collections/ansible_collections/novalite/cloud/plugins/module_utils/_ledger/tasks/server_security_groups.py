@@ -16,9 +16,10 @@ from ..compute.named_servers import servers_named
 from ..db.tables import instance, instance_security_group
 from ..queries import lookups, state_rules
 from ..queries.instance_rows import instance_rows
+from ..queries.network.group_records import DEFAULT_GROUP
 from ..queries.views import instances_by
 from ..security.firewalls import plan_for_members
-from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
+from ..security.security_groups import ensure_default_group
 
 
 def server_security_groups(connection: sa.Connection, params: JsonMapping) -> JsonObject:

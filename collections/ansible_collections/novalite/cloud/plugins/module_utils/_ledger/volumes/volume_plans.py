@@ -28,9 +28,9 @@ from ..queries.volume_views import (
     snapshots_by,
     volumes_by,
 )
+from ..queries.volumes.server_backup_rows import ServerBackup
+from ..queries.volumes.volume_backup_records import VolumeBackup
 from . import volume_uploads
-from .server_backup_rows import ServerBackup
-from .volume_backups import VolumeBackup
 from .volume_sources import worker
 
 # status -> what is under way, as tasks/volume_action.py knows it

@@ -9,7 +9,7 @@ import typing as t
 
 from ...._errors import ForbiddenError
 from ...network import external_networks, subnets
-from ...network.external_networks import Pool
+from ...queries.network.pool_records import Pool
 from ...queries.network_records import Network
 from ...queries.subnet_records import Subnet
 from ..call import Call

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ...network.resource_tags import replace_tags, tags_of
-from ...network.subnet_pools import SubnetPool
+from ...network.resource_tags import replace_tags
+from ...queries.network.subnet_pool_records import SubnetPool
+from ...queries.network.tag_records import tags_of
 from ...queries.network_records import Network
 from ..call import Call
 from .networks import check_changes

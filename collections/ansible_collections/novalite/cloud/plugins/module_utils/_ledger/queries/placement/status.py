@@ -11,22 +11,22 @@ import typing as t
 import netaddr
 import sqlalchemy as sa
 
-from ..._addressing.pools import to_text
-from ..._errors import NotFoundError
-from ..._json import JsonMapping, JsonObject
-from ..._model import listed_hosts, listed_networks, listed_servers
-from ..._model.listed_hosts import Host
-from ..._model.listed_networks import STATES, counts_of
-from ..._rules.build_states import CREATE, is_troubled
-from ..db import clock
-from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
-from ..db.tables_addresses import HOLDER, OF_VIF
-from ..identity.quotas import quota_limits
-from ..queries import counts
-from ..queries.host_networks import further_ranges
-from ..queries.lookups import of_project
-from . import aggregates
-from .compute_hosts import BUILDS
+from ...._addressing.pools import to_text
+from ...._errors import NotFoundError
+from ...._json import JsonMapping, JsonObject
+from ...._model import listed_hosts, listed_networks, listed_servers
+from ...._model.listed_hosts import Host
+from ...._model.listed_networks import STATES, counts_of
+from ...._rules.build_states import CREATE, is_troubled
+from ...db import clock
+from ...db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
+from ...db.tables_addresses import HOLDER, OF_VIF
+from .. import counts
+from ..host_networks import further_ranges
+from ..identity.quota_records import quota_limits
+from ..lookups import of_project
+from . import host_states
+from .host_states import BUILDS
 from .silence import with_silence
 
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
@@ -58,7 +58,7 @@ LOAD_HOSTS: dict[str, sa.Select[t.Any]] = {
         *(compute_host.c[name] for name in listed_hosts.AMOUNTS.values()),
     ),
     "builds": BUILDS,
-    **aggregates.LOAD,
+    **host_states.LOAD,
 }
 
 

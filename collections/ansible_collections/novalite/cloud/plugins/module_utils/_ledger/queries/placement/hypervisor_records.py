@@ -12,11 +12,11 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._model.whole_servers import domain_name
-from ..._scheduling.rows import HostState
-from ..db import clock
-from ..db.tables import aggregate, aggregate_host, allocation, compute_host, instance
-from .compute_hosts import EVER, host_states
+from ...._model.whole_servers import domain_name
+from ...._scheduling.rows import HostState
+from ...db import clock
+from ...db.tables import aggregate, aggregate_host, allocation, compute_host, instance
+from .host_states import EVER, host_states
 
 # Hosts have a name and a number; from a certain version on clients want UUIDs, which are to stay the same
 HOSTS = uuid.UUID("5b1c3f52-6a0e-5d0c-9a35-7d0fd8f3c1c4")
@@ -141,8 +141,3 @@ def aggregates(connection: sa.Connection) -> list[Aggregate]:
         hosts[number].append(host)
     rows = connection.execute(sa.select(aggregate).order_by(aggregate.c.id)).mappings()
     return [Aggregate(**row, hosts=hosts[row["id"]]) for row in rows]
-
-
-def rename_aggregate(connection: sa.Connection, number: int, name: str) -> None:
-    changed = {"name": name, "updated_at": clock.seconds(connection)}
-    connection.execute(sa.update(aggregate).where(aggregate.c.id == number).values(**changed))

@@ -10,10 +10,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..._json import JsonObject
-from ..db.tables import instance, instance_action, instance_action_event
-from ..db.tables_jobs import job, job_instance
+from ...._errors import NotFoundError
+from ...._json import JsonObject
+from ...db.tables import instance, instance_action, instance_action_event
+from ...db.tables_jobs import job, job_instance
 from ..placement.silence import with_silence
 
 LOOKED_AT = 5000  # actions: one page of runs costs no more, however few of them are a playbook's

@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 import dataclasses
-import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
-from ..db.tables import instance, server_group, server_group_member
-from .server_groups import write_server_groups
+from ...db.tables import instance, server_group, server_group_member
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,27 +41,3 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Ser
     for group_id, uuid in rows:
         group_by_id[group_id].members.append(uuid)
     return list(group_by_id.values())
-
-
-def create_server_group(
-    connection: sa.Connection,
-    project: t.Mapping[str, str],
-    name: str,
-    policy: str,
-    most: int | None,
-    user_id: str | None = None,
-) -> str:
-    """Make a group of `project` (id, name); returns its id. Raises ConflictError for a name that it has, QuotaError."""
-    mine = sa.and_(server_group.c.project_id == project["id"], server_group.c.name == name)
-    query = sa.select(server_group.c.id).where(mine)
-    if connection.execute(query).first() is not None:
-        raise ConflictError(f"the project has a server group {name!r} already: names are unique here")
-    item = {"name": name, "policy": policy, "max_server_per_host": most}
-    write_server_groups(connection, project["name"], [item])
-    connection.execute(sa.update(server_group).where(mine).values(user_id=user_id))
-    return str(connection.execute(query).scalar_one())
-
-
-def delete_server_group(connection: sa.Connection, group_id: str) -> None:
-    """Delete a server group. Its servers stay where they are."""
-    connection.execute(sa.delete(server_group).where(server_group.c.id == group_id))

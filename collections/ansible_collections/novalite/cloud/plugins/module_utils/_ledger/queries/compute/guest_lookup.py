@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ..._addressing.texts import parse_address
-from ..._model.instance import File, Instance
-from ..._model.listed_hosts import zone_of
-from ..db.tables import compute_host, fixed_ip, instance, network, vif
-from ..db.tables_addresses import HOLDER
-from ..db.tables_ec2 import ec2_instance
-from ..placement.aggregates import memberships
-from ..queries.views import instances_by
+from ...._addressing.texts import parse_address
+from ...._model.instance import File, Instance
+from ...._model.listed_hosts import zone_of
+from ...db.tables import compute_host, fixed_ip, instance, network, vif
+from ...db.tables_addresses import HOLDER
+from ...db.tables_ec2 import ec2_instance
+from ..placement.host_states import memberships
+from ..views import instances_by
 
 _VIF = "vif:"
 

@@ -10,11 +10,11 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..db.tables import instance
-from ..db.tables_images import server_snapshot as table
-from ..queries.lookups import of_project
-from ..queries.volume_views import Fault
+from ...._errors import NotFoundError
+from ...db.tables import instance
+from ...db.tables_images import server_snapshot as table
+from ..lookups import of_project
+from ..volume_views import Fault
 
 LOAD = {
     "server_snapshots": sa.select(table, instance.c.name.label("server"))

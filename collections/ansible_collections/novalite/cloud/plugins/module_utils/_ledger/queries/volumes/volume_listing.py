@@ -14,9 +14,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..._rules.listed_nouns import RESERVED
-from ..db.tables_volumes import (
+from ...._errors import NotFoundError
+from ...._rules.listed_nouns import RESERVED
+from ...db.tables_volumes import (
     volume,
     volume_attachment,
     volume_backup,
@@ -24,7 +24,7 @@ from ..db.tables_volumes import (
     volume_snapshot,
     volume_type,
 )
-from ..queries.server_listing import behind
+from ..server_listing import behind
 
 Column = sa.ColumnElement[t.Any]
 LEAST = 100  # rows that are read at a time, where few are asked for

@@ -12,15 +12,15 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._addressing.pools import to_text
-from ..._json import JsonObject
-from ..._model.plain_text import natural
-from ..._rules import ha_wishes
-from ..db import tables
-from ..db.tables import fixed_ip, floating_ip, instance, vif
-from ..db.tables_addresses import HELD
-from ..queries.further_ips import further_ips_of_instances
-from ..queries.server_listing import SHOWN_NAME
+from ...._addressing.pools import to_text
+from ...._json import JsonObject
+from ...._model.plain_text import natural
+from ...._rules import ha_wishes
+from ...db import tables
+from ...db.tables import fixed_ip, floating_ip, instance, vif
+from ...db.tables_addresses import HELD
+from ..further_ips import further_ips_of_instances
+from ..server_listing import SHOWN_NAME
 from .silence import with_silence
 
 PAGE = 50  # instances
