@@ -85,7 +85,8 @@ def servers(project: str | None, all_projects: bool, host: str | None) -> list[R
     listed = _servers_at_once(project, all_projects, host)
     if listed is not None:
         return listed
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import silence
 
     with open_ledger() as connection:
@@ -162,11 +163,11 @@ def server(name: str, project: str | None, all_projects: bool, history: bool = F
     quick = _server_at_once(name, project, all_projects, history)
     if quick is not None:
         return quick
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_history
 
     with _server(name, project, all_projects) as (connection, record):
         if history:
-            record["actions"] = actions.history(connection, [record["uuid"]]).get(record["uuid"], [])
+            record["actions"] = server_history.history(connection, [record["uuid"]]).get(record["uuid"], [])
         return record
 
 
@@ -194,7 +195,7 @@ def _uuid_at_once(read: looks.Read, name: str, project: str | None, all_projects
 
 def names_of(uuids: t.Sequence[str]) -> dict[str, str]:
     """Return the names of those of these servers that there are, or were, by their UUIDs."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import views
 
     with open_ledger() as connection:
         return {record["uuid"]: record["name"] for record in views.instances_by(connection, uuids=uuids, deleted=True)}
@@ -218,7 +219,7 @@ def placement(name: str, project: str | None, all_projects: bool) -> Record:
 @contextlib.contextmanager
 def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tuple[Connection, Record]]:
     """A view of the ledger, and what server() says of a server."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import views
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import silence
 
     with open_ledger() as connection:

@@ -18,11 +18,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.assignments import Held
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.projects import ProjectRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.users import UserRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import Place
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.role_records import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects, user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects as project_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import ROLES, Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 

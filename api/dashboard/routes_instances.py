@@ -20,7 +20,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
     server_backups,
     server_replicas,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import launch_calls, server_history
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import (
+    instance_row,
+    labels_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs.job_records import (
     FAILED,
     FINAL,
@@ -32,11 +38,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.pla
     silence,
     status,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
-    instance_row,
-    labels_of,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST
 
@@ -101,7 +102,7 @@ def show_instance(connection: Connection, uuid: str) -> str:
     (record,) = silence.with_silence(connection, records)
     instance = named(connection, record)
     row = None if record["vm_state"] == "deleted" else instance_row(connection, uuid, caller.reach)
-    done = actions.history(connection, [uuid]).get(uuid, [])
+    done = server_history.history(connection, [uuid]).get(uuid, [])
     measured = policy.allowed("compute:servers:samples") and row is not None
     history = masked(connection, done[:HISTORY])
     jobs = list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10)

@@ -14,19 +14,15 @@ from flask import render_template
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_backups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    assignments,
-    instance_rows,
-    network_records,
-    volume_views,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import images_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.role_records import implied
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import instance_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import assignments, user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects as project_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import backup_ages
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import backup_ages, volume_views
 
 from ..web.context import current
 from ..web.services import reads

@@ -19,22 +19,19 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import OVERRIDE_LOCK, Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    lookups,
-    network_records,
-    server_listing,
-    state_rules,
-    volume_views,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import (
     SeenFlavor,
     flavors_seen,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import images_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing, state_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.state_rules import RULES, StateRule
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_views
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow

@@ -17,11 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import project_name
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ..web.errors import BadRequestError
 from .kind import Kind

@@ -14,9 +14,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import locked_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import locked_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_requests
 

@@ -16,10 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.domain_records import (
-    DEFAULT_DOMAIN,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.role_records import ROLES, implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import ROLES, implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import DEFAULT_DOMAIN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import (
     Holder,
     holder_of,

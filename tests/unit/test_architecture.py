@@ -54,6 +54,7 @@ FLOORS = (
     # SQL
     "_ledger.db",
     "_ledger.queries",
+    "_ledger.instances",
     "_ledger.identity",
     "_ledger.catalog",
     "_ledger.placement",
@@ -168,7 +169,8 @@ def test_the_api_works_below_the_modules() -> None:
 # Rooms of what is done, by subject: each operation looks up its policy entry and its rule of states, and knows which
 # hosts have to learn of it. Doors ask operations for what is written, and queries for what is read
 SUBJECTS = frozenset(FLOORS[FLOORS.index("_ledger.queries") + 1 : FLOORS.index("_ledger.operations")])
-# The worker is no door: its trade is the rows of jobs, and beside them it
+# The worker is no door: its trade is the rows of jobs, and the log of what is done to instances. Beside them it
+TRADE = ("jobs.", "instances.")
 WORKER_USES = {
     # keeps watch
     "api/jobs/chores.py": {"healing.rounds.RECOVER", "healing.watch_lock.VARIABLE", "healing.watch_lock.WatchLock"},
@@ -184,12 +186,40 @@ def test_no_door_imports_the_room_of_a_subject() -> None:
             parts = name.removeprefix(f"{PACKAGE}.").split(".")
             if name.startswith(f"{PACKAGE}.") and room_of(parts) in SUBJECTS:
                 used[str(path.relative_to(REPOSITORY))].add(".".join(parts[1:]))
-    of_worker = {path: names for path, names in used.items() if path.startswith("api/jobs/")}
-    assert used == of_worker
-    others = {path: {name for name in names if not name.startswith("jobs.")} for path, names in of_worker.items()}
-    assert {path: names for path, names in others.items() if names} == WORKER_USES
+    assert not [path for path in used if not path.startswith("api/jobs/")]
+    beside = {path: {name for name in names if not name.startswith(TRADE)} for path, names in used.items()}
+    assert {path: names for path, names in beside.items() if names} == WORKER_USES
     doors = [path for path in API.rglob("*.py") if path.relative_to(API).parts[0] != "jobs"]
     assert not [path for path in doors for name in absolute_imports(path) if "_ledger.operations.hosts" in name]
+
+
+WRITING = ("sa.insert", "sa.update", "sa.delete")
+# What reads rows for those who are about to change them, and keeps others off meanwhile
+LOCKING = {
+    "compute.instance_rows.instance_rows",
+    "lookups.lock_project",
+    "lookups.project_by_name",
+    "placement.groups.lock_groups",
+    "placement.host_states.host_states",
+}
+
+
+def written(path: pathlib.Path) -> t.Iterator[tuple[str, str]]:
+    """List what the file at `path` writes or locks: the function that does so, or "", and how."""
+    for node in ast.parse(path.read_text()).body:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and (part.attr == "with_for_update" or ast.unparse(part) in WRITING):
+                yield getattr(node, "name", ""), ast.unparse(part)
+
+
+def test_queries_only_read() -> None:
+    room, locking = UTILS / "_ledger/queries", set()
+    for path in sorted(room.rglob("*.py")):
+        for function, how in written(path):
+            assert how not in WRITING, f"{path.relative_to(UTILS)}: {function} writes"
+            locking.add(".".join((*path.relative_to(room).with_suffix("").parts, function)))
+    assert locking == LOCKING
+    assert set(WRITING) <= {how for path in UTILS.rglob("*.py") for _function, how in written(path)}  # it can fail
 
 
 # Where the API still asks for a role, and not for an operation of the policy

@@ -13,13 +13,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import (
     images as image_operations,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
     SeenImage,
     images_seen,
     members,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 

@@ -13,9 +13,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.open_jobs import open_job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs.open_jobs import open_job
 
 from ...web.context import Caller, current
 from ...web.host_names import veil_faults

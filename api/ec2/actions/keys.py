@@ -17,8 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import (
+    KeyPair,
+    keypairs_of,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import KeyPair, keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 
 from ...web.bodies import the_one

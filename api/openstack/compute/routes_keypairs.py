@@ -17,8 +17,11 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import (
+    KeyPair,
+    keypairs_of,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import KeyPair, keypairs_of
 
 from ...web import validation
 from ...web.bodies import Answer, Body, same, the_one

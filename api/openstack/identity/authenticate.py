@@ -24,9 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ide
     credential_records,
     user_records,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.domain_records import (
-    DEFAULT_DOMAIN,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import DEFAULT_DOMAIN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import Token
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.attempts import subject
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import is_password

@@ -17,8 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import ec2_credentials
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.roles import RoleChoice
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import (
+    assignments,
     credential_records,
-    role_records,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
@@ -85,7 +85,7 @@ def delete_application_credential(connection: Connection, user_id: str, credenti
 
 
 def _shown(connection: Connection, row: Record) -> Body:
-    return views.application_credential(row, role_records.named_roles(connection, row["roles"]))
+    return views.application_credential(row, assignments.named_roles(connection, row["roles"]))
 
 
 def role_choices(body: Record) -> list[RoleChoice]:

@@ -17,10 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     groups as group_operations,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.groups import GroupRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import (
-    domain_records,
-    user_records,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects, user_records
 
 from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
@@ -36,7 +33,7 @@ service = services.Service("identity_domains", "/identity/v3")
 
 @service.get("/domains", "identity:domains:read", reads)
 def list_domains(connection: Connection) -> Body:
-    rows = domain_records.list_domains(connection, request.args.get("name"), flag("enabled"))
+    rows = projects.list_domains(connection, request.args.get("name"), flag("enabled"))
     return views.listing("domains", [views.domain(row) for row in rows if sees_domain(row["id"])])
 
 
@@ -47,7 +44,7 @@ def create_domain(connection: Connection, body: Record) -> Answer:
 
 @service.get("/domains/<domain_id>", "identity:domains:read", reads)
 def show_domain(connection: Connection, domain_id: str) -> Body:
-    row = domain_records.find_domain(connection, domain_id)
+    row = projects.find_domain(connection, domain_id)
     if not sees_domain(domain_id):
         raise unknown("domain", domain_id)
     return {"domain": views.domain(row)}

@@ -12,8 +12,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import users as user_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.users import UserRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects, user_records
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from ...web import policy, services

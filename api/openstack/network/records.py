@@ -9,11 +9,15 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import (
     ATTRIBUTES as PROVIDER,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    Network,
+    Port,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import (
     Pool,
     find_pool,
@@ -29,10 +33,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     scopes_seen,
     subnet_pools_seen,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    Subnet,
+    subnets_of,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.tag_records import tags_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
 
 from ...web import policy
 from ...web.bodies import Answer, Record, the_one

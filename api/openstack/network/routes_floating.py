@@ -13,9 +13,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
     FloatingIpRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Port
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import find_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
 from ...web.bodies import Answer, Record
 from ...web.context import current

@@ -27,8 +27,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import (
     ATTRIBUTES as PROVIDER,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Port
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import find_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
 
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, Words, in_words

@@ -11,19 +11,22 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     ATTRIBUTES as PROVIDER,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import attributes_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    FloatingIp,
+    Network,
+    Port,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import Pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_pool_records import (
     AddressScope,
     SubnetPool,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
-    FloatingIp,
-    Network,
-    Port,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    Subnet,
+    derived_id,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.hypervisor_records import Host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, derived_id
 
 from ...web.bodies import Body, Record, same
 

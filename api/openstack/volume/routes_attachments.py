@@ -12,8 +12,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog.volume_holders import Connector
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import volume_views
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_listing, volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Attachment,
     Reservation,
     Volume,
@@ -21,7 +21,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     reservations_by,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_listing
 
 from ...web.bodies import Answer, Body, Record
 from ...web.services import reads, takes, writes_checked

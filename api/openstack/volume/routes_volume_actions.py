@@ -16,7 +16,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.volume_type_records import type_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, one_volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
+    Volume,
+    one_volume,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_asks
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_mappings import NO_IMAGE
 

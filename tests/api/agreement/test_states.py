@@ -28,9 +28,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import (
     tables_volumes,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_ec2 import ec2_instance
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import state_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import state_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.state_rules import RULES, StateRule
 from api import cli
 from api.cli import playbooks
 from api.ec2 import ids

@@ -16,14 +16,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_groups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    accounting,
-    counts,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import (
+    flavor_records,
+    image_views,
     keypair_records,
-    network_records,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import flavor_records, image_views
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import group_records, pool_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import accounting
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import (
+    group_records,
+    network_records,
+    pool_records,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import (
     hypervisor_records,
     server_group_records,

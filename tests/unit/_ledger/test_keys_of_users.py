@@ -23,8 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_ec2 import ec2_keypair, ec2_tag
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import keypair_by_name
 from api.ec2 import ids
 from tests.support.rows import DEMO, add_project

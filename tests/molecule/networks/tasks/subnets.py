@@ -11,7 +11,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnets, tenant_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import project_by_name
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import networks_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    networks_seen,
+)
 
 WANTED = {"name": "twofold", "description": "", "mtu": None, "port_security_enabled": True}
 

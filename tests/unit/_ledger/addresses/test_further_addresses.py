@@ -22,10 +22,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import ports, subnets, tenant_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import release_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import (
+    carriers,
+    network_records,
+    subnet_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
 from tests.support.examples import part_of
 from tests.support.rows import DEMO, add_host, add_instance, add_project

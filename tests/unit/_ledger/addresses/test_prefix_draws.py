@@ -22,8 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import projects
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers, network_records
 from tests.support.rows import DEMO
 
 pytestmark = pytest.mark.both_databases

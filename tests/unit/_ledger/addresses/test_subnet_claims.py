@@ -18,8 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import ports, subnets
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import subnet_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import subnet_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from tests.support.rows import DEMO
 from tests.unit._ledger.addresses.test_further_addresses import SAID, make_network, owned

@@ -31,7 +31,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     Proof,
     ScopeRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import Place
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import Place
 from tests.support.rows import DEMO
 from tests.unit._ledger.identity.conftest import Calls
 

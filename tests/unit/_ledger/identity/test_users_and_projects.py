@@ -23,8 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     users,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.assignments import Held
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import Place
 from tests.support.rows import DEMO
 from tests.unit._ledger.identity.conftest import Calls
 

@@ -20,7 +20,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import subnet_pool_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import Carrier
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import pools_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnets_of_network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    subnets_of_network,
+)
 from tests.support.rows import DEMO, OTHER, add_network, change_address
 from tests.unit._ledger.operations.conftest import Doors
 

@@ -18,14 +18,17 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.ten
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.routers import Gateway
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    Network,
+    ports_of,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import pools_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import (
     Router,
     interfaces,
     routers_of,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, ports_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
     Subnet,
     subnets_of_network,
 )

@@ -18,10 +18,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_n
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers, subnets, tenant_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import give_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers, router_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import (
+    carriers,
+    network_records,
+    router_records,
+    subnet_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
 from tests.unit._ledger.servers.actions.test_rebuild import empty, kept, rebuild

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Images by id, as clients of the Image API handle them: what a project sees, and what is said about one.
+"""Images by id, as clients of the Image API handle them: what is said about one.
 
 The operator's files are the operation `image`'s, what clients upload is image_states.py's.
 """

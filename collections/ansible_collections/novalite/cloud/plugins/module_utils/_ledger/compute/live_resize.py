@@ -19,9 +19,9 @@ from ..._rules import server_requests
 from ..db.tables import compute_host
 from ..placement import migration_claims
 from ..queries import lookups
+from ..queries.compute.usage import usage
+from ..queries.compute.views import instances_by
 from ..queries.identity import quota_records
-from ..queries.usage import usage
-from ..queries.views import instances_by
 
 NAME = "live-resize"
 _EVER = 1 << 40  # seconds: its host is where it is, however long nobody looked at that

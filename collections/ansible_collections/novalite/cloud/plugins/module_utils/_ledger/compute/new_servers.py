@@ -29,10 +29,10 @@ from ..db.tables import instance, network, security_group
 from ..network import network_choices, ports
 from ..placement import server_groups
 from ..queries import lookups
+from ..queries.compute.usage import usage
+from ..queries.compute.views import flavor_of, image_of
 from ..queries.identity import quota_records
-from ..queries.subnet_records import range_of
-from ..queries.usage import usage
-from ..queries.views import flavor_of, image_of
+from ..queries.network.subnet_records import range_of
 from ..volumes import server_volumes
 from .create import NetworkRef, NewInstance, amounts, check_image, networks_to_choose, record_servers
 

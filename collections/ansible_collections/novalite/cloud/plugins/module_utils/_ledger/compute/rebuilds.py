@@ -20,11 +20,12 @@ from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
 from ..db import clock
 from ..db.tables import compute_host, instance
-from ..queries import actions, lookups
+from ..instances import actions
+from ..queries import lookups
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import image_of
 from ..queries.identity import quota_records
-from ..queries.instance_rows import instance_row
-from ..queries.views import image_of
-from ..queries.volume_views import Volume, root_volume
+from ..queries.volumes.volume_views import Volume, root_volume
 from ..volumes import volumes
 from . import cdroms, server_changes
 

@@ -25,10 +25,13 @@ from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE
 from ..catalog import image_snapshots
 from ..db import clock
 from ..db.tables import instance
-from ..queries import actions, state_rules, volume_views
-from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
-from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
-from ..queries.views import instances_by
+from ..instances import actions
+from ..instances.actions import swap
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import instance_rows, locked_row, locked_rows
+from ..queries.compute.state_rules import HARD_REBOOT, RULES, StateRule
+from ..queries.compute.views import instances_by
+from ..queries.volumes import volume_views
 from ..volumes import replicas
 from . import guest_passwords, live_resize, migrations, rebuilds, server_backups, server_snapshots, shelving
 from .shelving import OFFLOAD, SHELVE

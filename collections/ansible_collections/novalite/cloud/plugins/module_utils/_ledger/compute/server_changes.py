@@ -16,12 +16,14 @@ from ..._rules import ha_wishes
 from ..._rules.ha_wishes import HaWishes
 from ..db import clock
 from ..db.tables import instance, instance_security_group, security_group
+from ..instances import actions
+from ..instances.actions import swap
 from ..network import dns_names
-from ..queries import actions, state_rules
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import locked_row
+from ..queries.compute.state_rules import RULES
 from ..queries.identity import quota_records
-from ..queries.instance_rows import locked_row, swap
 from ..queries.network.group_records import DEFAULT_GROUP
-from ..queries.state_rules import RULES
 from ..security.security_groups import ensure_default_group
 from ..volumes import ha_disks
 

@@ -26,12 +26,14 @@ from ..catalog import image_snapshots
 from ..catalog.image_records import delete_images
 from ..db import clock, tables
 from ..db.tables import compute_host, image, vif
+from ..instances import actions
 from ..network.addresses import release_host_address
 from ..placement import departures
 from ..placement.claims import release_claims
-from ..queries import actions, lookups, volume_views
+from ..queries import lookups
 from ..queries.catalog import image_views
-from ..queries.views import image_of
+from ..queries.compute.views import image_of
+from ..queries.volumes import volume_views
 
 SHELVE, OFFLOAD = "shelve", "shelveOffload"
 FOLLOWED_BY = {SHELVE: (SHELVE, OFFLOAD)}  # what a job of this kind may be at

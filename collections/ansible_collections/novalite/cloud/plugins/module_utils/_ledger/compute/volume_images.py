@@ -20,11 +20,12 @@ from ..._rules.volume_mappings import NO_IMAGE
 from ..catalog.image_records import check_free, insert_image
 from ..db import clock
 from ..db.tables import image
-from ..queries import actions, state_rules
+from ..instances import actions
 from ..queries.catalog import image_views
-from ..queries.instance_rows import instance_row
-from ..queries.views import image_of
-from ..queries.volume_views import attachments_by, snapshots_by, volumes_by
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import image_of
+from ..queries.volumes.volume_views import attachments_by, snapshots_by, volumes_by
 from ..volumes import volume_snapshots
 from ..volumes import volumes as volume_states
 

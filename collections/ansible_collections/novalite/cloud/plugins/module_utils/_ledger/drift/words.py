@@ -16,8 +16,8 @@ from ..._json import JsonMapping
 from ..._rules.build_states import OFFLOADED
 from ..db.tables import compute_host, instance
 from ..placement import departures
-from ..queries import volume_views
-from ..queries.instance_rows import instance_rows
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.volumes import volume_views
 
 
 def words(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Word]:

@@ -18,8 +18,8 @@ from ..db import clock
 from ..db.tables import instance, instance_action
 from ..db.tables_ec2 import ec2_instance
 from ..jobs import job_rows
+from ..queries.compute.state_rules import RULES
 from ..queries.jobs import job_records
-from ..queries.state_rules import RULES
 
 TERMINATE = "terminate"
 TIMEOUT = 1800  # seconds for the job

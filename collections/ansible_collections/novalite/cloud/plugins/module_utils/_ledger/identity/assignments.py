@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from ..._errors import ForbiddenError
 from ..db.tables import project
 from ..db.tables_identity import role_assignment as table
-from ..queries.assignments import Place
-from ..queries.identity.role_records import find_role
+from ..queries.identity.assignments import Place, find_role
 
 
 def grant(connection: sa.Connection, place: Place, role_id: str) -> None:

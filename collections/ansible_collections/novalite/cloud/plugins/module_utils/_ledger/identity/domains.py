@@ -16,8 +16,7 @@ from ..db import clock, tables
 from ..db.tables_identity import domain as table
 from ..db.tables_identity import token, user, user_group
 from ..queries.counts import count
-from ..queries.identity.domain_records import DEFAULT_DOMAIN, Domain, domain_by_id, domain_key, find_domain
-from ..queries.projects import projects_below
+from ..queries.identity.projects import DEFAULT_DOMAIN, Domain, domain_by_id, domain_key, find_domain, projects_below
 from .key_owners import remove_keys
 from .projects import delete_project
 

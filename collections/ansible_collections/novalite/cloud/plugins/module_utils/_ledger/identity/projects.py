@@ -17,8 +17,15 @@ from ..._rules.records import check_text, checked_names
 from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
 from ..queries.counts import count, is_any
+from ..queries.identity.projects import (
+    FLOATING_IP,
+    find_project,
+    left_in,
+    project_id_of,
+    projects_above,
+    projects_below,
+)
 from ..queries.lookups import lock_project
-from ..queries.projects import FLOATING_IP, find_project, left_in, project_id_of, projects_above, projects_below
 from .key_owners import remove_keys
 
 NAME_LENGTH, MAX_DEPTH, MAX_TAGS = 64, 5, 80  # Keystone's

@@ -14,7 +14,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
 from ..db.tables_identity import role as table
 from ..queries.counts import count
-from ..queries.identity.role_records import ROLES, Role, find_role, list_roles
+from ..queries.identity.assignments import ROLES, Role, find_role, list_roles
 
 MOST = 1000  # in the ledger
 

@@ -14,8 +14,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
 from ..db import clock
 from ..db.tables_identity import DEFAULT_DOMAIN, user
-from ..queries.assignments import Place
-from ..queries.identity.role_records import ROLES
+from ..queries.identity.assignments import ROLES, Place
 from ..queries.identity.user_records import User, find_user, user_by_name
 from .assignments import grant, revoke
 from .key_owners import remove_keys

@@ -18,9 +18,10 @@ from ..compute import migrations, server_actions
 from ..compute.live_resize import check_quotas
 from ..db import clock
 from ..db.tables import compute_host, instance
-from ..queries import lookups, volume_views
-from ..queries.instance_rows import instance_rows
+from ..queries import lookups
+from ..queries.compute.instance_rows import instance_rows
 from ..queries.placement.host_states import SERVICE_DOWN_TIME
+from ..queries.volumes import volume_views
 from ..volumes.ha_disks import local_volume
 
 _SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")

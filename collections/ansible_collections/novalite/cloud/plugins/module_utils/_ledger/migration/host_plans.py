@@ -16,7 +16,7 @@ from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 from ..queries.volumes import replica_records
 from ..volumes import replicas
 

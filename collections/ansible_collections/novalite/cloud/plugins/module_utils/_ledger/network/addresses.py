@@ -28,9 +28,9 @@ from ..db.tables import instance, network, vif
 from ..db.tables_addresses import OF_VIF, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
 from ..db.tables_networking import MOST_RANGES
-from ..queries import host_networks
-from ..queries.host_networks import Further, Ipv4Range, OwnAddresses
-from ..queries.network_records import Network
+from ..queries.network import host_networks
+from ..queries.network.host_networks import Further, Ipv4Range, OwnAddresses
+from ..queries.network.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
 

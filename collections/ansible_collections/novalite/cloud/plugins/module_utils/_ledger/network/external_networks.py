@@ -22,9 +22,9 @@ from ..identity.quotas import check_quota
 from ..queries import counts
 from ..queries.lookups import lock_project
 from ..queries.network.carriers import PHYSICAL, PREFIX, TYPE, Carrier
+from ..queries.network.network_records import Network
 from ..queries.network.pool_records import Pool, pools_seen
-from ..queries.network_records import Network
-from ..queries.subnet_records import derived_id, subnets_of_network
+from ..queries.network.subnet_records import derived_id, subnets_of_network
 from . import networks, subnets, tenant_networks
 from .floating_pools import NAME_LENGTH, remove_floating_pools, take_all, write_floating_pools
 from .pool_claims import pool_lock

@@ -22,8 +22,8 @@ from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
 from ..db.tables_addresses import HELD, HELD_ALL, LED_TO
 from ..identity.quotas import check_quota
-from ..queries import state_rules
-from ..queries.instance_rows import instance_rows
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import instance_rows
 from ..queries.lookups import project_by_name, unknown, unknown_server
 from . import routers
 from .router_gateways import FREE

@@ -25,7 +25,7 @@ from ..db.engine import inserted_id
 from ..db.tables_networking import subnet
 from ..identity.quotas import check_quota
 from ..queries import counts
-from ..queries.network_records import Network
+from ..queries.network.network_records import Network
 from .host_places import refuse_ranges
 from .pool_claims import pool_lock, within
 

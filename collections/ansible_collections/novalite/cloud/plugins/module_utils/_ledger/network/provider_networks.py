@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Neutron's provider attributes: the manager that an administrator asks for by them, and those that a network has.
+"""Neutron's provider attributes, and the manager that an administrator asks for by them.
 
 A physical network is an interface of the hosts. Refusals are in the words of Neutron's type drivers.
 """

@@ -15,7 +15,7 @@ from ..._errors import AddressInUseError, NovaliteError, PoolExhaustedError
 from ..._json import JsonMapping
 from ..db import clock
 from ..db.tables import floating_ip, floating_pool
-from ..queries.subnet_records import derived_id
+from ..queries.network.subnet_records import derived_id
 
 FREE = sa.and_(floating_ip.c.project_id.is_(None), floating_ip.c.router_id.is_(None))
 

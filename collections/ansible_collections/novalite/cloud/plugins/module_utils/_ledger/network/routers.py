@@ -22,7 +22,7 @@ from ..db.tables_networking import port, resource_tag, router, router_interface,
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network.router_records import Router
-from ..queries.subnet_records import Subnet, subnet_ids
+from ..queries.network.subnet_records import Subnet, subnet_ids
 from . import router_gateways
 from .pool_claims import pool_lock
 from .ports import drop, insert_port

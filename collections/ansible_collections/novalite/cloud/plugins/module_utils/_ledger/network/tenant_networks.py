@@ -22,7 +22,7 @@ from ..db.tables_networking import port, resource_tag
 from ..queries.counts import is_any
 from ..queries.lookups import lock_project
 from ..queries.network.carriers import Carrier
-from ..queries.network_records import Network
+from ..queries.network.network_records import Network
 from . import networks
 from .pool_claims import pool_lock
 

@@ -20,8 +20,8 @@ from ..compute import (
 )
 from ..queries import lookups
 from ..queries.catalog import image_views
-from ..queries.instance_rows import instance_row
-from ..queries.views import flavor_of
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import flavor_of
 from . import servers
 from .call import Call
 

@@ -11,8 +11,8 @@ from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
 from ..._model.rows import InstanceRow
 from ..identity import console_tokens
+from ..queries.compute.server_listing import image_of
 from ..queries.identity import token_holders
-from ..queries.server_listing import image_of
 from .call import Call
 
 NOVNC, SERIAL = "novnc", "serial"

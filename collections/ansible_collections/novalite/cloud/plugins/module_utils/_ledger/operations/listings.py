@@ -12,9 +12,11 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping
 from ..._rules.listed_nouns import Read
-from ..queries import keypair_records, network_records, projects, usage, volume_views
-from ..queries.catalog import flavor_records, image_views
-from ..queries.volumes import server_backup_rows, server_snapshot_rows
+from ..queries.catalog import flavor_records, image_views, keypair_records
+from ..queries.compute import usage
+from ..queries.identity import projects
+from ..queries.network import network_records
+from ..queries.volumes import server_backup_rows, server_snapshot_rows, volume_views
 from ..security import group_rules
 
 LOAD: dict[str, sa.Select[t.Any]] = {

@@ -9,9 +9,9 @@ from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
 from ..compute import server_backups
 from ..compute.server_backups import CREATE, DELETE, RESTORE, VERIFY
-from ..queries.volume_views import Volume
 from ..queries.volumes import backup_ages
 from ..queries.volumes.server_backup_rows import ServerBackup, backup_in, backups_by
+from ..queries.volumes.volume_views import Volume
 from ..volumes import volumes
 from . import servers
 from .call import Call

@@ -32,11 +32,13 @@ from ..compute import (
     server_choices,
     volume_images,
 )
+from ..instances import actions
 from ..migration.begin import begin_move
-from ..queries import actions, state_rules, volume_views
 from ..queries.catalog.image_views import Details
-from ..queries.open_jobs import open_job
-from ..queries.state_rules import RULES, StateRule
+from ..queries.compute import state_rules
+from ..queries.compute.state_rules import RULES, StateRule
+from ..queries.jobs.open_jobs import open_job
+from ..queries.volumes import volume_views
 from .call import OVERRIDE_LOCK, Call
 
 

@@ -10,10 +10,10 @@ import typing as t
 from ..._guest.image_properties import check_new, checked_host_mount
 from ..._json import JsonMapping, JsonObject
 from ..._rules.volume_mappings import NO_IMAGE
-from ..queries import volume_views
 from ..queries.catalog import volume_type_records
-from ..queries.volume_views import Snapshot, Volume
+from ..queries.volumes import volume_views
 from ..queries.volumes.volume_backup_records import VolumeBackup
+from ..queries.volumes.volume_views import Snapshot, Volume
 from ..volumes import volume_backups, volume_snapshots, volume_uploads, volumes
 from .call import Call
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compute hosts: what they reported, what their operator decided about them, and how the scheduler sees them."""
+"""Compute hosts: what they reported, and what their operator decided about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..._model import host_numa, pci
 from ..._rules.records import Changes, check_text
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host as table
-from ..queries.foreign import known_uuids
+from ..queries.compute.foreign import known_uuids
 from ..queries.lookups import check_compute_hosts
 from ..queries.placement.host_states import TOTALS
 from .aggregates import check_zones

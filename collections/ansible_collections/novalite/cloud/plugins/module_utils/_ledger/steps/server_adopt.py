@@ -27,13 +27,14 @@ from ..compute.power_states import GUEST_STATES
 from ..db import clock
 from ..db.ledger_identity import ledger_id
 from ..db.tables import flavor, instance
+from ..instances import actions
 from ..network import dns_names
 from ..placement.claims import claim_what_it_has, release_claims
-from ..queries import actions, lookups
+from ..queries import lookups
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.compute.usage import usage
+from ..queries.compute.views import flavor_of, instances_by
 from ..queries.identity import quota_records
-from ..queries.instance_rows import instance_rows
-from ..queries.usage import usage
-from ..queries.views import flavor_of, instances_by
 
 FRAGMENTS = ("ledger.project",)
 ARGUMENT_SPEC = {

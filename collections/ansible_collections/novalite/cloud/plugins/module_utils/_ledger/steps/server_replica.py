@@ -18,12 +18,12 @@ from ..._rules import server_requests
 from ..._rules.records import with_diff
 from ..compute import server_actions
 from ..compute.named_servers import OUTCOMES, servers_named, take_over, under_way, with_names
+from ..instances import actions
 from ..migration import host_plans
 from ..migration.outcomes import error_of
 from ..operations import server_replicas
 from ..operations.call import by_playbook
-from ..queries import actions
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 from ..queries.volumes import replica_records
 from ..volumes import replicas
 from ..volumes.replicas import REPLICATE

@@ -25,8 +25,8 @@ from ..db.tables import instance
 from ..operations import attachments
 from ..operations.call import by_playbook
 from ..queries import lookups
-from ..queries.volume_views import snapshots_by, volumes_by
 from ..queries.volumes import server_backup_rows, volume_backup_records
+from ..queries.volumes.volume_views import snapshots_by, volumes_by
 from ..volumes import (
     volume_attachments,
     volume_backups,

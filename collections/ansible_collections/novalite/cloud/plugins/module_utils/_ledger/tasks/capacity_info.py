@@ -17,8 +17,8 @@ from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of
 from ..db import clock
 from ..queries import lookups
+from ..queries.compute.views import flavor_of, image_of
 from ..queries.placement.host_states import EVER, host_states
-from ..queries.views import flavor_of, image_of
 
 
 def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -16,8 +16,8 @@ from ..._scheduling.rows import HostState
 from ..db import behind, clock
 from ..db.tables import fixed_ip, network, project
 from ..queries import lookups
+from ..queries.compute.views import instances_by
 from ..queries.placement.host_states import EVER, host_states
-from ..queries.views import instances_by
 
 
 def cloud_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:

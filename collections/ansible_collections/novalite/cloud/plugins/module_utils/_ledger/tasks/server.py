@@ -38,14 +38,15 @@ from ..compute.server_states import record_deleted
 from ..db import clock
 from ..db.tables import instance
 from ..identity.new_ids import new_uuids
+from ..instances import actions
 from ..operations import servers as operations
 from ..operations.call import by_playbook
 from ..placement import server_groups
-from ..queries import actions, lookups
+from ..queries import lookups
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.compute.usage import usage
+from ..queries.compute.views import flavor_of, image_of, instances_by
 from ..queries.identity import quota_records
-from ..queries.instance_rows import instance_rows
-from ..queries.usage import usage
-from ..queries.views import flavor_of, image_of, instances_by
 from ..volumes import server_volumes
 
 _SUMMARY: t.Final = ("vm_state", "task_state", "host", "availability_zone", "metadata")

@@ -19,8 +19,8 @@ from ..operations.identity import users as operations
 from ..operations.identity.assignments import Held
 from ..operations.identity.users import UserRequest
 from ..queries.identity import user_records
+from ..queries.identity.projects import project_name
 from ..queries.lookups import project_by_name
-from ..queries.projects import project_name
 
 SHOWN = ("enabled", "description", "email")
 

@@ -19,7 +19,7 @@ from ..operations.call import by_playbook
 from ..operations.catalog import volume_types as type_operations
 from ..queries import lookups
 from ..queries.catalog import volume_type_records
-from ..queries.volume_views import Volume, volumes_by
+from ..queries.volumes.volume_views import Volume, volumes_by
 from ..volumes import volume_plans, volume_sources, volumes
 
 _CHANGEABLE = option_names(VOLUME[1:], "any")

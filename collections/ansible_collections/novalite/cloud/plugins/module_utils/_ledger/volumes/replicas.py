@@ -21,8 +21,8 @@ from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_images import replica as table
 from ..placement import replica_claims, replica_rows
-from ..queries import volume_views
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.volumes import volume_views
 from ..queries.volumes.replica_records import Replica, replicas_by
 from . import ha_disks
 

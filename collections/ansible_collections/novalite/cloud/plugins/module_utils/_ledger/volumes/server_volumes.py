@@ -21,10 +21,10 @@ from ..._rules.volume_mappings import NO_IMAGE
 from ..catalog.volume_types import LOCAL_BACKENDS, type_usable
 from ..db import clock
 from ..db.tables_volumes import volume, volume_attachment
-from ..queries import volume_views
 from ..queries.catalog.volume_type_records import types_by
-from ..queries.views import image_of
-from ..queries.volume_views import attachments_by, volumes_by
+from ..queries.compute.views import image_of
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import attachments_by, volumes_by
 from . import volume_attachments, volume_plans, volume_sources, volumes
 
 _BEFORE = ("creating", "attaching", RESERVED)  # statuses of volumes that a build gives to its guest

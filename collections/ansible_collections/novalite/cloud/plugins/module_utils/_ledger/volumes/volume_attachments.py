@@ -22,10 +22,11 @@ from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
-from ..queries import actions, state_rules
+from ..instances import actions
 from ..queries.catalog.volume_type_records import check_shown
-from ..queries.state_rules import RULES
-from ..queries.volume_views import Attachment, Volume, attachments_by, one_volume, volumes_by
+from ..queries.compute import state_rules
+from ..queries.compute.state_rules import RULES
+from ..queries.volumes.volume_views import Attachment, Volume, attachments_by, one_volume, volumes_by
 from .volumes import begin, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions

@@ -24,9 +24,10 @@ from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables_volumes import volume_backup as table
 from ..identity import quotas
-from ..queries import actions, counts, lookups, volume_views
+from ..instances import actions
+from ..queries import counts, lookups
 from ..queries.counts import is_any
-from ..queries.volume_views import Volume, volumes_by
+from ..queries.volumes import volume_views
 from ..queries.volumes.volume_backup_records import (
     AVAILABLE,
     CREATING,
@@ -39,6 +40,7 @@ from ..queries.volumes.volume_backup_records import (
     backups_by,
     one_backup,
 )
+from ..queries.volumes.volume_views import Volume, volumes_by
 from . import volume_sources, volumes
 
 BACKING_UP, RESTORING_VOLUME = "backing-up", "restoring-backup"  # a volume's statuses meanwhile

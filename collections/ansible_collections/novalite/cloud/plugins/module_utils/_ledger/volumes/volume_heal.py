@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from ..db.tables_jobs import job
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from ..queries.counts import is_any
-from ..queries.volume_views import attachments_by
 from ..queries.volumes import volume_backup_records
+from ..queries.volumes.volume_views import attachments_by
 from . import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 from .volume_sources import TABLES
 

@@ -14,10 +14,11 @@ from ..._json import JsonMapping
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables_volumes import volume, volume_snapshot
-from ..queries import lookups, volume_views
+from ..queries import lookups
 from ..queries.catalog import volume_type_records
 from ..queries.counts import is_any
-from ..queries.volume_views import Snapshot, Volume, snapshots_by
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import Snapshot, Volume, snapshots_by
 from . import volume_sources, volumes
 
 ERRORS = {"creating": "error", "deleting": "error_deleting"}

@@ -22,10 +22,18 @@ from ..placement.aggregates import DEFAULT_ZONE
 from ..queries import lookups
 from ..queries.catalog import volume_type_records
 from ..queries.catalog.volume_type_records import Options, VolumeType
+from ..queries.compute.views import image_of
 from ..queries.counts import is_any
-from ..queries.views import image_of
-from ..queries.volume_views import BackupDisk, Snapshot, Volume, one_snapshot, one_volume, snapshots_by, volumes_by
 from ..queries.volumes import server_backup_rows
+from ..queries.volumes.volume_views import (
+    BackupDisk,
+    Snapshot,
+    Volume,
+    one_snapshot,
+    one_volume,
+    snapshots_by,
+    volumes_by,
+)
 
 GIB = 1024**3
 TABLES = {"volume": volume, "snapshot": volume_snapshot}  # by kind

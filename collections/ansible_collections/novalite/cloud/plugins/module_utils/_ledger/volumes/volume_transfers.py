@@ -19,10 +19,11 @@ from ..._errors import ConflictError, InvalidVolumeError, NovaliteError
 from ..._rules.records import NAME_LENGTH, check_text
 from ..db import clock
 from ..db.tables_volumes import volume_transfer
-from ..queries import lookups, volume_views
+from ..queries import lookups
 from ..queries.identity.token_holders import token_hash
-from ..queries.volume_views import snapshots_by
+from ..queries.volumes import volume_views
 from ..queries.volumes.transfer_records import Transfer, one_transfer
+from ..queries.volumes.volume_views import snapshots_by
 from . import volumes
 
 WAITING = "awaiting-transfer"

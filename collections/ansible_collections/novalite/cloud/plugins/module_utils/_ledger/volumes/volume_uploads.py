@@ -21,8 +21,8 @@ from ..catalog.image_records import delete_images, insert_image
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import image
-from ..queries import volume_views
-from ..queries.volume_views import Volume, volumes_by
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import Volume, volumes_by
 from . import volume_sources, volumes
 
 UPLOADING = "uploading"

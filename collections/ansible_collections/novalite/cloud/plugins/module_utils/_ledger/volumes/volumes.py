@@ -22,12 +22,14 @@ from ..._rules.records import check_range, check_text
 from ..catalog import volume_types
 from ..db import clock
 from ..db.tables_volumes import volume, volume_reservation, volume_snapshot
-from ..queries import actions, lookups, volume_views
+from ..instances import actions
+from ..queries import lookups
 from ..queries.catalog import volume_type_records
 from ..queries.catalog.volume_type_records import VolumeType
 from ..queries.counts import is_any
 from ..queries.identity import quota_records
-from ..queries.volume_views import Volume, snapshots_by, used, volumes_by
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import Volume, snapshots_by, used, volumes_by
 from . import volume_sources
 from .volume_sources import TABLES
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...placement import server_groups
-from ...queries import projects
+from ...queries.identity import projects
 from ...queries.placement import server_group_records
 from ...queries.placement.server_group_records import ServerGroup
 from ..call import Call

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 
 from ...._errors import InvalidVolumeError, NovaliteError
-from ...queries import volume_views
-from ...queries.volume_views import Attachment, Reservation, Volume
+from ...queries.volumes import volume_views
+from ...queries.volumes.volume_views import Attachment, Reservation, Volume
 from ...volumes import volume_reservations
 from .. import attachments
 from ..call import Call

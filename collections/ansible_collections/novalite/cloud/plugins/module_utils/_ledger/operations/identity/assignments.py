@@ -8,9 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ...identity import assignments, users
-from ...queries import projects
-from ...queries.assignments import Place
-from ...queries.identity import domain_records, user_records
+from ...queries.identity import projects, user_records
+from ...queries.identity.assignments import Place
 from ..call import Call
 
 
@@ -38,7 +37,7 @@ def check_place(call: Call, place: Place) -> None:
     """Raise NotFoundError unless there are the user or the group, and the project or the domain, of `place`."""
     for find, number in (
         (projects.find_project, place.project_id),
-        (domain_records.find_domain, place.domain_id),
+        (projects.find_domain, place.domain_id),
         (user_records.find_user, place.user_id),
         (user_records.find_group, place.group_id),
     ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ...identity import domains
-from ...queries.identity.domain_records import Domain
+from ...queries.identity.projects import Domain
 from ..call import Call
 
 

@@ -11,9 +11,9 @@ from ...._errors import NotFoundError, NovaliteError
 from ...db.sealing import Seal
 from ...identity import kept_credentials
 from ...identity.kept_credentials import Credential
-from ...queries.assignments import roles_in_project
 from ...queries.identity import user_records
-from ...queries.projects import project_name
+from ...queries.identity.assignments import roles_in_project
+from ...queries.identity.projects import project_name
 from ..call import Call
 from .delegations import refuse_delegated
 

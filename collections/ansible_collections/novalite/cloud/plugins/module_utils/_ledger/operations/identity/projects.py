@@ -13,10 +13,9 @@ from ...._rules import ha_wishes
 from ...._rules.records import Changes, checked_names
 from ...identity import projects
 from ...identity import quotas as quota_records
-from ...queries.identity import domain_records
+from ...queries.identity.projects import Project, domain_by_id, find_project, project_by_id, project_wishes
 from ...queries.identity.quota_records import quota_limits
 from ...queries.lookups import DEFAULT_PROJECT
-from ...queries.projects import Project, find_project, project_by_id, project_wishes
 from ..call import Call
 from . import quotas
 from .attributes import MOST, Attributes, keep_domain, merged
@@ -44,7 +43,7 @@ def create(call: Call, request: ProjectRequest) -> Project:
     domain_id = request.get("domain_id") or (parent_id if parent is None else parent["domain_id"])
     if parent is None and parent_id is not None:
         # the top of a domain is the domain, as a project that acts as one
-        if domain_records.domain_by_id(call.connection, parent_id) is None:
+        if domain_by_id(call.connection, parent_id) is None:
             raise NotFoundError(f"Could not find project: {parent_id[:64]}.")
         if parent_id != domain_id:
             raise NovaliteError(f"parent_id {parent_id} is another domain than domain_id {domain_id}")

@@ -11,9 +11,8 @@ import typing as t
 from ...._errors import NotFoundError, UnauthorizedError
 from ...db import clock
 from ...identity import domains, tokens, trusts
-from ...queries import projects
-from ...queries.identity import user_records
-from ...queries.identity.domain_records import DEFAULT_DOMAIN
+from ...queries.identity import projects, user_records
+from ...queries.identity.projects import DEFAULT_DOMAIN
 from ...queries.identity.token_holders import Holder, Token
 from ...queries.identity.user_records import User
 from ..call import Call

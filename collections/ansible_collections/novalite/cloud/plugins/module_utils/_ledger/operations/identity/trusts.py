@@ -11,10 +11,8 @@ import typing as t
 from ...._errors import ForbiddenError, NotFoundError, NovaliteError
 from ...identity import trusts
 from ...identity.trusts import Trust
-from ...queries import projects
-from ...queries.assignments import Names, roles_in_project
-from ...queries.identity import user_records
-from ...queries.identity.role_records import implied
+from ...queries.identity import projects, user_records
+from ...queries.identity.assignments import Names, implied, roles_in_project
 from ..call import Call
 from .delegations import refuse_delegated
 from .roles import RoleChoice, chosen, names_of

@@ -10,8 +10,8 @@ import typing as t
 from ...._errors import ForbiddenError, NovaliteError, UnauthorizedError
 from ...identity import users
 from ...queries.identity import user_records
+from ...queries.identity.projects import project_name
 from ...queries.identity.user_records import User
-from ...queries.projects import project_name
 from ..call import Call
 from . import attempts
 from .assignments import Held, set_roles

@@ -11,8 +11,8 @@ import typing as t
 from ...._errors import ForbiddenError, NovaliteError
 from ...network import external_networks, provider_networks, tenant_networks
 from ...queries.network.carriers import Carrier
+from ...queries.network.network_records import Network
 from ...queries.network.pool_records import Pool
-from ...queries.network_records import Network
 from ..call import Call
 from ..hosts import update_networks_of_hosts
 from .owners import Named, check_for_all, owner_of

@@ -12,9 +12,9 @@ from ...._rules import pools
 from ...network import network_choices, routers
 from ...network.tenant_networks import TenantError
 from ...queries.network import router_records
+from ...queries.network.network_records import Network, Port, network_of, networks_by
 from ...queries.network.router_records import Router, RouterInterface
-from ...queries.network_records import Network, Port, network_of, networks_by
-from ...queries.subnet_records import Subnet, subnets_of, subnets_of_network
+from ...queries.network.subnet_records import Subnet, subnets_of, subnets_of_network
 from ..call import Call
 from ..hosts import update_networks_of_hosts
 from .owners import Named, owner_of

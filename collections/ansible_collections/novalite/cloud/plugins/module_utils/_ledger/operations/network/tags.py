@@ -8,9 +8,9 @@ from __future__ import annotations
 import typing as t
 
 from ...network.resource_tags import replace_tags
+from ...queries.network.network_records import Network
 from ...queries.network.subnet_pool_records import SubnetPool
 from ...queries.network.tag_records import tags_of
-from ...queries.network_records import Network
 from ..call import Call
 from .networks import check_changes
 from .pools import check_owner

@@ -14,7 +14,7 @@ from ...db.tables import compute_host, fixed_ip, instance, network, vif
 from ...db.tables_addresses import HOLDER
 from ...db.tables_ec2 import ec2_instance
 from ..placement.host_states import memberships
-from ..views import instances_by
+from .views import instances_by
 
 _VIF = "vif:"
 

@@ -15,12 +15,13 @@ from ...db import clock
 from ...db.tables import instance, instance_security_group, keypair, security_group
 from ...db.tables_ec2 import ec2_instance, ec2_keypair
 from ...db.tables_ec2 import ec2_tag as table
-from .. import server_listing
+from ..compute import server_listing
 from ..lookups import keypairs_seen
-from ..subnet_records import subnet_ids
-from ..volume_views import Attachment, attachments_by
+from ..network.subnet_records import subnet_ids
+from ..volumes.volume_views import Attachment, attachments_by
 
 Record = JsonObject
+Tags = dict[str, str]
 REMEMBERED = 3600  # seconds for which one that was terminated is still shown, as Amazon does
 DEFAULTS: JsonMapping = {
     "client_token": "",
@@ -116,9 +117,6 @@ def _groups(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, li
     for row in connection.execute(query):
         groups_by_instance.setdefault(row.instance_id, []).append({"uuid": row.uuid, "name": row.name})
     return groups_by_instance
-
-
-Tags = dict[str, str]
 
 
 def tags_of(connection: sa.Connection, project_id: str) -> dict[str, Tags]:

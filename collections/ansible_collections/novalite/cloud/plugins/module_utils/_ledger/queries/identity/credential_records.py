@@ -18,8 +18,8 @@ from ...db.tables_identity import access_rule as table
 from ...db.tables_identity import application_credential as application
 from ...db.tables_identity import domain, user
 from ...db.tables_identity import ec2_credential as ec2
-from ..assignments import roles_in_project
 from ..counts import equal
+from .assignments import roles_in_project
 
 Rule = JsonObject
 FIELDS = ("id", "service", "method", "path")

@@ -15,8 +15,7 @@ from ...._json import JsonObject
 from ...db.tables import project
 from ...db.tables_identity import application_credential, domain, trust, user
 from ...db.tables_identity import token as table
-from ..assignments import Names, roles_in_domain, roles_in_project
-from .role_records import implied
+from .assignments import Names, implied, roles_in_domain, roles_in_project
 
 _OF_USER, _OF_PROJECT, _SCOPE = domain.alias("of_user"), domain.alias("of_project"), domain.alias("scope")
 _HOLDER = (  # asked with every request, and made once

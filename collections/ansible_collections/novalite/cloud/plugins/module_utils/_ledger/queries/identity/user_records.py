@@ -14,7 +14,7 @@ from ...db.tables_identity import DEFAULT_DOMAIN, domain, role_assignment, user
 from ...db.tables_identity import user_group as table
 from ...db.tables_identity import user_group_member as member
 from ..counts import equal, is_any
-from .role_records import ROLES
+from .assignments import ROLES
 
 User = JsonObject  # its row, and `shown_name`: what Identity shows; `name` is the playbooks' handle
 SHOWN: sa.ColumnElement[str] = sa.func.coalesce(user.c.display_name, user.c.name)

@@ -11,7 +11,7 @@ from ...._errors import NovaliteError
 from ...._json import JsonObject
 from ...._rules import pools
 from ...._rules.pools import NUMBERED
-from ..network_records import Network
+from .network_records import Network
 
 MANAGERS = ("vxlan", "vlan", "flat_dhcp")
 

@@ -14,14 +14,7 @@ from ..counts import equal
 
 Record = JsonObject
 
-
-def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
-    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown."""
-    mine = equal({security_group.c.project_id: project_id, security_group.c.uuid: group_uuid})
-    rows, rules = (connection.execute(query.where(*mine)).mappings() for query in (GROUPS, RULES))
-    return shown_groups(map(dict, rows), map(dict, rules))
-
-
+DEFAULT_GROUP = "default"
 _REMOTE = security_group.alias("remote")
 GROUPS = sa.select(security_group).order_by(security_group.c.id)
 RULES = (
@@ -30,4 +23,10 @@ RULES = (
     .outerjoin(_REMOTE, _REMOTE.c.id == security_group_rule.c.remote_group_id)
     .order_by(security_group_rule.c.id)
 )
-DEFAULT_GROUP = "default"
+
+
+def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
+    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown."""
+    mine = equal({security_group.c.project_id: project_id, security_group.c.uuid: group_uuid})
+    rows, rules = (connection.execute(query.where(*mine)).mappings() for query in (GROUPS, RULES))
+    return shown_groups(map(dict, rows), map(dict, rules))

@@ -14,7 +14,7 @@ from ...._addressing.pools import to_text
 from ...._model.listed_networks import Ranges
 from ...._rules import pools
 from ...db.tables import floating_ip, floating_pool
-from ..subnet_records import derived_id
+from .subnet_records import derived_id
 
 
 @dataclasses.dataclass(frozen=True)

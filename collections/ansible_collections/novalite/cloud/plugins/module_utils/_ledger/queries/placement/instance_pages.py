@@ -19,8 +19,8 @@ from ...._rules import ha_wishes
 from ...db import tables
 from ...db.tables import fixed_ip, floating_ip, instance, vif
 from ...db.tables_addresses import HELD
-from ..further_ips import further_ips_of_instances
-from ..server_listing import SHOWN_NAME
+from ..compute.server_listing import SHOWN_NAME
+from ..network.further_ips import further_ips_of_instances
 from .silence import with_silence
 
 PAGE = 50  # instances

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ...._json import JsonMapping, JsonObject
 from ...._rules.build_states import BUILD_TIMEOUT, may_be_silent
 from ...db import clock
-from ..open_jobs import with_open_job
+from ..jobs.open_jobs import with_open_job
 
 
 def with_silence(connection: sa.Connection, records: t.Iterable[JsonMapping]) -> list[JsonObject]:

@@ -22,9 +22,9 @@ from ...db import clock
 from ...db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ...db.tables_addresses import HOLDER, OF_VIF
 from .. import counts
-from ..host_networks import further_ranges
 from ..identity.quota_records import quota_limits
 from ..lookups import of_project
+from ..network.host_networks import further_ranges
 from . import host_states
 from .host_states import BUILDS
 from .silence import with_silence

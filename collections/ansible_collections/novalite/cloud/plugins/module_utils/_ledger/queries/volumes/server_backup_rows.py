@@ -14,7 +14,7 @@ from ...._errors import NotFoundError
 from ...._model.instance import Flavor
 from ...db.tables_images import server_backup as table
 from ..lookups import of_project
-from ..volume_views import Fault
+from .volume_views import Fault
 
 _LARGE = ("console", "picture")  # columns that are read for one backup at a time
 _COLUMNS = [column for column in table.c if column.name not in _LARGE]

@@ -14,7 +14,7 @@ from ...._errors import NotFoundError
 from ...db.tables import instance
 from ...db.tables_images import server_snapshot as table
 from ..lookups import of_project
-from ..volume_views import Fault
+from .volume_views import Fault
 
 LOAD = {
     "server_snapshots": sa.select(table, instance.c.name.label("server"))

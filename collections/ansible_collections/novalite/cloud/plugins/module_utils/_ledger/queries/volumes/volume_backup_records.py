@@ -16,7 +16,7 @@ from ...._errors import ConflictError, NotFoundError
 from ...db.tables_volumes import volume_backup as table
 from .. import counts
 from ..catalog.volume_type_records import check_shown
-from ..volume_views import Fault
+from .volume_views import Fault
 
 CREATING, AVAILABLE, RESTORING, DELETING, ERROR = "creating", "available", "restoring", "deleting", "error"
 STATES = (CREATING, AVAILABLE, RESTORING, DELETING, ERROR, "error_deleting")

@@ -24,7 +24,7 @@ from ...db.tables_volumes import (
     volume_snapshot,
     volume_type,
 )
-from ..server_listing import behind
+from ..compute.server_listing import behind
 
 Column = sa.ColumnElement[t.Any]
 LEAST = 100  # rows that are read at a time, where few are asked for

@@ -11,15 +11,15 @@ import typing as t
 import netaddr
 import sqlalchemy as sa
 
-from ..._addressing import texts
-from ..._addressing.pools import to_text
-from ..._json import JsonObject
-from ..._model.instance import Network, Route, name_by_address
-from ..._model.instance import Range as RangeOnHost
-from ..db.tables import NAMED, dns_name, fixed_ip, floating_ip, floating_pool, instance, network, vif
-from ..db.tables_addresses import HELD, LED_TO, host_owner
-from ..db.tables_migrations import UNDER_WAY, migration
-from ..db.tables_networking import subnet
+from ...._addressing import texts
+from ...._addressing.pools import to_text
+from ...._json import JsonObject
+from ...._model.instance import Network, Route, name_by_address
+from ...._model.instance import Range as RangeOnHost
+from ...db.tables import NAMED, dns_name, fixed_ip, floating_ip, floating_pool, instance, network, vif
+from ...db.tables_addresses import HELD, LED_TO, host_owner
+from ...db.tables_migrations import UNDER_WAY, migration
+from ...db.tables_networking import subnet
 
 FURTHER_RANGES = (
     sa.select(

@@ -9,11 +9,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..._json import JsonMapping
-from ..._model.rows import InstanceRow, StateRow
-from ..._rules.build_states import DELETING, Build
-from ..db.tables import instance
+from ...._errors import NotFoundError
+from ...._model.rows import InstanceRow, StateRow
+from ...._rules.build_states import DELETING, Build
+from ...db.tables import instance
 
 
 def instance_rows(
@@ -77,12 +76,6 @@ def being_built(build: Build) -> sa.ColumnElement[bool]:
     if build.task_states is not None:
         tasks = c.task_state.in_(sorted(build.task_states))
     return sa.and_(c.vm_state.in_(sorted(build.vm_states)), tasks)
-
-
-def swap(connection: sa.Connection, uuid: str, values: JsonMapping, *expected: sa.ColumnElement[bool]) -> bool:
-    """Write `values` to the instance, unless it is deleted or is not as `expected` any more; returns whether it was."""
-    mine = sa.update(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0, *expected)
-    return connection.execute(mine.values(**values)).rowcount == 1
 
 
 def whereabouts(row: StateRow, name: str) -> str:

@@ -9,9 +9,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..._json import JsonMapping
-from ..db.tables_jobs import job, job_instance
+from ...._errors import NotFoundError
+from ...._json import JsonMapping
+from ...db.tables_jobs import job, job_instance
 
 OPEN = ("queued", "running")
 

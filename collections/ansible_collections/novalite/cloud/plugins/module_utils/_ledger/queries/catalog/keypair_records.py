@@ -9,8 +9,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..db.tables import keypair
-from .lookups import keypairs_seen, of_project
+from ...db.tables import keypair
+from ..lookups import keypairs_seen, of_project
 
 
 class KeyPair(t.TypedDict):

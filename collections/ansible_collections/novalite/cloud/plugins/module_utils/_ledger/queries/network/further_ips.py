@@ -9,8 +9,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._addressing.pools import to_text
-from ..db.tables import fixed_ip, instance, vif
+from ...._addressing.pools import to_text
+from ...db.tables import fixed_ip, instance, vif
 
 # An interface that no statement has to join: few have several, and an index knows which
 _FURTHER = sa.select(fixed_ip.c.further_of, fixed_ip.c.ip).order_by(fixed_ip.c.owner)

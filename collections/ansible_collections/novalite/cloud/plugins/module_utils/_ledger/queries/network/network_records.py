@@ -10,11 +10,11 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._addressing.pools import to_text
-from ..._json import JsonMapping, JsonObject
-from ..._model import listed_networks
-from ..._model.instance import AddressPair, DhcpOption
-from ..db.tables import (
+from ...._addressing.pools import to_text
+from ...._json import JsonMapping, JsonObject
+from ...._model import listed_networks
+from ...._model.instance import AddressPair, DhcpOption
+from ...db.tables import (
     fixed_ip,
     floating_ip,
     floating_pool,
@@ -24,8 +24,8 @@ from ..db.tables import (
     security_group,
     vif,
 )
-from ..db.tables_addresses import HELD, LED_TO
-from ..db.tables_networking import port, port_security_group, router_interface, subnet
+from ...db.tables_addresses import HELD, LED_TO
+from ...db.tables_networking import port, port_security_group, router_interface, subnet
 from .further_ips import further_ips
 from .subnet_records import SubnetIds, subnet_ids
 

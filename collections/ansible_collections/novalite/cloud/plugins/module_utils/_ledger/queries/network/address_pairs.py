@@ -15,14 +15,14 @@ import typing as t
 import netaddr
 import sqlalchemy as sa
 
-from ..._addressing.ipv6 import host_ipv6
-from ..._addressing.macs import LINK_LOCAL, eui64
-from ..._addressing.texts import parse_network
-from ..._firewall.rules import MAX_RANGE
-from ..._model.instance import AddressPair
-from ..db.tables import fixed_ip, instance, network, vif
-from ..db.tables_addresses import HOLDER, OF_HOST
-from ..db.tables_networking import port
+from ...._addressing.ipv6 import host_ipv6
+from ...._addressing.macs import LINK_LOCAL, eui64
+from ...._addressing.texts import parse_network
+from ...._firewall.rules import MAX_RANGE
+from ...._model.instance import AddressPair
+from ...db.tables import fixed_ip, instance, network, vif
+from ...db.tables_addresses import HOLDER, OF_HOST
+from ...db.tables_networking import port
 
 _OWNER = sa.func.coalesce(instance.c.project_id, port.c.project_id)
 _IS_HOSTS = fixed_ip.c.owner.startswith(OF_HOST)

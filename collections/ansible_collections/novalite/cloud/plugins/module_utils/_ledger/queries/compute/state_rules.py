@@ -14,10 +14,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ProtectedError, StateError
-from ..._model.rows import InstanceRow
-from ..._rules.build_states import DELETING, OFFLOADED, SHELVED
-from ..db.tables_ec2 import ec2_instance
+from ...._errors import ProtectedError, StateError
+from ...._model.rows import InstanceRow
+from ...._rules.build_states import DELETING, OFFLOADED, SHELVED
+from ...db.tables_ec2 import ec2_instance
 
 Protection = t.Literal["disable_api_termination", "disable_api_stop"]  # columns of ec2_instance
 _ATTRIBUTES: t.Mapping[Protection, str] = {

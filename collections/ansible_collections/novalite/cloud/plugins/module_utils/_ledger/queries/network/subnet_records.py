@@ -16,10 +16,10 @@ import uuid
 import netaddr
 import sqlalchemy as sa
 
-from ..._addressing import texts
-from ..._addressing.pools import to_int
-from ..db.tables import network
-from ..db.tables_networking import subnet, subnet_pool
+from ...._addressing import texts
+from ...._addressing.pools import to_int
+from ...db.tables import network
+from ...db.tables_networking import subnet, subnet_pool
 
 if t.TYPE_CHECKING:
     from .network_records import Network

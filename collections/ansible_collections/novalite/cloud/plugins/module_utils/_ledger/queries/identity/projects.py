@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Projects: which there are, and whose. Reads only.
+"""Projects and their domains: which there are, and whose. Reads only.
 
 A project's `name` is the handle that playbooks know it by; in another domain than the default one it differs from
 `shown_name`, which Identity shows.
@@ -13,19 +13,24 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._addressing.pools import to_text
-from ..._errors import NotFoundError
-from ..._json import JsonObject
-from ..._rules.ha_wishes import HaWishes
-from ..db import tables
-from ..db.tables import project
-from ..db.tables_identity import DEFAULT_DOMAIN, domain, project_tag
-from ..db.tables_images import server_backup
-from ..db.tables_networking import address_scope, subnet_pool
-from ..db.tables_volumes import volume, volume_backup
+from ...._addressing.pools import to_text
+from ...._errors import NotFoundError
+from ...._json import JsonObject
+from ...._rules.ha_wishes import HaWishes
+from ...db import tables, tables_identity
+from ...db.tables import project
+from ...db.tables_identity import domain, project_tag
+from ...db.tables_images import server_backup
+from ...db.tables_networking import address_scope, subnet_pool
+from ...db.tables_volumes import volume, volume_backup
+from ..counts import equal
 from .assignments import ancestry, projects_with_roles
 
 Record = JsonObject
+Domain = JsonObject
+Project = JsonObject
+DEFAULT_DOMAIN = tables_identity.DEFAULT_DOMAIN
+FLOATING_IP = "floating IP"
 
 SHOWN: sa.ColumnElement[str] = sa.func.coalesce(project.c.display_name, project.c.name)
 LOAD: dict[str, sa.Select[t.Any]] = {
@@ -95,10 +100,6 @@ def project_wishes(connection: sa.Connection, project_id: str) -> HaWishes:
     return HaWishes() if row is None else HaWishes(*row)
 
 
-Project = JsonObject
-FLOATING_IP = "floating IP"
-
-
 def find_project(connection: sa.Connection, project_id: str) -> Project:
     """Return the record of the project of this id. Raises NotFoundError."""
     record = project_by_id(connection, project_id)
@@ -126,3 +127,29 @@ def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, 
         if number:
             left.append((kind, int(number), to_text(first) if kind == FLOATING_IP else str(first)))
     return left
+
+
+def domain_by_id(connection: sa.Connection, domain_id: str) -> Domain | None:
+    """Return the domain of this id; None where there is none."""
+    row = connection.execute(sa.select(domain).where(domain.c.id == domain_id)).mappings().first()
+    return None if row is None else dict(row)
+
+
+def find_domain(connection: sa.Connection, domain_id: str) -> Domain:
+    """Return the domain of this id. Raises NotFoundError."""
+    record = domain_by_id(connection, domain_id)
+    if record is None:
+        raise NotFoundError(f"Could not find domain: {domain_id[:64]}.")
+    return record
+
+
+def list_domains(connection: sa.Connection, name: str | None = None, enabled: bool | None = None) -> list[Domain]:
+    """Return all domains, by name; or those of this name, or that are enabled or not."""
+    key = None if name is None else domain_key(name)
+    query = sa.select(domain).where(*equal({domain.c.name_key: key, domain.c.enabled: enabled})).order_by(domain.c.name)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def domain_key(name: str) -> str:
+    """Return the form in which names of domains are compared, as Keystone's usual database does."""
+    return name.casefold()[:128]

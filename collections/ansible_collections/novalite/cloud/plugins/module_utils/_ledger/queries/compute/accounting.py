@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ..._json import JsonObject
-from ..db.tables import instance
+from ...._json import JsonObject
+from ...db.tables import instance
 
 Record = JsonObject
 

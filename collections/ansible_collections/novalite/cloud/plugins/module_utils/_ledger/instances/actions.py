@@ -1,7 +1,9 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The instance action log: what was asked of an instance, when it ended, and how, in words fit for its owner."""
+"""The instance action log: what was asked of an instance, when it ended, and how, in words fit for its owner.
+
+Beside it what every subject writes of an instance: its row, unless that is another than expected meanwhile."""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ import uuid
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._model import whole_servers
 from ..._model.plain_text import shortened, without_controls
 from ..db import clock
-from ..db.tables import instance_action, instance_action_event
+from ..db.tables import instance, instance_action, instance_action_event
+from ..queries.compute.launch_calls import KEPT, Call
 
 EVENTS = {"extend_volume": "compute_extend_volume"}  # which clients wait for by Nova's name
 MAX_MESSAGE = 255  # as Nova's fault messages
@@ -180,22 +182,32 @@ def abandon(connection: sa.Connection, uuids: t.Iterable[str], message: str, now
     )
 
 
-_OF_THESE = instance_action.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True))
-# What whole_servers.history reads. The command `novalite` has them as texts, too: operations/looks.py
-LOAD: dict[str, sa.Select[t.Any]] = {
-    "action_events": sa.select(instance_action_event)
-    .join(instance_action, instance_action.c.id == instance_action_event.c.action_id)
-    .where(_OF_THESE)
-    .order_by(instance_action_event.c.id),
-    "actions": sa.select(instance_action).where(_OF_THESE).order_by(instance_action.c.id.desc()),
-}
+def add_calls(connection: sa.Connection, calls: t.Mapping[str, t.Sequence[Call]]) -> None:
+    """Write to the last launch of each instance (by UUID) these calls beside those that it has; at most KEPT."""
+    if not calls:
+        return
+    c = instance_action.c
+    newest = (
+        sa.select(sa.func.max(c.id))
+        .where(c.instance_uuid.in_(sorted(calls)), c.action == "create")
+        .group_by(c.instance_uuid)
+    )
+    rows = connection.execute(sa.select(c.id, c.instance_uuid, c.details).where(c.id.in_(newest)).order_by(c.id))
+    writes = [
+        {
+            "of_action": row.id,
+            "new": {**row.details, "calls": [*row.details.get("calls", ()), *calls[row.instance_uuid]][:KEPT]},
+        }
+        for row in rows
+    ]
+    if writes:
+        connection.execute(
+            sa.update(instance_action).where(c.id == sa.bindparam("of_action")).values(details=sa.bindparam("new")),
+            writes,
+        )
 
 
-def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[JsonObject]]:
-    """Return all actions of each instance, newest first, each with its events, in two queries."""
-    of_these = sorted(set(uuids))
-
-    def read(name: str, _values: JsonMapping) -> t.Iterable[t.Any]:
-        return connection.execute(LOAD[name], {"uuids": of_these}).mappings()
-
-    return whole_servers.history(read)
+def swap(connection: sa.Connection, uuid: str, values: JsonMapping, *expected: sa.ColumnElement[bool]) -> bool:
+    """Write `values` to the instance, unless it is deleted or is not as `expected` any more; returns whether it was."""
+    mine = sa.update(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0, *expected)
+    return connection.execute(mine.values(**values)).rowcount == 1

@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..db.tables import fixed_ip, instance, vif
+from ...db.tables import fixed_ip, instance, vif
 
 COUNTED = ("instances", "cores", "ram", "fixed_ips")
 

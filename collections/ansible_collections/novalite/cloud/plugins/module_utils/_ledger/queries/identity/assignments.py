@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Roles that a user has somewhere: given to the user or to a group of it, there, or above and inherited. Reads only."""
+"""Roles, and who has them: they are given to a user or to a group of it, there, or above and inherited. Reads only."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._json import JsonObject
-from ..db.tables import project
-from ..db.tables_identity import domain, role, role_assignment, user, user_group, user_group_member
-from ..db.tables_identity import role_assignment as table
-from .counts import equal
-from .identity.role_records import implied_ids
+from ...._errors import NotFoundError
+from ...._json import JsonObject
+from ...db.tables import project
+from ...db.tables_identity import domain, role, role_assignment, user, user_group, user_group_member
+from ...db.tables_identity import role_assignment as table
+from ..counts import equal
 
+Role = JsonObject
+ROLES = ("reader", "member", "manager", "admin")  # each has the rights of those before it; their ids are these names
 Names = dict[str, str]  # of roles, by their ids
 
 _USER: sa.ColumnElement[str] = sa.bindparam("user_id")
@@ -224,3 +226,34 @@ def _named(connection: sa.Connection, rows: list[Assignment]) -> list[Assignment
                 row[f"{word}_name"], row[f"{word}_domain_id"] = record.name, record.domain_id
                 row[f"{word}_domain_name"] = domains.get(record.domain_id)
     return [{**row, "domain_name": domains.get(row["domain_id"])} for row in rows]
+
+
+def implied_ids(role_id: str) -> tuple[str, ...]:
+    """Return the role's own id with those that it implies."""
+    return ROLES[: ROLES.index(role_id) + 1] if role_id in ROLES else (role_id,)
+
+
+def implied(roles: t.Iterable[str]) -> frozenset[str]:
+    """Return `roles` with those that each implies."""
+    return frozenset(number for role_id in roles for number in implied_ids(role_id))
+
+
+def find_role(connection: sa.Connection, role_id: str) -> Role:
+    """Return the role of this id. Raises NotFoundError."""
+    row = connection.execute(sa.select(role).where(role.c.id == role_id)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"Could not find role: {role_id[:64]}.")
+    return dict(row)
+
+
+def list_roles(connection: sa.Connection, domain_id: str | None = None, name: str | None = None) -> list[Role]:
+    """Return the roles of a domain alone, or (None) those for all domains; by name."""
+    mine = role.c.domain_id.is_(None) if domain_id is None else role.c.domain_id == domain_id
+    query = sa.select(role).where(mine, *equal({role.c.name: name})).order_by(role.c.name)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def named_roles(connection: sa.Connection, ids: t.Collection[str]) -> dict[str, str]:
+    """Return the names of those of the roles that are there, by their ids."""
+    query = sa.select(role.c.id, role.c.name).where(role.c.id.in_(list(ids)))
+    return {row.id: row.name for row in connection.execute(query)}

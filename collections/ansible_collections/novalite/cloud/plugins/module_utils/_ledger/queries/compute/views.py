@@ -14,11 +14,11 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._guest import image_properties
-from ..._json import JsonMapping, JsonObject
-from ..._model import whole_servers
-from ..._model.instance import AddressPair, AttachedVolume, Flavor, Image, Instance, Network
-from ..db.tables import (
+from ...._guest import image_properties
+from ...._json import JsonMapping, JsonObject
+from ...._model import whole_servers
+from ...._model.instance import AddressPair, AttachedVolume, Flavor, Image, Instance, Network
+from ...db.tables import (
     NAMED,
     dns_name,
     fixed_ip,
@@ -33,12 +33,12 @@ from ..db.tables import (
     security_group_rule,
     vif,
 )
-from ..db.tables_addresses import HELD, HOLDER, OF_HOST
-from ..db.tables_networking import port
-from ..db.tables_volumes import volume, volume_attachment, volume_type
-from . import host_networks
-from .address_pairs import without_others
-from .further_ips import WITH_INSTANCES
+from ...db.tables_addresses import HELD, HOLDER, OF_HOST
+from ...db.tables_networking import port
+from ...db.tables_volumes import volume, volume_attachment, volume_type
+from ..network import host_networks
+from ..network.address_pairs import without_others
+from ..network.further_ips import WITH_INSTANCES
 
 # the columns are named as the keys
 _NETWORK_FIELDS = tuple(field for field in Network.__annotations__ if field in network.c)

@@ -10,14 +10,14 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..._model.instance import Image
-from ..._rules.listed_nouns import RESERVED, shown_status
-from ..db.tables import instance
-from ..db.tables_volumes import volume, volume_attachment, volume_reservation, volume_snapshot, volume_type
-from .catalog import volume_type_records
-from .catalog.volume_type_records import Options
-from .lookups import of_project
+from ...._errors import NotFoundError
+from ...._model.instance import Image
+from ...._rules.listed_nouns import RESERVED, shown_status
+from ...db.tables import instance
+from ...db.tables_volumes import volume, volume_attachment, volume_reservation, volume_snapshot, volume_type
+from ..catalog import volume_type_records
+from ..catalog.volume_type_records import Options
+from ..lookups import of_project
 
 
 class Fault(t.TypedDict):

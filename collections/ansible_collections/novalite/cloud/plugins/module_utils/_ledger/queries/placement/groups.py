@@ -9,8 +9,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._scheduling.rows import Group
-from ..db import tables
+from ...._scheduling.rows import Group
+from ...db import tables
 
 Instance = t.Mapping[str, t.Any]
 

@@ -12,10 +12,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._graph.launch_steps import HOSTS, REQUEST, TAKEN, TRIP
-from ..._json import JsonMapping, JsonObject
-from ..db.tables import instance, instance_action
-from ..db.tables_jobs import job, job_instance
+from ...._graph.launch_steps import HOSTS, REQUEST, TAKEN, TRIP
+from ...._json import JsonMapping, JsonObject
+from ...db.tables import instance, instance_action
+from ...db.tables_jobs import job, job_instance
 
 KEPT = 100  # calls of an instance; three attempts, with all that a host can be asked for, are 60
 LONGEST = 86400.0  # seconds; what a host says of itself is believed so far
@@ -65,31 +65,6 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
         return None
     return float(value)
-
-
-def add(connection: sa.Connection, calls: t.Mapping[str, t.Sequence[Call]]) -> None:
-    """Write to the last launch of each instance (by UUID) these calls beside those that it has; at most KEPT."""
-    if not calls:
-        return
-    c = instance_action.c
-    newest = (
-        sa.select(sa.func.max(c.id))
-        .where(c.instance_uuid.in_(sorted(calls)), c.action == "create")
-        .group_by(c.instance_uuid)
-    )
-    rows = connection.execute(sa.select(c.id, c.instance_uuid, c.details).where(c.id.in_(newest)).order_by(c.id))
-    writes = [
-        {
-            "of_action": row.id,
-            "new": {**row.details, "calls": [*row.details.get("calls", ()), *calls[row.instance_uuid]][:KEPT]},
-        }
-        for row in rows
-    ]
-    if writes:
-        connection.execute(
-            sa.update(instance_action).where(c.id == sa.bindparam("of_action")).values(details=sa.bindparam("new")),
-            writes,
-        )
 
 
 def of_instance(connection: sa.Connection, uuid: str) -> JsonObject | None:

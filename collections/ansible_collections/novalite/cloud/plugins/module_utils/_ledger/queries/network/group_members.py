@@ -15,16 +15,16 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._addressing.macs import LINK_LOCAL, eui64
-from ..._addressing.pools import to_text
-from ..._errors import NovaliteError
-from ..._firewall.rules import expanded
-from ..._json import JsonObject
-from ..._model.instance import addresses_of, is_secured
-from ..._plan.host_plan import GroupsPlan, Plan, ServersPlan
-from ..._rules.build_states import OFFLOADED
-from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
-from ..db.tables_addresses import HELD
+from ...._addressing.macs import LINK_LOCAL, eui64
+from ...._addressing.pools import to_text
+from ...._errors import NovaliteError
+from ...._firewall.rules import expanded
+from ...._json import JsonObject
+from ...._model.instance import addresses_of, is_secured
+from ...._plan.host_plan import GroupsPlan, Plan, ServersPlan
+from ...._rules.build_states import OFFLOADED
+from ...db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
+from ...db.tables_addresses import HELD
 from .address_pairs import without_others
 from .further_ips import further_ips_where
 

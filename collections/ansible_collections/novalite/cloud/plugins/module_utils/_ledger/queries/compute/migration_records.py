@@ -9,9 +9,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..db.tables import flavor
-from ..db.tables_migrations import migration
+from ...._errors import NotFoundError
+from ...db.tables import flavor
+from ...db.tables_migrations import migration
 
 UNDER_WAY = ("queued", "preparing", "running", "post-migrating")  # of a live migration
 _EQUALS = {

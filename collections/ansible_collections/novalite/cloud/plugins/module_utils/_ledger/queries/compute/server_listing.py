@@ -15,12 +15,12 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError
-from ..._json import JsonMapping, JsonObject
-from ..._model import listed_servers
-from ..._model.instance import Image
-from ..._model.listed_servers import BATCH
-from ..db.tables import (
+from ...._errors import NotFoundError
+from ...._json import JsonMapping, JsonObject
+from ...._model import listed_servers
+from ...._model.instance import Image
+from ...._model.listed_servers import BATCH
+from ...db.tables import (
     compute_host,
     fixed_ip,
     flavor,
@@ -32,9 +32,9 @@ from ..db.tables import (
     server_group_member,
     vif,
 )
-from ..db.tables_addresses import HELD
-from ..db.tables_volumes import volume_attachment
-from .further_ips import OF_INSTANCES
+from ...db.tables_addresses import HELD
+from ...db.tables_volumes import volume_attachment
+from ..network.further_ips import OF_INSTANCES
 
 Record = JsonObject
 Matches = t.Callable[[str], bool]

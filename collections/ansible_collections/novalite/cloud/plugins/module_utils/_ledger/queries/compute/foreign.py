@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..db.tables import instance
+from ...db.tables import instance
 
 _BATCH = 5000  # UUIDs in one query; SQLite takes 32766 variables
 
