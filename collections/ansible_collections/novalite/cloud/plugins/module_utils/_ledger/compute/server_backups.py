@@ -27,10 +27,11 @@ from ..db import clock
 from ..db.tables import instance
 from ..db.tables_images import server_backup as table
 from ..identity.quotas import check_quota
-from ..queries import actions, counts
-from ..queries.volume_views import Volume, volumes_by
+from ..instances import actions
+from ..queries import counts
+from ..queries.volumes.server_backup_rows import AVAILABLE, FULL, ServerBackup, backup_of, backups_by
+from ..queries.volumes.volume_views import Volume, volumes_by
 from ..volumes import volume_plans
-from ..volumes.server_backup_rows import AVAILABLE, FULL, ServerBackup, backup_of, backups_by
 
 CREATE, RESTORE, VERIFY, DELETE = "createBackup", "restoreBackup", "verifyBackup", "deleteBackup"
 ACTIONS = (CREATE, RESTORE, VERIFY, DELETE)
