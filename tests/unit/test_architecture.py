@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 import subprocess
@@ -112,13 +113,16 @@ def imports(path: pathlib.Path) -> t.Iterator[list[str]]:
             yield [*parts, alias.name]
 
 
-def absolute_imports(path: pathlib.Path) -> t.Iterator[str]:
+@functools.cache
+def absolute_imports(path: pathlib.Path) -> list[str]:
     """List what the file at `path` imports by its full name, for type checkers too, as dotted names."""
+    names = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def test_every_room_has_its_floor() -> None:
