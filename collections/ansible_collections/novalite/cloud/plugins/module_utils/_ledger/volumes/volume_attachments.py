@@ -176,11 +176,15 @@ def from_volumes(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
 
 
 def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:
-    """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
-    of an instance that is on no host, for nobody would remove that."""
+    """The volumes that go with these instances. One that has snapshots, or is being copied, stays, as in Cinder; and so
+    does one with data of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
     to_delete = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
-    kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(to_delete)))
+    snapped, source = volume_snapshot.c.volume_id, volume.c.source_volume_id
+    kept = sa.union(
+        sa.select(snapped).where(snapped.in_(sorted(to_delete))),
+        sa.select(source).where(source.in_(sorted(to_delete)), volume.c.status == "creating"),
+    )
     volumes = volumes_by(connection, ids=set(to_delete) - set(connection.execute(kept).scalars()))
     return [
         leaving_volume
@@ -201,12 +205,10 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     to_delete = {leaving_volume.id for leaving_volume in leaving_with(connection, sorted_uuids)}
     connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(sorted_uuids)))
     connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(to_delete))))
-    for volume_id in sorted({attachment.volume_id for attachment in gone} - to_delete):
-        made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
+    for row in volumes_by(connection, ids={attachment.volume_id for attachment in gone} - to_delete):
         # one that was to be made of something by a build that never came to it has nothing to offer
-        lost = made.made_at is None and made.image is not None and made.image["id"]
-        swap(connection, volume_id, ("creating", *_HELD), "error" if lost else "available")
-        unbind(connection, [volume_id])
+        swap(connection, row.id, ("creating", *_HELD), "error" if row.is_unmade_copy else "available")
+        unbind(connection, [row.id])
 
 
 def unbind(connection: sa.Connection, volume_ids: t.Iterable[str]) -> None:

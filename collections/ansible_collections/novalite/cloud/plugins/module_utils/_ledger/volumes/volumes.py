@@ -26,7 +26,7 @@ from ..db.tables_volumes import volume, volume_reservation, volume_snapshot
 from ..identity import quotas
 from ..queries import actions, lookups
 from ..queries.counts import is_any
-from ..queries.volume_views import Volume, snapshots_by, used, volumes_by
+from ..queries.volume_views import BEFORE_DATA, Volume, snapshots_by, used, volumes_by
 from . import volume_sources
 from .volume_sources import TABLES
 
@@ -231,7 +231,13 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
 
 def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volume:
     """Set the status that an administrator gives (os-reset_status); nothing is done to the volume itself. An available
-    one is kept for no client."""
+    one is kept for no client. Raises ConflictError for a copy that was never made, and so has no data to be used."""
+    row = one_volume(connection, volume_id)
+    if row.is_unmade_copy and status not in BEFORE_DATA:
+        raise InvalidVolumeError(
+            f"Invalid volume: Volume {volume_id} has no data of what it was to be made of, so it cannot be {status}: "
+            "delete it, and make another one."
+        )
     write(connection, "volume", volume_id, {"status": status, "new_size_gb": None})
     if status == "available":
         connection.execute(sa.delete(volume_reservation).where(volume_reservation.c.volume_id == volume_id))
