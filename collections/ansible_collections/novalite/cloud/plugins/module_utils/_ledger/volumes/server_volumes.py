@@ -31,7 +31,8 @@ BOOT_SEQUENCE = (
     "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not "
     "valid."
 )
-_BEFORE = ("creating", "attaching", RESERVED)  # statuses of volumes that a build gives to its guest
+# Statuses of volumes that a build gives to its guest. An error was said of one that a build was silent about for long
+_BEFORE = ("creating", "attaching", RESERVED, "error", "error_attaching")
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
 NO_IMAGE: Image = {
     "id": "",
