@@ -1,0 +1,44 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What goes on with a volume ends, and leaves it to be used, also where somebody interferes."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import delete_images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_uploads, volumes
+from tests.unit._ledger.volumes.volumes_of_tests import blank, now, with_data
+
+FILE = {"source": "/i/x", "checksum": f"sha256:{'1' * 64}", "size": 1, "virtual_size": 1}
+
+
+def of_image(image_id: str) -> sa.ColumnElement[bool]:
+    return tables.image.c.id == image_id
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_an_upload_whose_image_was_deleted_changes_nothing_of_its_volume(connection: sa.Connection, data: bool) -> None:
+    row = with_data(connection) if data else blank(connection)
+    _row, image_id = volume_uploads.begin_upload(connection, row.id, name="i")
+    delete_images(connection, of_image(image_id))
+    assert volume_action(connection, {"volumes": [row.id]})["hosts"] == {}
+    after = now(connection, row)
+    assert (after.status, after.host, after.made_at) == ("available", row.host, row.made_at)
+
+
+@pytest.mark.parametrize("error", [None, "no room"])
+def test_an_image_of_a_volume_that_was_deleted_by_force_is_there_or_gone(
+    connection: sa.Connection, error: str | None
+) -> None:
+    row = with_data(connection)
+    _row, image_id = volume_uploads.begin_upload(connection, row.id, name="i")
+    volumes.begin_delete(connection, row.id, force=True)
+    volumes.finish_delete(connection, row.id)
+    assert volume_uploads.finish_upload(connection, row.id, error=error, file_record=FILE)
+    statuses = connection.execute(sa.select(tables.image.c.status).where(of_image(image_id))).scalars().all()
+    assert statuses == (["active"] if error is None else [])
