@@ -5,14 +5,23 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import delete_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_uploads, volumes
-from tests.unit._ledger.volumes.volumes_of_tests import blank, now, with_data
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
+    volume_backups,
+    volume_heal,
+    volume_uploads,
+    volumes,
+)
+from tests.support.rows import DEMO
+from tests.unit._ledger.volumes.volumes_of_tests import blank, held, now, with_data
 
 FILE = {"source": "/i/x", "checksum": f"sha256:{'1' * 64}", "size": 1, "virtual_size": 1}
 
@@ -42,3 +51,41 @@ def test_an_image_of_a_volume_that_was_deleted_by_force_is_there_or_gone(
     assert volume_uploads.finish_upload(connection, row.id, error=error, file_record=FILE)
     statuses = connection.execute(sa.select(tables.image.c.status).where(of_image(image_id))).scalars().all()
     assert statuses == (["active"] if error is None else [])
+
+
+def backed_up(connection: sa.Connection, row: Volume) -> str:
+    backup = volume_backups.begin_create(connection, DEMO, {"volume_id": row.id, "force": True})
+    return backup.id
+
+
+def restored(connection: sa.Connection, row: Volume) -> str:
+    number = backed_up(connection, row)
+    volume_backups.finish_create(connection, number)
+    volume_backups.begin_restore(connection, number, volume_id=row.id)
+    return number
+
+
+@pytest.mark.parametrize(
+    ("begin", "is_held", "after"),
+    [(backed_up, False, "available"), (backed_up, True, "in-use"), (restored, False, "error_restoring")],
+)
+@pytest.mark.parametrize("by", ["force", "reset", "lost"])
+def test_a_volume_waits_for_no_backup_that_is_gone(
+    connection: sa.Connection, begin: t.Callable[[sa.Connection, Volume], str], is_held: bool, after: str, by: str
+) -> None:
+    row = with_data(connection)
+    if is_held:
+        held(connection, row)
+    number = begin(connection, row)
+    if by == "force":
+        volume_backups.begin_delete(connection, number, force=True)
+        assert not volume_backups.finish_create(connection, number)  # the host is late
+        assert volume_backups.finish_delete(connection, number)
+        assert now(connection, row).status == after
+        return
+    volume_backups.reset_status(connection, number, "error")
+    if by == "lost":
+        volume_backups.begin_delete(connection, number)
+        volume_backups.finish_delete(connection, number)
+    assert [change[4] for change in volume_heal.end_abandoned(connection, 2**40, 2**40)] == [{"status": after}]
+    assert now(connection, row).status == after
