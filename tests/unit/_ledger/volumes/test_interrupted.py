@@ -10,16 +10,20 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import delete_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
+    volume_attachments,
     volume_backups,
     volume_heal,
     volume_uploads,
     volumes,
 )
+from tests.support.calls import a_call
 from tests.support.rows import DEMO
 from tests.unit._ledger.volumes.volumes_of_tests import blank, held, now, with_data
 
@@ -89,3 +93,26 @@ def test_a_volume_waits_for_no_backup_that_is_gone(
         volume_backups.finish_delete(connection, number)
     assert [change[4] for change in volume_heal.end_abandoned(connection, 2**40, 2**40)] == [{"status": after}]
     assert now(connection, row).status == after
+
+
+def test_a_real_detach_is_not_rolled_back(connection: sa.Connection) -> None:
+    row = with_data(connection)
+    attachment = held(connection, row)
+    call = a_call(connection)
+    operations.begin_detaching(call, now(connection, row))
+    operations.roll_detaching(call, now(connection, row))
+    volume_attachments.begin_detach(connection, row.id)
+    with pytest.raises(ConflictError, match="being detached from instance"):
+        operations.roll_detaching(call, now(connection, row))
+    volume_attachments.finish_detach(connection, attachment, error="the guest holds it")
+    assert now(connection, row).status == "in-use"
+
+
+@pytest.mark.parametrize("status", ["detaching", "in-use", "error_detaching"])
+def test_a_volume_that_nobody_has_any_more_is_free(connection: sa.Connection, status: str) -> None:
+    row = with_data(connection)
+    attachment = held(connection, row)
+    volume_attachments.begin_detach(connection, row.id)
+    volumes.reset_status(connection, row.id, status)
+    volume_attachments.finish_detach(connection, attachment)
+    assert [(each.status, each.attachments) for each in volumes_by(connection, ids=[row.id])] == [("available", [])]

@@ -11,7 +11,7 @@ from ..._guest.image_properties import check_new, checked_host_mount
 from ..._json import JsonMapping, JsonObject
 from ..catalog import volume_types
 from ..queries.volume_views import Snapshot, Volume
-from ..volumes import volume_backups, volume_snapshots, volume_uploads, volumes
+from ..volumes import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 from ..volumes.server_volumes import NO_IMAGE
 from ..volumes.volume_backups import VolumeBackup
 from .call import Call
@@ -107,7 +107,8 @@ def begin_detaching(call: Call, row: Volume) -> None:
 
 
 def roll_detaching(call: Call, row: Volume) -> None:
-    """Go back from begin_detaching(). Raises ConflictError."""
+    """Go back from begin_detaching(). Raises ConflictError, also while a host takes the volume from its server."""
+    volume_attachments.check_not_leaving(call.connection, row)
     volumes.begin(call.connection, row, "keep", ("detaching",), "in-use")
 
 

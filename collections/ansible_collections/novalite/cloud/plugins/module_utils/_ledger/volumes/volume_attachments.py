@@ -23,6 +23,7 @@ from ..db import clock
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
 from ..queries import actions, state_rules
+from ..queries.open_jobs import open_job
 from ..queries.state_rules import RULES
 from ..queries.volume_views import Attachment, Volume, attachments_by, volumes_by
 from .volumes import begin, one_volume, swap, write
@@ -131,15 +132,28 @@ def begin_detach(
     return attachment
 
 
+def check_not_leaving(connection: sa.Connection, row: Volume) -> None:
+    """Raise ConflictError while a host is to take the volume from its server, which it does whatever is said since."""
+    for holder in row.attachments:
+        details = actions.open_details(connection, DETACH, [holder.instance_uuid]).values()
+        job = open_job(connection, holder.instance_uuid, "volume_detach", {"attachments": [holder.id]})
+        if job is not None or any(detached.get("volume_id") == row.id for detached in details):
+            raise InvalidVolumeError(
+                f"Invalid volume: Volume {row.id} is being detached from instance {holder.instance_uuid}: wait for "
+                "that, and attach it again."
+            )
+
+
 def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
-    """Record how it ended; after an `error` the guest still has it, as in Nova."""
+    """Record how it ended; after an `error` the guest still has it, as in Nova. Without one nobody has the volume any
+    more, also where its status was changed meanwhile, or its job was taken for dead."""
     attachments = attachments_by(connection, ids=[attachment_id])
     if not attachments:
         return False
     attachment = attachments[0]
     if error is None:
         connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
-        swap(connection, attachment.volume_id, ("detaching",), "available")
+        swap(connection, attachment.volume_id, ("detaching", "in-use", "error_detaching"), "available")
     else:
         swap(connection, attachment.volume_id, ("detaching",), "in-use", error)
     actions.finish(connection, DETACH, [(attachment.instance_uuid, attachment.host, error)])
