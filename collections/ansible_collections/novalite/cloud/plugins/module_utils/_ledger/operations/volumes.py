@@ -39,8 +39,8 @@ def delete(
         call.check(ADMIN)
     begin = volume_snapshots.begin_delete_all if with_snapshots else volumes.begin_delete
     row = begin(call.connection, volume_id, project_id=project_id, force=force)
-    if row.made_at is None and row.host is None:
-        volumes.finish_delete(call.connection, volume_id)  # it is nowhere yet
+    if volumes.is_nowhere(call.connection, row):
+        volumes.finish_delete(call.connection, volume_id)
     else:
         call.enqueue("volume_delete", [], row.project_id, {"volumes": [row.id]})
 

@@ -32,6 +32,7 @@ from . import volume_uploads
 from .server_backup_rows import ServerBackup
 from .volume_backups import VolumeBackup
 from .volume_sources import worker
+from .volumes import is_nowhere
 
 # status -> what is under way, as tasks/volume_action.py knows it
 VOLUME_WORK = {
@@ -79,7 +80,7 @@ def plan(
         if does is None or (does == "create" and volume.attachments):  # the build of its server makes that
             continue
         upload = volume_uploads.work_of(connection, volume) if does == "upload" else {}
-        nothing = (does == "delete" and volume.made_at is None and volume.host is None) or upload is None
+        nothing = (does == "delete" and is_nowhere(connection, volume)) or upload is None
         mine = at(None if nothing else worker(connection, volume, limit_to), does, volume.id, volume.name)
         if does == "delete":
             # those that go with it go first: their rows hold the volume's

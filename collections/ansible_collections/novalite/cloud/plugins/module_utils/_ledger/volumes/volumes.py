@@ -90,6 +90,13 @@ def made(connection: sa.Connection, volume_id: str) -> None:
     connection.execute(sa.update(volume).where(unmade).values(made_at=clock.seconds(connection)))
 
 
+def is_nowhere(connection: sa.Connection, row: Volume) -> bool:
+    """Tell whether no host has anything of a volume. In shared storage, one with a snapshot is made for that, or was
+    about to be, and no host's name says so."""
+    unmade = row.made_at is None and row.host is None
+    return unmade and not is_any(connection, volume_snapshot.c.volume_id == row.id)
+
+
 def begin_delete(
     connection: sa.Connection,
     volume_id: str,
@@ -211,7 +218,7 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
     row = one_volume(connection, volume_id, project_id)
     if row.type_id == of_type.id:
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is of the type {of_type.name} already.")
-    nowhere = row.made_at is None and row.host is None
+    nowhere = is_nowhere(connection, row)
     if not nowhere and (row.backend, row.options) != (of_type.backend, of_type.options):
         raise InvalidVolumeError(
             f"Invalid volume: the data of volume {volume_id} would have to move: make a new volume of the type "
