@@ -14,8 +14,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import network as network_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import vif
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_networking import router
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.host_networks import floating
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.host_networks import floating
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.network.test_tenant_networks import Body, error_of, network, pool, port, subnet

@@ -22,13 +22,17 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
     subnet_pools,
     tenant_networks,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import volume_views
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
     Port,
     network_of,
     networks_seen,
     ports_of,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import routers_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_pool_records import (
+    subnet_pools_seen,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_views
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_transfers, volumes
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
@@ -102,7 +106,7 @@ class Project:
 
     def routers(self) -> Noun:
         def less() -> None:
-            row = self.within(routers.routers_of, DEMO)[0]
+            row = self.within(routers_of, DEMO)[0]
             self.within(routers.update_router, row, {"name": "other", "pool": None})
 
         return Noun(lambda name: self.within(routers.create_router, DEMO, {"name": name}), less)
@@ -113,7 +117,7 @@ class Project:
             return self.within(subnet_pools.create_subnet_pool, DEMO, attributes)
 
         def less() -> None:
-            row = self.within(subnet_pools.subnet_pools_seen, DEMO)[0]
+            row = self.within(subnet_pools_seen, DEMO)[0]
             self.within(subnet_pools.update_subnet_pool, row, {"prefixes": ["10.66.0.0/16", "10.67.0.0/16"]})
 
         return Noun(more, less)

@@ -20,7 +20,8 @@ from ..db.sealing import Seal
 from ..db.tables_identity import credential as table
 from ..db.tables_identity import ec2_credential as ec2
 from ..queries.counts import count, equal, is_any
-from .credentials import MOST, UnreadableError, create_ec2_credential, list_ec2_credentials
+from ..queries.identity.credential_records import UnreadableError
+from .credentials import MOST, create_ec2_credential, list_ec2_credentials
 
 Credential = JsonObject  # id, type, user_id, project_id, blob
 

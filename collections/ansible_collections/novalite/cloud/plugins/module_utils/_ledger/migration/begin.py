@@ -18,10 +18,10 @@ from ..compute import migrations, server_actions
 from ..compute.live_resize import check_quotas
 from ..db import clock
 from ..db.tables import compute_host, instance
-from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
-from ..queries.instance_rows import instance_rows
-from ..volumes import volume_attachments
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.placement.host_states import SERVICE_DOWN_TIME
+from ..queries.volumes import volume_views
 from ..volumes.ha_disks import local_volume
 
 _SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
@@ -71,7 +71,7 @@ def begin_move(
                 f"Instance {row.uuid} has a {open_moves[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
             )
         if action == "resize":
-            _check_flavor(row, flavor, own_root=not volume_attachments.from_volumes(connection, [row.uuid]))
+            _check_flavor(row, flavor, own_root=not volume_views.from_volumes(connection, [row.uuid]))
         _check_host(connection, action, row, host)
         migrations.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
     if action == "resize" and flavor is not None:
@@ -80,8 +80,19 @@ def begin_move(
 
 
 def _begin_end(connection: sa.Connection, action: str, row: InstanceRow, move: MoveRow | None) -> None:
-    if move is None or move.status != migrations.FINISHED:
+    if move is None or move.status not in migrations.WAITING:
         raise ConflictError(f"Instance {row.uuid} has not been resized.")
+    if action == "revertResize" and move.status == migrations.CONFIRMING:
+        raise ConflictError(
+            f"Instance {row.uuid} cannot be reverted: its resize was confirmed, and some of what it had before may be "
+            "removed; confirm it once more"
+        )
+    two_hosts = move.source_host != move.dest_host
+    if action == "revertResize" and two_hosts and (held := local_volume(connection, row.uuid)) is not None:
+        raise ConflictError(
+            f"Instance {row.uuid} has volume {held}, which is on {row.host} alone, and would go back to "
+            f"{move.source_host}: detach it first, or confirm the resize"
+        )
     status = migrations.CONFIRMING if action == "confirmResize" else migrations.REVERTING
     migrations.set_status(connection, [move.id], status)
 

@@ -9,7 +9,6 @@ import typing as t
 
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
-from ..catalog import image_snapshots
 from ..compute import (
     guest_passwords,
     live_resize,
@@ -20,8 +19,9 @@ from ..compute import (
     server_snapshots,
 )
 from ..queries import lookups
-from ..queries.instance_rows import instance_row
-from ..queries.views import flavor_of
+from ..queries.catalog import image_views
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import flavor_of
 from . import servers
 from .call import Call
 
@@ -52,7 +52,7 @@ def begin(
     for instance in instances:
         row = instance_row(call.connection, instance["uuid"])
         if name == reimage.SNAPSHOT:
-            details = image_snapshots.details_of(names[row.uuid], request.get("properties"))
+            details = image_views.details_of(names[row.uuid], request.get("properties"))
             begun += servers.create_image(call, row, details).instances
         elif name == "rescue":
             image = request.get("image")

@@ -9,11 +9,12 @@ import typing as t
 
 from ..._guest.image_properties import check_new, checked_host_mount
 from ..._json import JsonMapping, JsonObject
-from ..catalog import volume_types
-from ..queries.volume_views import Snapshot, Volume
-from ..volumes import volume_backups, volume_snapshots, volume_uploads, volumes
-from ..volumes.server_volumes import NO_IMAGE
-from ..volumes.volume_backups import VolumeBackup
+from ..._rules.volume_mappings import NO_IMAGE
+from ..queries.catalog import volume_type_records
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_backup_records import VolumeBackup
+from ..queries.volumes.volume_views import Snapshot, Volume
+from ..volumes import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 from .call import Call
 
 ADMIN: t.Final = "volume:admin"
@@ -39,8 +40,8 @@ def delete(
         call.check(ADMIN)
     begin = volume_snapshots.begin_delete_all if with_snapshots else volumes.begin_delete
     row = begin(call.connection, volume_id, project_id=project_id, force=force)
-    if row.made_at is None and row.host is None:
-        volumes.finish_delete(call.connection, volume_id)  # it is nowhere yet
+    if volumes.is_nowhere(call.connection, row):
+        volumes.finish_delete(call.connection, volume_id)
     else:
         call.enqueue("volume_delete", [], row.project_id, {"volumes": [row.id]})
 
@@ -86,7 +87,7 @@ def describe_image(call: Call, row: Volume, properties: t.Mapping[str, str]) -> 
 def retype(call: Call, row: Volume, type_name: str) -> None:
     """Have a volume be of another type, by its name or id. Raises NotFoundError for a type that its project does not
     see, and as volumes.retype()."""
-    of_type = volume_types.type_seen(call.connection, type_name, row.project_id, call.permits(PRIVATE_TYPES))
+    of_type = volume_type_records.type_seen(call.connection, type_name, row.project_id, call.permits(PRIVATE_TYPES))
     volumes.retype(call.connection, row.id, of_type)
 
 
@@ -107,7 +108,8 @@ def begin_detaching(call: Call, row: Volume) -> None:
 
 
 def roll_detaching(call: Call, row: Volume) -> None:
-    """Go back from begin_detaching(). Raises ConflictError."""
+    """Go back from begin_detaching(). Raises ConflictError, also while a host takes the volume from its server."""
+    volume_attachments.check_not_leaving(call.connection, row)
     volumes.begin(call.connection, row, "keep", ("detaching",), "in-use")
 
 
@@ -198,7 +200,7 @@ class BackupRequest(t.TypedDict, total=False):
 def create_backup(call: Call, request: BackupRequest) -> VolumeBackup:
     """Record a backup of a volume, and have it taken. Raises as volume_backups.begin_create()."""
     row = volume_backups.begin_create(call.connection, call.project, {**request, "user_id": call.user_id})
-    _have_done_of_backup(call, row, volumes.one_volume(call.connection, row.volume_id))
+    _have_done_of_backup(call, row, volume_views.one_volume(call.connection, row.volume_id))
     return row
 
 
@@ -245,7 +247,7 @@ def _have_done_of_backup(call: Call, row: VolumeBackup, of: Volume | None) -> No
 
 
 def _have_done_of_snapshot(call: Call, kind: str, row: Snapshot) -> None:
-    of = volumes.one_volume(call.connection, row.volume_id)
+    of = volume_views.one_volume(call.connection, row.volume_id)
     call.enqueue(kind, _servers_of(of), row.project_id, {"snapshots": [row.id]})
 
 

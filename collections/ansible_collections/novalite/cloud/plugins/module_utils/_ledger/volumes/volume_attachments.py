@@ -18,14 +18,18 @@ from ..._domain.guest import choose_device, own_devices
 from ..._errors import InvalidVolumeError, NotFoundError, NovaliteError, RootVolumeError
 from ..._json import JsonMapping
 from ..._rules.listed_nouns import RESERVED
-from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
+from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import instance
+from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
-from ..queries import actions, state_rules
-from ..queries.state_rules import RULES
-from ..queries.volume_views import Attachment, Volume, attachments_by, volumes_by
-from .volumes import begin, one_volume, swap, write
+from ..instances import actions
+from ..queries.catalog.volume_type_records import check_shown
+from ..queries.compute import state_rules
+from ..queries.compute.state_rules import RULES
+from ..queries.jobs.open_jobs import open_job
+from ..queries.volumes.volume_views import Attachment, Volume, attachments_by, one_volume, volumes_by
+from .volumes import begin, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
 _HELD = (RESERVED, "attaching", "in-use", "detaching", "error_attaching", "error_detaching")
@@ -50,7 +54,8 @@ def begin_attach(
 
     Raises NotFoundError for a volume or an instance that the project (None: anybody) does not have, ConflictError for
     a volume that is not available or is on another compute host than the instance, for an instance in a state that
-    does not allow it, and for a device name in use.
+    does not allow it, for a volume of one compute host and an instance whose move may end on either of two, and for a
+    device name in use.
     """
     row = one_volume(connection, volume_id, project_id)
     server = _instance(connection, instance_uuid, project_id)
@@ -60,6 +65,8 @@ def begin_attach(
     others = volumes_by(connection, instances=[instance_uuid]) if server.host is None else []
     for host in {server.host, *(other.host for other in others)} - {None}:
         _refuse_elsewhere(row, host)
+    if row.host is not None or row.backend in LOCAL_BACKENDS:
+        _refuse_between_hosts(connection, row, server)
     if server.host is None and tag:
         raise NovaliteError("Attaching tagged volumes is not supported for shelved-offloaded instances.")
     if any(attachment.instance_uuid == instance_uuid for attachment in row.attachments):
@@ -131,15 +138,28 @@ def begin_detach(
     return attachment
 
 
+def check_not_leaving(connection: sa.Connection, row: Volume) -> None:
+    """Raise ConflictError while a host is to take the volume from its server, which it does whatever is said since."""
+    for holder in row.attachments:
+        details = actions.open_details(connection, DETACH, [holder.instance_uuid]).values()
+        job = open_job(connection, holder.instance_uuid, "volume_detach", {"attachments": [holder.id]})
+        if job is not None or any(detached.get("volume_id") == row.id for detached in details):
+            raise InvalidVolumeError(
+                f"Invalid volume: Volume {row.id} is being detached from instance {holder.instance_uuid}: wait for "
+                "that, and attach it again."
+            )
+
+
 def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
-    """Record how it ended; after an `error` the guest still has it, as in Nova."""
+    """Record how it ended; after an `error` the guest still has it, as in Nova. Without one nobody has the volume any
+    more, also where its status was changed meanwhile, or its job was taken for dead."""
     attachments = attachments_by(connection, ids=[attachment_id])
     if not attachments:
         return False
     attachment = attachments[0]
     if error is None:
         connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
-        swap(connection, attachment.volume_id, ("detaching",), "available")
+        swap(connection, attachment.volume_id, ("detaching", "in-use", "error_detaching"), "available")
     else:
         swap(connection, attachment.volume_id, ("detaching",), "in-use", error)
     actions.finish(connection, DETACH, [(attachment.instance_uuid, attachment.host, error)])
@@ -168,19 +188,16 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
     return changed
 
 
-def from_volumes(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    """Return those of these instances that start from a volume, instead of a root disk of their own."""
-    table = volume_attachment
-    query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(set(uuids))))
-    return set(connection.execute(query.where(table.c.boot_index == 0)).scalars())
-
-
 def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:
-    """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
-    of an instance that is on no host, for nobody would remove that."""
+    """The volumes that go with these instances. One that has snapshots, or is being copied, stays, as in Cinder; and so
+    does one with data of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
     to_delete = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
-    kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(to_delete)))
+    snapped, source = volume_snapshot.c.volume_id, volume.c.source_volume_id
+    kept = sa.union(
+        sa.select(snapped).where(snapped.in_(sorted(to_delete))),
+        sa.select(source).where(source.in_(sorted(to_delete)), volume.c.status == "creating"),
+    )
     volumes = volumes_by(connection, ids=set(to_delete) - set(connection.execute(kept).scalars()))
     return [
         leaving_volume
@@ -201,12 +218,10 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     to_delete = {leaving_volume.id for leaving_volume in leaving_with(connection, sorted_uuids)}
     connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(sorted_uuids)))
     connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(to_delete))))
-    for volume_id in sorted({attachment.volume_id for attachment in gone} - to_delete):
-        made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
+    for row in volumes_by(connection, ids={attachment.volume_id for attachment in gone} - to_delete):
         # one that was to be made of something by a build that never came to it has nothing to offer
-        lost = made.made_at is None and made.image is not None and made.image["id"]
-        swap(connection, volume_id, ("creating", *_HELD), "error" if lost else "available")
-        unbind(connection, [volume_id])
+        swap(connection, row.id, ("creating", *_HELD), "error" if row.is_unmade_copy else "available")
+        unbind(connection, [row.id])
 
 
 def unbind(connection: sa.Connection, volume_ids: t.Iterable[str]) -> None:
@@ -269,6 +284,23 @@ def _instance(connection: sa.Connection, instance_uuid: str, project_id: str | N
     if row is None:
         raise NotFoundError(f"Instance {check_shown(instance_uuid)} could not be found.")
     return row
+
+
+def _refuse_between_hosts(connection: sa.Connection, row: Volume, server: t.Any) -> None:
+    """Refuse a volume that would be in the storage of one host, while the instance may yet come to be on another."""
+    c = migration.c
+    two_hosts = (c.status.in_(OPEN), c.dest_host.is_not(None), c.source_host != c.dest_host)
+    move = connection.execute(sa.select(migration).where(c.instance_uuid == server.uuid, *two_hosts)).first()
+    if move is None:
+        return
+    other = move.dest_host if server.host == move.source_host else move.source_host
+    remedy = (
+        "confirm or revert its resize first" if server.vm_state == "resized" else "run playbooks/reconcile.yml first"
+    )
+    raise InvalidVolumeError(
+        f"Invalid volume: volume {row.id} would be in the storage of the compute host {server.host} alone, and the "
+        f"move of instance {server.uuid} may yet end on {other}: {remedy}, or use a volume type with shared storage."
+    )
 
 
 def _refuse_elsewhere(row: Volume, host: str) -> None:

@@ -15,17 +15,18 @@ from ..._guest import image_properties
 from ..._guest.image_properties import PRIVATE
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import checked_names
+from ..._rules.volume_asks import CONTAINER
 from ..catalog import image_states
 from ..catalog.image_records import delete_images, insert_image
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import image
-from ..queries.volume_views import Volume, volumes_by
-from . import volume_sources, volumes
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import Volume, volumes_by
+from . import volume_attachments, volume_sources, volumes
 
 UPLOADING = "uploading"
 FORMATS = ("raw", "qcow2")
-CONTAINER = "bare"
 _OF = f"{PRIVATE}volume"  # property of an image: the volume that it is made of
 _FILE = ("source", "checksum", "size", "virtual_size")
 
@@ -48,7 +49,7 @@ def begin_upload(
     make a volume of which nothing was made yet (None: all). Raises NotFoundError, ConflictError for a volume that is
     not at rest, QuotaError, NovaliteError for a format that no image can have.
     """
-    row = volumes.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     checked_names("image", [{"name": name}], spaces=True)
     if disk_format not in FORMATS:
         raise NovaliteError(
@@ -73,17 +74,16 @@ def begin_upload(
     # not to be seen: who made it is of no use to anybody
     marked = {"properties": {**properties, _OF: row.id}}
     connection.execute(sa.update(image).where(image.c.id == image_id).values(**ready, **marked))
-    return volumes.one_volume(connection, row.id), image_id
+    return volume_views.one_volume(connection, row.id), image_id
 
 
 def finish_upload(
     connection: sa.Connection, volume_id: str, *, error: str | None = None, file_record: JsonMapping | None = None
 ) -> bool:
-    """Record how it ended: `file_record` has source, checksum, size and virtual_size of the file on the controller. The
-    volume is what it was before; an image that was deleted meanwhile stays so, and one that failed goes."""
+    """Record how it ended: `file_record` has source, checksum, size and virtual_size of the file on the controller;
+    with neither that nor an `error` no host had anything to do. The volume is what it was before; an image that was
+    deleted meanwhile stays so, and one that failed goes."""
     rows = volumes_by(connection, ids=[volume_id])
-    if not rows or rows[0].status != UPLOADING:
-        return False
     waiting = image_of_upload(volume_id)
     image_id = connection.execute(sa.select(image.c.id).where(waiting)).scalar()
     if error is None and file_record is not None and image_id is not None:
@@ -94,8 +94,15 @@ def finish_upload(
         image_states.check_size(connection, image_id)
     else:
         delete_images(connection, waiting)
+    if not rows or rows[0].status != UPLOADING:
+        return image_id is not None
     rest = "in-use" if rows[0].is_attached else "available"
-    return volumes.swap(connection, volume_id, (UPLOADING,), rest, error, made=error is None)
+    changed = volumes.swap(
+        connection, volume_id, (UPLOADING,), rest, error, made=error is None and file_record is not None
+    )
+    if error is None and file_record is None:
+        volume_attachments.unbind(connection, [volume_id])
+    return changed
 
 
 def image_of_upload(volume_id: str) -> sa.ColumnElement[bool]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...._errors import NotFoundError
 from ...db.sealing import Seal
 from ...identity import credentials
-from ...identity.credentials import Credential
-from ...queries.assignments import roles_in_project
+from ...queries.identity.assignments import roles_in_project
+from ...queries.identity.credential_records import Credential
 from ..call import Call
 from .delegations import refuse_delegated
 
