@@ -11,7 +11,6 @@ import typing as t
 import uuid
 
 import sqlalchemy as sa
-from cryptography.fernet import InvalidToken
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError, QuotaError
 from ..._json import JsonObject
@@ -131,13 +130,30 @@ def credential_id_of(access: str) -> str:
     return hashlib.sha256(access.encode()).hexdigest()
 
 
-def list_ec2_credentials(
-    connection: sa.Connection, seal: Seal, user_id: str | None, project_id: str | None = None
+def ec2_credential_rows(
+    connection: sa.Connection, user_id: str | None = None, project_id: str | None = None
 ) -> list[Credential]:
-    """The user's pairs (None: everybody's), with their secrets in the clear."""
+    """Return the user's pairs (None: everybody's), with their secrets encrypted, the oldest first."""
     mine = equal({ec2.c.user_id: user_id, ec2.c.project_id: project_id})
     query = sa.select(ec2).where(*mine).order_by(ec2.c.created_at, ec2.c.access)
-    return [_readable(seal, dict(row)) for row in connection.execute(query).mappings()]
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def list_ec2_credentials(
+    connection: sa.Connection, seal: Seal, user_id: str, project_id: str | None = None
+) -> list[Credential]:
+    """Return the user's pairs, with their secrets in the clear; one that cannot be read has None."""
+    rows = ec2_credential_rows(connection, user_id, project_id)
+    return [{**row, "secret": seal.read(row["secret"])} for row in rows]
+
+
+def find_ec2_credential(connection: sa.Connection, seal: Seal, user_id: str, access: str) -> Credential:
+    """Return one of the user's pairs, with its secret in the clear. Raises NotFoundError, UnreadableError."""
+    mine = (ec2.c.user_id == user_id, ec2.c.access == access)
+    row = connection.execute(sa.select(ec2).where(*mine)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"Could not find credential: {access[:64]}.")
+    return _readable(seal, dict(row))
 
 
 def ec2_credential(connection: sa.Connection, seal: Seal, access: str) -> Credential | None:
@@ -169,11 +185,10 @@ def delete_ec2_credential(connection: sa.Connection, user_id: str, access: str) 
 
 
 def _readable(seal: Seal, row: t.Mapping[str, t.Any]) -> Credential:
-    try:
-        secret = seal.decrypt(row["secret"])
-    except InvalidToken:
+    secret = seal.read(row["secret"])
+    if secret is None:
         raise UnreadableError(
             f"the secret of EC2 credential {row['access']} cannot be read with this ledger's key (credentials.secret): "
             "was that replaced? Delete the credential and make a new one"
-        ) from None
+        )
     return {**row, "secret": secret}
