@@ -13,10 +13,10 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sqlite_engine import check_whole
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import ec2_credentials
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
 
 from .settings import Settings
 from .web.ledger import Ledger
@@ -89,9 +89,11 @@ def _ec2_credential(settings: Settings, options: argparse.Namespace) -> int:
     ledger = Ledger(settings)
     seal = ledger.seal
     with transaction(ledger.engine) as connection:
-        user = users.user_by_name(connection, options.user)
+        user = user_records.user_by_name(connection, options.user)
         if user is None:
-            raise lookups.unknown("user", options.user, [record["name"] for record in users.list_users(connection)])
+            raise lookups.unknown(
+                "user", options.user, [record["name"] for record in user_records.list_users(connection)]
+            )
         project = lookups.project_by_name(connection, options.project)
         try:
             credential = ec2_credentials.ensure(by_playbook(connection), seal, user["id"], project["id"])

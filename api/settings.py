@@ -12,7 +12,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Carrier, carrier
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import Carrier, carrier
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.pools import check_bridge
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import CREDENTIALS, secret_path
 

@@ -16,15 +16,15 @@ from sqlalchemy.sql import visitors
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import listings, looks
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    actions,
-    host_networks,
-    lookups,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import (
+    server_history,
     server_listing,
     views,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import host_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import replica_records
 
 DIALECT = sqlite.dialect(paramstyle="named")
 _ONE = (tables.instance.c.uuid == sa.bindparam("uuid"), tables.instance.c.deleted == 0)
@@ -42,8 +42,8 @@ def statements() -> dict[str, looks.Statement]:
         **status.LOAD_ADDRESSES,
         **status.LOAD_SUSPECTS,
         **listings.LOAD,
-        **actions.LOAD,
-        **replicas.LOAD,
+        **server_history.LOAD,
+        **replica_records.LOAD,
         **{name: query if name in views.OF_GROUPS else query.where(*_ONE) for name, query in views.LOAD.items()},
         "servers_named": views.SERVERS_NAMED,
         "further_ranges": host_networks.FURTHER_RANGES,

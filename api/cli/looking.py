@@ -85,8 +85,9 @@ def servers(project: str | None, all_projects: bool, host: str | None) -> list[R
     listed = _servers_at_once(project, all_projects, host)
     if listed is not None:
         return listed
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import silence
 
     with open_ledger() as connection:
         project_id, names = _project_id(connection, project, all_projects), lookups.project_names(connection)
@@ -162,11 +163,11 @@ def server(name: str, project: str | None, all_projects: bool, history: bool = F
     quick = _server_at_once(name, project, all_projects, history)
     if quick is not None:
         return quick
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_history
 
     with _server(name, project, all_projects) as (connection, record):
         if history:
-            record["actions"] = actions.history(connection, [record["uuid"]]).get(record["uuid"], [])
+            record["actions"] = server_history.history(connection, [record["uuid"]]).get(record["uuid"], [])
         return record
 
 
@@ -194,7 +195,7 @@ def _uuid_at_once(read: looks.Read, name: str, project: str | None, all_projects
 
 def names_of(uuids: t.Sequence[str]) -> dict[str, str]:
     """Return the names of those of these servers that there are, or were, by their UUIDs."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import views
 
     with open_ledger() as connection:
         return {record["uuid"]: record["name"] for record in views.instances_by(connection, uuids=uuids, deleted=True)}
@@ -209,7 +210,7 @@ def placement(name: str, project: str | None, all_projects: bool) -> Record:
             placed = listed_servers.placement(lambda name, values: read(name, {"project_id": None, **values}), uuid)
         if placed is not None and not _may_be_silent(placed[0]):
             return placed[1]
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 
     with _server(name, project, all_projects) as (connection, record):
         return {**status.placement(connection, record["uuid"], None)}
@@ -218,8 +219,8 @@ def placement(name: str, project: str | None, all_projects: bool) -> Record:
 @contextlib.contextmanager
 def _server(name: str, project: str | None, all_projects: bool) -> t.Iterator[tuple[Connection, Record]]:
     """A view of the ledger, and what server() says of a server."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import silence
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import views
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import silence
 
     with open_ledger() as connection:
         by_uuid = _is_uuid(name)
@@ -241,7 +242,7 @@ def hosts() -> list[Record]:
     with _at_once() as read:
         listed = None if read is None else listed_hosts.records(read)
     if listed is None:
-        from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+        from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 
         with open_ledger() as connection:
             listed = status.hosts(connection)
@@ -315,8 +316,8 @@ def health(sources: t.Sequence[str]) -> Health:
                     uncopied=read("uncopied", {}),
                 )
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind, clock
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import replica_records
 
     try:
         with open_ledger() as connection:
@@ -327,7 +328,7 @@ def health(sources: t.Sequence[str]) -> Health:
                 hosts=[{**host} for host in status.hosts(connection)],
                 networks=status.networks(connection, None),
                 troubled=status.troubled(connection),
-                uncopied=replicas.uncopied(connection),
+                uncopied=replica_records.uncopied(connection),
             )
     except NoLedgerError as error:
         return dataclasses.replace(controller, no_ledger=(error.problem, error.remedy))

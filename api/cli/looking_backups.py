@@ -10,7 +10,7 @@ from .looking import Record, open_ledger
 
 def proof_of(backup: str) -> tuple[str, str | None] | None:
     """Return what is kept of the last boot of the backup with this id: its console, and its screen, PNG in base64."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_backup_rows
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import server_backup_rows
 
     with open_ledger() as connection:
         return server_backup_rows.proof_of(connection, backup)
@@ -19,7 +19,7 @@ def proof_of(backup: str) -> tuple[str, str | None] | None:
 def backup_ages(project: str | None) -> list[Record]:
     """List when the newest backup of each server (of a project; None: of all) was taken, found whole, and booted."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.backup_ages import ages
 
     with open_ledger() as connection:
         owner = None if project is None else lookups.project_by_name(connection, project)["id"]
@@ -28,7 +28,7 @@ def backup_ages(project: str | None) -> list[Record]:
                 **{"server": each.name, "uuid": each.uuid, "policy": each.policy and each.policy.name},
                 **{name: getattr(each, name) or None for name in ("newest", "whole", "proven")},
             }
-            for each in backup_policies.ages(connection, owner, everyone=True)
+            for each in ages(connection, owner, everyone=True)
         ]
 
 
@@ -46,8 +46,8 @@ def replicas(project: str | None) -> list[Record]:
     import dataclasses
 
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas as rows
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import replica_records
 
     with open_ledger() as connection:
         owner = None if project is None else lookups.project_by_name(connection, project)["id"]
-        return [dataclasses.asdict(each) for each in rows.replicas_by(connection, project_id=owner)]
+        return [dataclasses.asdict(each) for each in replica_records.replicas_by(connection, project_id=owner)]

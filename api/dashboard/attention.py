@@ -10,7 +10,7 @@ import typing as t
 from flask import url_for
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.backup_ages import Ages
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 
 from ..notices import matters
@@ -46,7 +46,7 @@ def of_healing(status: JsonMapping) -> list[Line]:
 
 
 def of_backups(late: t.Sequence[Ages]) -> list[Line]:
-    """Return the lines of servers whose backups are late, as backup_policies.late() has them."""
+    """Return the lines of servers whose backups are late, as backup_ages.late() has them."""
     return _named(matters.of_backups(late), "backups", url_for("pages.list_backup_ages"))
 
 

@@ -9,9 +9,6 @@ import dataclasses
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import assignments, quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
@@ -21,8 +18,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.assignments import Held
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.projects import ProjectRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.users import UserRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects, user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects as project_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import ROLES, Place
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from .forms import DESCRIPTION, NAME, Choice, Field, Form, Thing, Values, forms_of
@@ -35,7 +34,7 @@ GRANTS, REVOKES = "identity:assignments:create", "identity:assignments:delete"
 
 
 def _user(call: Call, number: str) -> Thing:
-    row = users.find_user(call.connection, number)
+    row = user_records.find_user(call.connection, number)
     return Thing(row["shown_name"], row)
 
 
@@ -48,7 +47,7 @@ def _roles(_call: Call, _thing: Thing) -> list[Choice]:
 
 
 def _held(call: Call, thing: Thing) -> list[Choice]:
-    held = users.list_roles(call.connection, thing.record["id"])
+    held = user_records.list_roles(call.connection, thing.record["id"])
     return [(f"{row['project_id']} {row['role']}", f"{row['role']} in {row['project_name']}") for row in held]
 
 

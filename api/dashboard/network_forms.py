@@ -10,10 +10,6 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
-    ATTRIBUTES as PROVIDER,
-)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     floating_ips,
@@ -25,9 +21,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
     RuleRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import (
+    ATTRIBUTES as PROVIDER,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import (
+    DEFAULT_GROUP,
+    groups_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import pools_seen
 
 from ..web import policy
 from ..web.bodies import the_one

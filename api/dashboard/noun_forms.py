@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import one_volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import images_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import one_volume
 
 from ..web import policy
 from ..web.bodies import the_one
@@ -99,7 +99,7 @@ def _create_volume(call: Call, _thing: Thing, values: Values) -> None:
 
 
 def _types(call: Call, _thing: Thing) -> list[Choice]:
-    seen = volume_types.types_seen(call.connection, call.project, call.permits("volume:private_types"))
+    seen = volume_type_records.types_seen(call.connection, call.project, call.permits("volume:private_types"))
     return [(each.id, each.name) for each in seen]
 
 

@@ -12,8 +12,8 @@ from flask import render_template, request, url_for
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import behind
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing, reserve, server_backups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import late
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import instance_pages, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.backup_ages import late
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import HOST

@@ -11,7 +11,7 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.consoles import SERIAL, TYPES
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import instance_row
 
 from ..web.context import MAX_TOKEN, current, find_caller
 from ..web.services import writes

@@ -15,19 +15,29 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_diagram
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import (
     consoles,
     server_backups,
     server_replicas,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import instance_pages, silence, status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls, lookups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import launch_calls, server_history
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import (
     instance_row,
     labels_of,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs.job_records import (
+    FAILED,
+    FINAL,
+    SUCCEEDED,
+    list_jobs,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import (
+    instance_pages,
+    silence,
+    status,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST
 
@@ -92,10 +102,10 @@ def show_instance(connection: Connection, uuid: str) -> str:
     (record,) = silence.with_silence(connection, records)
     instance = named(connection, record)
     row = None if record["vm_state"] == "deleted" else instance_row(connection, uuid, caller.reach)
-    done = actions.history(connection, [uuid]).get(uuid, [])
+    done = server_history.history(connection, [uuid]).get(uuid, [])
     measured = policy.allowed("compute:servers:samples") and row is not None
     history = masked(connection, done[:HISTORY])
-    jobs = job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10)
+    jobs = list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10)
     return render_template(
         "pages/instance.html",
         instance=instance,
@@ -149,19 +159,17 @@ def show_console(connection: Connection, uuid: str) -> str:
     """Show the console output that the last job for it returned. To ask for it anew takes the role member."""
     caller = current()
     (record,) = acting.own(connection, [uuid])
-    job_records = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
+    job_records = list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
     jobs = masked(connection, job_records)
     instance = named(connection, record)
-    console_job = next(
-        (job for job in jobs if job["state"] == job_rows.SUCCEEDED and _console_of(job, uuid) is not None), None
-    )
+    console_job = next((job for job in jobs if job["state"] == SUCCEEDED and _console_of(job, uuid) is not None), None)
     return render_template(
         "pages/console.html",
         instance=instance,
         text=None if console_job is None else _console_of(console_job, uuid),
         at=None if console_job is None else console_job["finished_at"],
-        under_way=jobs[0] if jobs and jobs[0]["state"] not in job_rows.FINAL else None,
-        failed=jobs[0] if jobs and jobs[0]["state"] == job_rows.FAILED else None,
+        under_way=jobs[0] if jobs and jobs[0]["state"] not in FINAL else None,
+        failed=jobs[0] if jobs and jobs[0]["state"] == FAILED else None,
     )
 
 
@@ -169,8 +177,8 @@ def show_console(connection: Connection, uuid: str) -> str:
 def ask_console(connection: Connection, uuid: str) -> ResponseReturnValue:
     caller = current()
     (record,) = acting.own(connection, [uuid])
-    waiting = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
-    if not waiting or waiting[0]["state"] in job_rows.FINAL:
+    waiting = list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
+    if not waiting or waiting[0]["state"] in FINAL:
         job_request = {"kind": "console", "instances": [record["uuid"]]}
         acting.trigger(connection, job_request)
     return redirect(url_for("pages.show_console", uuid=uuid), 303)

@@ -13,7 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, playbook_runs, run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records, playbook_runs
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
 from ..v1 import acting, streams
@@ -85,7 +85,7 @@ def rows_of_runs(connection: Connection, runs: t.Iterable[playbook_runs.Run]) ->
 
 def recent(connection: Connection, project_id: str | None, limit: int) -> list[Listed]:
     """Return the newest jobs and runs."""
-    rows = rows_of_jobs(connection, job_rows.list_jobs(connection, project_id=project_id, limit=limit))
+    rows = rows_of_jobs(connection, job_records.list_jobs(connection, project_id=project_id, limit=limit))
     rows += rows_of_runs(connection, playbook_runs.list_runs(connection, project_id, limit))
     return sorted(rows, key=lambda row: row.created_at, reverse=True)[:limit]
 
@@ -99,7 +99,7 @@ def list_jobs(connection: Connection) -> str:
     if after_run and not (after_run.isascii() and after_run.isdigit() and len(after_run) <= 15):
         raise BadRequestError("after_run: give the number of a run")
     project_id = None if everywhere else caller.project
-    jobs = job_rows.list_jobs(connection, project_id=project_id, limit=PAGE, marker=after_job)
+    jobs = job_records.list_jobs(connection, project_id=project_id, limit=PAGE, marker=after_job)
     runs = playbook_runs.list_runs(connection, project_id, PAGE, int(after_run) if after_run else None)
     shown = sorted(
         [
@@ -134,12 +134,12 @@ def show_run(connection: Connection, number: int) -> str:
 @pages.get("/jobs/<job_id>", "jobs:read", reads)
 def show_job(connection: Connection, job_id: str) -> str:
     caller = current()
-    job = job_rows.get(connection, job_id, caller.reach)
-    events = run_rows.events_of(
+    job = job_records.get(connection, job_id, caller.reach)
+    events = job_records.events_of(
         connection, job_id, limit=EVENTS, project_id=caller.reach, texts=policy.allowed("jobs:read:texts")
     )
     (body,) = masked(connection, [job])
-    final, last = job["state"] in job_rows.FINAL, events[-1]["seq"] if events else 0
+    final, last = job["state"] in job_records.FINAL, events[-1]["seq"] if events else 0
     shown = worth_a_row(_without_past(events, final), final)
     return render_template("pages/job.html", job=body, events=shown, last=last, final=final)
 
@@ -158,7 +158,7 @@ def stream_job(job_id: str) -> ResponseReturnValue:
         raise BadRequestError("after: give the number of an event")
     seen = streams.seen_before()
     with reading_ledger() as connection:
-        job_rows.get(connection, job_id, caller.reach)
+        job_records.get(connection, job_id, caller.reach)
     return streams.respond(job_id, streams.reader(caller, session.token()), int(after) if seen is None else seen)
 
 

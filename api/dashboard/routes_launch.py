@@ -13,12 +13,14 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import networks_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import images_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    networks_seen,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import CreateRequest
 
 from ..openstack.compute.servers import requests as server_requests

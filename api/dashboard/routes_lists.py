@@ -12,20 +12,17 @@ import typing as t
 
 from flask import render_template
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import assignments, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import implied
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_backups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    instance_rows,
-    network_records,
-    volume_views,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects as project_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import images_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import instance_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import assignments, user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects as project_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import backup_ages, volume_views
 
 from ..web.context import current
 from ..web.services import reads
@@ -113,7 +110,7 @@ def list_volumes(connection: Connection) -> str:
 @pages.get("/backups", server_backups.READ, reads)
 def list_backup_ages(connection: Connection) -> str:
     """Show the servers that have backups or a policy, those first whose backups are late."""
-    listed = backup_policies.ages(connection, current().reach)
+    listed = backup_ages.ages(connection, current().reach)
     rows = [
         (
             each.name,
@@ -184,7 +181,7 @@ def list_users(connection: Connection) -> str:
             user,
             (user["shown_name"], "enabled" if user["enabled"] else "disabled", texts.get(user["id"], [])),
         )
-        for user in users.list_users(connection)
+        for user in user_records.list_users(connection)
     ]
     return show_with_forms(connection, "users", "Users", ("Name", "State", "Roles"), rows)
 

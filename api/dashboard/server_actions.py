@@ -11,9 +11,6 @@ import functools
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, StateError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor, flavors_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import (
     attachments,
     server_backups,
@@ -22,16 +19,19 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations 
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import OVERRIDE_LOCK, Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    lookups,
-    network_records,
-    server_listing,
-    state_rules,
-    volume_views,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import (
+    SeenFlavor,
+    flavors_seen,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import images_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing, state_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.state_rules import RULES, StateRule
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_views
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
@@ -201,7 +201,7 @@ def _rebuild(call: Call, row: InstanceRow, value: str) -> None:
 
 
 def _create_image(call: Call, row: InstanceRow, value: str) -> None:
-    servers.create_image(call, row, image_snapshots.details_of(value, None, call.user_id))
+    servers.create_image(call, row, image_views.details_of(value, None, call.user_id))
 
 
 def _create_snapshot(call: Call, row: InstanceRow, value: str) -> None:

@@ -10,12 +10,12 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_replicas, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import (
     instance_row,
     labels_of,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.state_rules import RULES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import natural
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import backup_policies, ha_wishes
 

@@ -16,7 +16,7 @@ import urllib.parse
 from flask import current_app, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import credential_records
 
 from ..web import rates
 from ..web.context import Caller, implied
@@ -55,7 +55,9 @@ def _caller() -> tuple[Caller, dict[str, str]]:
         raise BadRequestError("a parameter holds a character that cannot be stored")
     seal = credentials_seal()
     with reading_ledger() as connection:
-        credential = credentials.ec2_credential(connection, seal, claim.access) if len(claim.access) <= 32 else None
+        credential = (
+            credential_records.ec2_credential(connection, seal, claim.access) if len(claim.access) <= 32 else None
+        )
     right = signing.is_right(claim, _NOBODYS if credential is None else credential["secret"])
     if credential is None:
         raise Ec2Error("AuthFailure", "AWS was not able to validate the provided access credentials", 401)

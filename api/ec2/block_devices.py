@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import SeenFlavor
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_mappings
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import BLANK, VolumeRequest, root_of

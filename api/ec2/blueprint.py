@@ -13,9 +13,9 @@ import xml.etree.ElementTree as ElementTree
 
 from flask import Blueprint, Response, g
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import OtherRequestError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2.ec2_records import OtherRequestError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import ec2_requests
 
 from ..web import policy

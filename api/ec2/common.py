@@ -12,10 +12,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Quot
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import tags as tag_operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    Subnet,
+    subnets_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import network_of_choice
 

@@ -13,7 +13,7 @@ import hashlib
 import re
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import derived_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import derived_id
 
 from .faults import Ec2Error
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage, images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
+    SeenImage,
+    images_seen,
+)
 
 from . import ids
 from .common import Parameters, Record

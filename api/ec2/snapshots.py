@@ -10,12 +10,12 @@ as the image's, is there as long as the image, and goes with it. Images that nam
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
     SeenImage,
     images_seen,
     was_deleted,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_mappings
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE, SNAPSHOT, VolumeRequest
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import Attachment
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import NO_HOST
 
 from . import ids

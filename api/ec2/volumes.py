@@ -8,9 +8,9 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, VolumeQuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Attachment,
     Snapshot,
     Volume,
@@ -62,7 +62,7 @@ def type_named(connection: Connection, caller: Caller, name: str | None) -> str 
         return None
     with as_codes({NotFoundError: "InvalidParameterValue"}):
         return str(
-            volume_types.type_seen(connection, name, caller.project, policy.allowed("volume:private_types")).name
+            volume_type_records.type_seen(connection, name, caller.project, policy.allowed("volume:private_types")).name
         )
 
 

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonOb
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import spawning
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
 
 from .kinds import KINDS

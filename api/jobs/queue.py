@@ -22,7 +22,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import project_name
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 
 from ..web.errors import BadRequestError
 from .kind import Kind
@@ -46,7 +47,7 @@ def enqueue(
     idempotency_key: str | None = None,
     timeout_seconds: int | None = None,
     retry_of: str | None = None,
-) -> job_rows.Job:
+) -> job_records.Job:
     """Record a job of `kind` about `instances` (UUIDs), in the transaction of what it will carry out.
 
     It begins once that is committed. The instances are in the state that the playbook expects (an action that was
@@ -71,7 +72,7 @@ def enqueue(
         "request_id": request_id,
         "variables": variables,
         "check_mode": check_mode,
-        "state": job_rows.QUEUED,
+        "state": job_records.QUEUED,
         "idempotency_key": idempotency_key,
         "request_hash": hashlib.sha256(request.encode()).hexdigest() if idempotency_key is not None else None,
         "retry_of": retry_of,
@@ -81,26 +82,26 @@ def enqueue(
     return job_rows.add(connection, row, uuids)
 
 
-def cancel(connection: Connection, job_id: str, project_id: str | None = None) -> job_rows.Job:
+def cancel(connection: Connection, job_id: str, project_id: str | None = None) -> job_records.Job:
     """End a job. One that waits is cancelled at once; one that runs, as soon as its processes are gone.
 
     Its instances are released, and builds end in ERROR. Raises NotFoundError, ConflictError for a job that has ended.
     """
-    row = job_rows.row_of(connection, job_id, project_id)
+    row = job_records.row_of(connection, job_id, project_id)
     if job_rows.cancel_waiting(connection, job_id):
-        of_job = job_rows.instances_of(connection, [job_id])[job_id]
+        of_job = job_records.instances_of(connection, [job_id])[job_id]
         job_outcomes.settle(connection, row.kind, of_job, "the job was cancelled")
         job_outcomes.settle_volumes(connection, row.kind, row.variables, "the job was cancelled")
         if row.kind == job_outcomes.LAUNCH:  # it may have been in a run that was cut off
             enqueue_cleaning(connection, job_outcomes.hosts_tried(connection, of_job))
     elif not job_rows.ask_to_cancel(connection, job_id):
-        state = job_rows.row_of(connection, job_id).state
+        state = job_records.row_of(connection, job_id).state
         raise ConflictError(f"job {job_id} has ended ({state}): there is nothing to cancel")
     notify(connection)
-    return job_rows.get(connection, job_id)
+    return job_records.get(connection, job_id)
 
 
-def retry(call: Call, job_id: str, *, project_id: str | None = None, keep_timeout: bool = True) -> job_rows.Job:
+def retry(call: Call, job_id: str, *, project_id: str | None = None, keep_timeout: bool = True) -> job_records.Job:
     """Ask once more for what a job that failed or was cancelled did not do: a new job, for the instances that are left.
 
     Builds that ended in ERROR are begun again, and actions, as the caller may. Unless `keep_timeout`, it has no longer
@@ -108,10 +109,10 @@ def retry(call: Call, job_id: str, *, project_id: str | None = None, keep_timeou
     are gone, as they should be, or otherwise at work; and as actions.begin_again().
     """
     connection = call.connection
-    row = job_rows.row_of(connection, job_id, project_id)
-    if row.state not in (job_rows.FAILED, job_rows.CANCELLED):
+    row = job_records.row_of(connection, job_id, project_id)
+    if row.state not in (job_records.FAILED, job_records.CANCELLED):
         raise ConflictError(f"job {job_id} is {row.state}: only one that failed or was cancelled can be tried again")
-    of_job = job_rows.instances_of(connection, [job_id])[job_id]
+    of_job = job_records.instances_of(connection, [job_id])[job_id]
     longest = row.timeout_seconds if keep_timeout else min(row.timeout_seconds, kind_of(row.kind).timeout)
     if row.kind in actions.NAMES:
         begun_here = dataclasses.replace(call, enqueue=lambda *_job: "")

@@ -14,8 +14,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows, run_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
 from . import queue
@@ -53,7 +54,7 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
     if run is None or not jobs:
         raise NotFoundError(f"there is no run {run_id} with jobs")
     kind = kind_of(run.kind)
-    instances = job_rows.instances_of(connection, [row.id for row in jobs])
+    instances = job_records.instances_of(connection, [row.id for row in jobs])
     variables = dict(jobs[0].variables)
     limit = variables.pop("limit", None)
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
@@ -114,18 +115,18 @@ def end(connection: Connection, run_id: str, outcome: Outcome) -> bool:
     if not run_rows.end(connection, run_id, outcome.how, now):
         return False
     jobs = run_rows.jobs_of(connection, run_id)
-    instances = job_rows.instances_of(connection, [row.id for row in jobs])
+    instances = job_records.instances_of(connection, [row.id for row in jobs])
     dirty: set[str] = set()
     for row in jobs:
         uuids = instances[row.id]
         state, message, settled = _end_of(connection, row, uuids, outcome, len(jobs) > 1)
-        if state == job_rows.QUEUED:
+        if state == job_records.QUEUED:
             if row.kind == job_outcomes.LAUNCH:
                 job_outcomes.forgive(connection, uuids)
             run_rows.queue_again(connection, row.id)
             continue
         # a build that came to an end took back what it had made
-        if row.kind == job_outcomes.LAUNCH and (settled or state == job_rows.CANCELLED):
+        if row.kind == job_outcomes.LAUNCH and (settled or state == job_records.CANCELLED):
             dirty.update(job_outcomes.hosts_tried(connection, uuids))
         result = result_of(outcome.data, uuids, len(jobs) == 1)
         run_rows.end_job(connection, row.id, state, message, result, now)
@@ -141,7 +142,7 @@ def cancel_in_company(connection: Connection, run_id: str) -> bool:
     jobs = run_rows.jobs_of(connection, run_id)
     to_cancel = [row for row in jobs if row.cancel_requested]
     if to_cancel and len(to_cancel) < len(jobs):
-        instances = job_rows.instances_of(connection, [row.id for row in to_cancel])
+        instances = job_records.instances_of(connection, [row.id for row in to_cancel])
         for row in to_cancel:
             if row.kind == job_outcomes.LAUNCH:
                 job_outcomes.settle(connection, row.kind, instances[row.id], "the job was cancelled")
@@ -179,7 +180,7 @@ _Dumper.add_representer(_Unsafe, lambda dumper, text: dumper.represent_scalar("!
 
 
 def _end_of(
-    connection: Connection, row: job_rows.JobRow, uuids: list[str], outcome: Outcome, merged: bool
+    connection: Connection, row: job_records.JobRow, uuids: list[str], outcome: Outcome, merged: bool
 ) -> tuple[str, str | None, bool]:
     """The state and the message of one job of a run that ended, and whether its instances were given an end here."""
     kind = KINDS[row.kind]
@@ -197,13 +198,13 @@ def _end_of(
         is_open = bool(verdict.open)
         done, error = not is_open and verdict.error is None, verdict.error or reason
     if done:
-        return job_rows.SUCCEEDED, None, False
+        return job_records.SUCCEEDED, None, False
     if is_open and merged and not row.cancel_requested:
-        return job_rows.QUEUED, None, False
+        return job_records.QUEUED, None, False
     if is_open:
         job_outcomes.settle(connection, row.kind, uuids, reason)
         job_outcomes.settle_volumes(connection, row.kind, row.variables, reason)
-    return (job_rows.CANCELLED if row.cancel_requested else job_rows.FAILED), error, is_open
+    return (job_records.CANCELLED if row.cancel_requested else job_records.FAILED), error, is_open
 
 
 def _with_texts(value: Json, change: t.Callable[[str], str]) -> Json:

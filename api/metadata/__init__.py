@@ -22,7 +22,7 @@ from flask import Blueprint, Flask, Response, current_app, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import signature
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
 from ..settings import Settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.backup_ages import Ages
 from ansible_collections.novalite.cloud.plugins.module_utils._model.listed_hosts import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import silence
 
@@ -70,7 +70,7 @@ def of_servers(troubled: t.Sequence[JsonMapping]) -> list[Matter]:
 
 
 def of_backups(late: t.Sequence[Ages]) -> list[Matter]:
-    """Return the matters of servers whose backups are late by their policies, as backup_policies.late() has them."""
+    """Return the matters of servers whose backups are late by their policies, as backup_ages.late() has them."""
     return [Matter(SERVER, each.uuid, each.name, "backups", each.late or "") for each in late]
 
 

@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
     reading,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import without_controls
 
 from . import matters

@@ -11,13 +11,13 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import locked_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import locked_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_requests
 
@@ -32,7 +32,7 @@ from ..work.calls import calling
 _OF_CHANGES = frozenset(["project", "network_hosts", "holders"])
 
 
-def trigger(connection: Connection, job_request: JsonMapping, key: str | None = None) -> job_rows.Job:
+def trigger(connection: Connection, job_request: JsonMapping, key: str | None = None) -> job_records.Job:
     """The job that `job_request` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it. Raises
     ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and ConflictError
     for instances in a state that does not allow it."""
@@ -45,7 +45,7 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
         raise ForbiddenError(
             f"job '{kind.name}': it has {kind.timeout} seconds: only administrators give it {timeout} (timeout_seconds)"
         )
-    known = None if key is None else job_rows.of_key(connection, caller.project, key)
+    known = None if key is None else job_records.of_key(connection, caller.project, key)
     job = queue.enqueue(
         connection,
         kind.name,
@@ -76,7 +76,7 @@ def _check_choices(call: Call, kind: Kind, variables: JsonMapping) -> None:
 
 
 def _begin(
-    connection: Connection, name: str, job: job_rows.Job, variables: JsonMapping, instances: t.Sequence[str]
+    connection: Connection, name: str, job: job_records.Job, variables: JsonMapping, instances: t.Sequence[str]
 ) -> None:
     """Begin, with the instances, what the job is there to go on with."""
     call = dataclasses.replace(calling(connection), enqueue=lambda *_job: job["id"])
@@ -88,7 +88,7 @@ def _begin(
     _take(call, job, named)
 
 
-def _take(call: Call, job: job_rows.Job, instances: t.Sequence[Instance]) -> None:
+def _take(call: Call, job: job_records.Job, instances: t.Sequence[Instance]) -> None:
     """Check the servers of a job that is no action, or mark them, as its playbook takes them for granted. Raises
     StateError, ForbiddenError."""
     if job["kind"] == "cdrom":
@@ -108,26 +108,26 @@ def _named(call: Call, servers: t.Sequence[JsonMapping]) -> list[Instance]:
     return instances_by(call.connection, names=names, project_id=call.project)
 
 
-def delete(connection: Connection, uuid: str) -> job_rows.Job:
+def delete(connection: Connection, uuid: str) -> job_records.Job:
     """The job that takes an instance away. Raises NotFoundError, and ConflictError for one that is locked."""
     (instance,) = own(connection, [uuid])
     call = calling(connection)
     operations.mark_deleting(call, [instance])
-    return job_rows.get(connection, call.enqueue("terminate", [uuid], instance["project"]["id"]))
+    return job_records.get(connection, call.enqueue("terminate", [uuid], instance["project"]["id"]))
 
 
-def cancel(connection: Connection, job_id: str) -> job_rows.Job:
+def cancel(connection: Connection, job_id: str) -> job_records.Job:
     """End a job. Raises as queue.cancel(), and ForbiddenError."""
     _refuse_others(connection, job_id)
     return queue.cancel(connection, job_id, current().reach)
 
 
-def retry(connection: Connection, job_id: str) -> job_rows.Job:
+def retry(connection: Connection, job_id: str) -> job_records.Job:
     """Ask once more for what a job did not do, if the caller might ask for it now: another may have asked before, or
     they themselves with more rights. Raises as trigger() and queue.retry()."""
     _refuse_others(connection, job_id)
     caller = current()
-    before = job_rows.get(connection, job_id, caller.reach)
+    before = job_records.get(connection, job_id, caller.reach)
     call = dataclasses.replace(calling(connection), project_id=before["project_id"] or caller.project_id)
     if before["user_id"] != caller.user_id or not set(before["variables"]) <= _OF_CHANGES:
         _check_choices(call, kinds.kind_of(before["kind"]), before["variables"])
@@ -138,7 +138,7 @@ def retry(connection: Connection, job_id: str) -> job_rows.Job:
 
 def _refuse_others(connection: Connection, job_id: str) -> None:
     """Refuse whoever may not ask for such a job: they may not end or repeat it either. Raises ForbiddenError."""
-    job = job_rows.get(connection, job_id, current().reach)
+    job = job_records.get(connection, job_id, current().reach)
     if job["kind"] in kinds.KINDS:
         policy.check(kinds.KINDS[job["kind"]].operation)
     elif not policy.allowed("jobs:unknown_kinds"):

@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import backup_policies, server_backups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import instance_row
 
 from ..web.bodies import Record
 from ..web.context import current

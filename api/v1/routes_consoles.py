@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.consoles import POLICY
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import instance_row
 
 from ..web.context import current
 from ..web.services import writes

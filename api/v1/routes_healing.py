@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing, servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.state_rules import RULES
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.ha_wishes import HaWishes
 
 from ..web.context import current

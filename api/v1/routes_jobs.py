@@ -13,7 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 
 from ..jobs import kinds, queue
 from ..web import policy
@@ -86,7 +86,7 @@ def list_jobs(connection: Connection, query: JsonObject) -> ResponseReturnValue:
     if everywhere:
         policy.check("jobs:read:all_projects")
     limit = query.get("limit", schemas.PAGE)
-    jobs = job_rows.list_jobs(
+    jobs = job_records.list_jobs(
         connection,
         project_id=None if everywhere else caller.project,
         kind=query.get("kind"),
@@ -106,7 +106,7 @@ def list_jobs(connection: Connection, query: JsonObject) -> ResponseReturnValue:
 
 @Operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"}, ledger=reads)
 def show_job(connection: Connection, job_id: str) -> ResponseReturnValue:
-    job = job_rows.get(connection, job_id, current().reach)
+    job = job_records.get(connection, job_id, current().reach)
     return {"job": _shown(job, host_name_mask(connection, current().reach))}
 
 
@@ -131,10 +131,10 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     after = query.get("after", 0) if seen is None else seen
     limit = query.get("limit", schemas.LARGEST_PAGE)
     with reading_ledger() as connection:
-        job = job_rows.get(connection, job_id, caller.reach)
+        job = job_records.get(connection, job_id, caller.reach)
         content_type = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
         if content_type != streams.CONTENT_TYPE:
-            events = run_rows.events_of(
+            events = job_records.events_of(
                 connection, job_id, after=after, limit=limit, texts=policy.allowed("jobs:read:texts")
             )
             hidden = host_name_mask(connection, caller.reach)
@@ -142,7 +142,7 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     if content_type == streams.CONTENT_TYPE:  # which holds no transaction while it lasts
         return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
     following = None
-    if shown and (len(shown) == limit or job["state"] not in job_rows.FINAL):
+    if shown and (len(shown) == limit or job["state"] not in job_records.FINAL):
         following = f"/v1/jobs/{job['id']}/events?after={shown[-1]['seq']}&limit={limit}"
     return {"events": shown, "next": following}
 
@@ -176,9 +176,9 @@ def retry_job(connection: Connection, job_id: str) -> ResponseReturnValue:
     return _accepted(connection, acting.retry(connection, job_id))
 
 
-def _shown(job: job_rows.Job, hidden: HostNameMask) -> JsonObject:
+def _shown(job: job_records.Job, hidden: HostNameMask) -> JsonObject:
     return views.job(job, hidden, policy.may(current(), "compute:servers:console_output"))
 
 
-def _accepted(connection: Connection, job: job_rows.Job) -> ResponseReturnValue:
+def _accepted(connection: Connection, job: job_records.Job) -> ResponseReturnValue:
     return {"job": _shown(job, host_name_mask(connection, current().reach))}, 202, {"Location": f"/v1/jobs/{job['id']}"}

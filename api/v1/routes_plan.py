@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve, servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import host_states, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import server
 
@@ -103,7 +103,7 @@ def plan(body: JsonObject) -> ResponseReturnValue:
                     "instances": requested_servers["to_build"],
                     "choice": body.get("scheduler"),
                     "all_or_nothing": body.get("all_or_nothing", True),
-                    "service_down_time": compute_hosts.EVER,
+                    "service_down_time": host_states.EVER,
                 },
             )
         except NovaliteError as error:

@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST, HOST, WINDOWS
 
 from ..web.context import current

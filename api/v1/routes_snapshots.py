@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import instance_row
 
 from ..web.context import current
 from ..web.host_names import host_name_mask

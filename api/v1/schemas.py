@@ -8,8 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import ha_wishes
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import WINDOWS
@@ -102,7 +102,7 @@ JOB_REQUESTS = {name: _job_request(kind) for name, kind in kinds.KINDS.items()}
 JOBS_QUERY = taken(
     {
         "kind": {"type": "string", "enum": sorted(kinds.KINDS)},
-        "state": {"type": "string", "enum": list(job_rows.STATES)},
+        "state": {"type": "string", "enum": list(job_records.STATES)},
         "instance": UUID,
         "all_projects": {**TRUTH, "description": "administrators: jobs of every project, and of none"},
         "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
@@ -132,7 +132,7 @@ JOB = answered(
     {
         "id": UUID,
         "kind": TEXT,
-        "state": {"enum": list(job_rows.STATES)},
+        "state": {"enum": list(job_records.STATES)},
         **dict.fromkeys(("project_id", "user_id", "request_id", "idempotency_key", "message"), nullable(TEXT)),
         "variables": {"type": "object"},
         "instances": array(UUID),

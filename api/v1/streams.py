@@ -21,7 +21,7 @@ from flask import Flask, Response, current_app, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, reading
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 
 from ..settings import Settings
 from ..web import policy
@@ -121,8 +121,8 @@ def _events(engine: Engine, job_id: str, who: Reader, after: int) -> t.Generator
                     if find_caller(connection, who.token) is None:
                         return  # revoked, or expired
                 # the job before its events: those of its end are then there when it says so
-                job = job_rows.get(connection, job_id, who.project_id)
-                events = run_rows.events_of(
+                job = job_records.get(connection, job_id, who.project_id)
+                events = job_records.events_of(
                     connection, job_id, after=after, limit=BATCH, project_id=who.project_id, texts=who.texts
                 )
                 hidden = host_name_mask(connection, who.project_id)
@@ -139,7 +139,7 @@ def _events(engine: Engine, job_id: str, who: Reader, after: int) -> t.Generator
             heard = time.monotonic()
         if len(events) == BATCH:
             continue
-        if job["state"] in job_rows.FINAL:
+        if job["state"] in job_records.FINAL:
             yield message("end", views.job(job, hidden, who.console))
             return
         if time.monotonic() - heard > HEARTBEAT:

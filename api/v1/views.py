@@ -9,11 +9,15 @@ import datetime
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.backup_policies import Ages
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.replicas import Replica
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_backup_rows import ServerBackup
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_snapshot_rows import ServerSnapshot
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.backup_ages import Ages
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.replica_records import Replica
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.server_backup_rows import (
+    ServerBackup,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.server_snapshot_rows import (
+    ServerSnapshot,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import Volume
 from ansible_collections.novalite.cloud.plugins.module_utils._samples import rings
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rates import MEASURES
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain

@@ -15,14 +15,14 @@ from flask import g, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import ROLES, implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import DEFAULT_DOMAIN
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import (
     Holder,
     holder_of,
     token_hash,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
 
 from . import rates
 from .access_rules import is_within

@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.made import is_of_this_version
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.worker_rows import last_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs.job_records import last_seen
 
 from ..settings import Settings
 from . import policy

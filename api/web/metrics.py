@@ -16,9 +16,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import healing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies, replicas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import backup_ages, replica_records
 from ansible_collections.novalite.cloud.plugins.module_utils._samples.rings import GUEST, HOST
 
 from ..settings import Settings
@@ -168,7 +168,7 @@ def _replica_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
         "Failure of the last copy of a server's disks to this host, 1 or 0; `novalite replica list` has the reason.",
         labels=[*labels, "host"],
     )
-    for each in replicas.replicas_by(connection):
+    for each in replica_records.replicas_by(connection):
         failed.add_metric([each.instance_uuid, each.server, each.target or ""], int(each.fault is not None))
         taken.add_metric([each.instance_uuid, each.server], each.taken_at or 0)
         every.add_metric([each.instance_uuid, each.server], each.every)
@@ -186,7 +186,7 @@ def _backup_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     verify_every = of_server("verify_every_seconds", "How often its policy wants the newest one compared.")
     boot_every = of_server("boot_every_seconds", "How often its policy wants the newest full one booted.")
     without = sum(number for _state, number in counts.instances_by_state(connection))
-    for server in backup_policies.ages(connection):
+    for server in backup_ages.ages(connection):
         without -= bool(server.newest)
         labels = [server.uuid, server.name]
         newest.add_metric(labels, server.newest)

@@ -16,7 +16,7 @@ import time
 
 from flask import Flask, current_app, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import subject
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.attempts import subject
 
 from ..settings import Settings
 from .errors import TooManyRequestsError

@@ -16,9 +16,9 @@ from flask import Flask, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, place_of, reading
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.console_tokens import Way
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import consoles
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import Way
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh import config as ssh
 

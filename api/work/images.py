@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import SeenImage
 
 
 def offered(rows: t.Sequence[SeenImage], project: str) -> list[SeenImage]:

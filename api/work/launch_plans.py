@@ -13,8 +13,8 @@ from flask import current_app
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts, status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import host_states, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import CreateRequest
@@ -43,7 +43,7 @@ def plan(request: CreateRequest) -> LaunchPlan:
     with transaction(ledger.engine, check_mode=True) as connection:
         made = servers.create(calling(connection), request)
         to_build = instances_by(connection, uuids=made.uuids)
-        choice = {"all_or_nothing": True, "service_down_time": compute_hosts.EVER}
+        choice = {"all_or_nothing": True, "service_down_time": host_states.EVER}
         placed = scheduler(connection, {"instances": to_build, **choice})
         addressed = fixed_ip(connection, {"instances": placed["instances"]})
         reasons = policy.may(caller, "compute:hypervisors:read")

@@ -6,12 +6,18 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, projects
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import (
+    DEFAULT_GROUP,
+    groups_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    FloatingIp,
+    Network,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import find_pool
 
 from ..web.bodies import Record, the_one
 from ..web.context import current

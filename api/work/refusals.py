@@ -9,11 +9,11 @@ import contextlib
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    AddressInUseError,
     InvalidVolumeError,
     NotFoundError,
     NovaliteError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 
 from ..web.errors import STATUS, BadRequestError
 

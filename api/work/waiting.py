@@ -10,7 +10,8 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import open_jobs, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import open_jobs
 
 from ..web.context import current
 from ..web.ledger import reading_ledger, writing_ledger

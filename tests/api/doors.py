@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_identity, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_hash
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import token_hash
 from tests.support.rows import insert
 
 if t.TYPE_CHECKING:

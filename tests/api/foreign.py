@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
     kept_credentials,
     trusts,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
 from tests.api.seeds import PUBLIC_KEY, Api
 from tests.support.rows import an_image
 
@@ -199,7 +200,7 @@ def make(api: Api) -> Objects:
             impersonation=True,
         )
         volume_types.ensure_default(connection)
-        of_type = volume_types.DEFAULT_ID
+        of_type = volume_type_records.DEFAULT_ID
     server = api.instance("alt", "alts", "hv1", [(net, "10.30.0.254")], user_id=user)
     ((vif,),) = api.rows(sa.select(tables.vif.c.id).where(tables.vif.c.instance_uuid == server))
     request = f"req-{uuid.uuid4()}"

@@ -28,7 +28,7 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
 from tests.support.cloud import Cloud, size_of, sqlite
 from tests.support.grown import Call, Grown, compare, grow
 

@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_migrations, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
 from tests.support.cloud import checked
 from tests.support.rows import DEMO, GIB, QEMU, a_flavor, a_host, add_image, add_network, an_image, an_instance
@@ -186,7 +187,7 @@ def _volumes(connection: sa.Connection, servers: t.Sequence[t.Mapping[str, t.Any
             {
                 **own,
                 **times,
-                "type_id": volume_types.DEFAULT_ID,
+                "type_id": volume_type_records.DEFAULT_ID,
                 "format": "raw",
                 "host": server["host"],
                 "status": "in-use",

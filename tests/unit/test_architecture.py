@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 import subprocess
@@ -14,8 +15,6 @@ import sys
 import typing as t
 
 import pytest
-
-from tests.unit.names_that_read import READ
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 PLUGINS = REPOSITORY / "collections/ansible_collections/novalite/cloud/plugins"
@@ -56,6 +55,7 @@ FLOORS = (
     # SQL
     "_ledger.db",
     "_ledger.queries",
+    "_ledger.instances",
     "_ledger.identity",
     "_ledger.catalog",
     "_ledger.placement",
@@ -113,13 +113,16 @@ def imports(path: pathlib.Path) -> t.Iterator[list[str]]:
             yield [*parts, alias.name]
 
 
-def absolute_imports(path: pathlib.Path) -> t.Iterator[str]:
+@functools.cache
+def absolute_imports(path: pathlib.Path) -> list[str]:
     """List what the file at `path` imports by its full name, for type checkers too, as dotted names."""
+    names = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def test_every_room_has_its_floor() -> None:
@@ -167,74 +170,60 @@ def test_the_api_works_below_the_modules() -> None:
     ]  # what a launch would do is what its modules would do
 
 
-# Of the rooms below the operations on servers, doors only read these
-SERVERS_READ = {
-    "api/ec2/actions/attributes.py": {"compute.guest_lookup"},
-    "api/metadata/__init__.py": {"compute.guest_lookup"},
-    "api/jobs/events.py": {"compute.server_states.spawning"},  # the worker, which is no door
+# Rooms of what is done, by subject: each operation looks up its policy entry and its rule of states, and knows which
+# hosts have to learn of it. Doors ask operations for what is written, and queries for what is read
+SUBJECTS = frozenset(FLOORS[FLOORS.index("_ledger.queries") + 1 : FLOORS.index("_ledger.operations")])
+# The worker is no door: its trade is the rows of jobs, and the log of what is done to instances. Beside them it
+TRADE = ("jobs.", "instances.")
+WORKER_USES = {
+    # keeps watch
+    "api/jobs/chores.py": {"healing.rounds.RECOVER", "healing.watch_lock.VARIABLE", "healing.watch_lock.WatchLock"},
+    "api/jobs/events.py": {"compute.server_states.spawning"},  # says that a host builds a server now
+    "api/jobs/housekeeping.py": {"catalog.image_states"},  # ends uploads that died with their process
 }
 
 
-def test_doors_ask_operations_for_what_is_done_to_servers() -> None:
-    """Each operation looks up its policy entry and its rule of states; a room below would have to be told of both."""
-    asked = collections.defaultdict(set)
-    for path in sorted((REPOSITORY / "api").rglob("*.py")):
+def test_no_door_imports_the_room_of_a_subject() -> None:
+    used = collections.defaultdict(set)
+    for path in sorted(API.rglob("*.py")):
         for name in absolute_imports(path):
-            room, _dot, rest = name.removeprefix(f"{PACKAGE}._ledger.").partition(".")
-            if name.startswith(PACKAGE) and room in ("compute", "migration", "adoption"):
-                asked[str(path.relative_to(REPOSITORY))].add(f"{room}.{rest}")
-    assert asked == SERVERS_READ
+            parts = name.removeprefix(f"{PACKAGE}.").split(".")
+            if name.startswith(f"{PACKAGE}.") and room_of(parts) in SUBJECTS:
+                used[str(path.relative_to(REPOSITORY))].add(".".join(parts[1:]))
+    assert not [path for path in used if not path.startswith("api/jobs/")]
+    beside = {path: {name for name in names if not name.startswith(TRADE)} for path, names in used.items()}
+    assert {path: names for path, names in beside.items() if names} == WORKER_USES
+    doors = [path for path in API.rglob("*.py") if path.relative_to(API).parts[0] != "jobs"]
+    assert not [path for path in doors for name in absolute_imports(path) if "_ledger.operations.hosts" in name]
 
 
-def names_used(path: pathlib.Path, room: str) -> t.Iterator[str]:
-    """List what the file at `path` uses of the modules of this room below _ledger, as `module.name`."""
-    tree = ast.parse(path.read_text())
-    modules = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not node.level and f"{node.module}.".startswith(f"{PACKAGE}._ledger."):
-            within = str(node.module).removeprefix(f"{PACKAGE}._ledger.").split(".")
-            if within[0] == room and len(within) > 1:
-                yield from (f"{'.'.join(within[1:])}.{alias.name}" for alias in node.names)
-            elif within[0] == room:
-                modules.update({alias.asname or alias.name: alias.name for alias in node.names})
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
-            yield f"{modules[node.value.id]}.{node.attr}"
+WRITING = ("sa.insert", "sa.update", "sa.delete")
+# What reads rows for those who are about to change them, and keeps others off meanwhile
+LOCKING = {
+    "compute.instance_rows.instance_rows",
+    "lookups.lock_project",
+    "lookups.project_by_name",
+    "placement.groups.lock_groups",
+    "placement.host_states.host_states",
+}
 
 
-DOORS = [path for path in sorted(API.rglob("*.py")) if path.relative_to(API).parts[0] != "jobs"]
+def written(path: pathlib.Path) -> t.Iterator[tuple[str, str]]:
+    """List what the file at `path` writes or locks: the function that does so, or "", and how."""
+    for node in ast.parse(path.read_text()).body:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and (part.attr == "with_for_update" or ast.unparse(part) in WRITING):
+                yield getattr(node, "name", ""), ast.unparse(part)
 
 
-def test_doors_only_read_the_rooms_below_the_operations() -> None:
-    """Writing is asked of an operation, which knows who may, and which hosts have to learn of it."""
-    used = {room: {name for path in DOORS for name in names_used(path, room)} for room in READ}
-    assert used == READ
-    assert not [path for path in DOORS for name in absolute_imports(path) if "_ledger.operations.hosts" in name]
-
-
-def writes(tree: ast.Module, name: str, seen: frozenset[str] = frozenset()) -> bool:
-    """Tell whether the function `name` of a module writes, or locks, by itself or by others of the module."""
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if name not in functions or name in seen:
-        return False
-    nodes = list(ast.walk(functions[name]))
-    calls = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return any(
-        isinstance(node, ast.Attribute)
-        and (node.attr == "with_for_update" or ast.unparse(node) in ("sa.insert", "sa.update", "sa.delete"))
-        for node in nodes
-    ) or any(writes(tree, called, seen | {name}) for called in calls)
-
-
-def test_the_names_that_doors_may_know_do_not_write() -> None:
-    trees = {
-        (room, module): ast.parse((UTILS / f"_ledger/{room}/{module}.py").read_text())
-        for room, names in READ.items()
-        for module in {name.partition(".")[0] for name in names}
-    }
-    parts = [(room, *name.split(".")) for room, names in READ.items() for name in sorted(names)]
-    assert not [(room, module, name) for room, module, name in parts if writes(trees[room, module], name)]
-    assert writes(trees["catalog", "flavors"], "remove_flavors")  # the test can fail
+def test_queries_only_read() -> None:
+    room, locking = UTILS / "_ledger/queries", set()
+    for path in sorted(room.rglob("*.py")):
+        for function, how in written(path):
+            assert how not in WRITING, f"{path.relative_to(UTILS)}: {function} writes"
+            locking.add(".".join((*path.relative_to(room).with_suffix("").parts, function)))
+    assert locking == LOCKING
+    assert set(WRITING) <= {how for path in UTILS.rglob("*.py") for _function, how in written(path)}  # it can fail
 
 
 # Where the API still asks for a role, and not for an operation of the policy

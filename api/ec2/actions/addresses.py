@@ -13,18 +13,21 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ForbiddenError,
     NotFoundError,
     NovaliteError,
+    PortLedToError,
     QuotaError,
+    UnreachableError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import PortLedToError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
     FloatingIpRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    FloatingIp,
+    Port,
+)
 
 from ...web.bodies import the_one
 from ...web.context import Caller
@@ -61,7 +64,7 @@ def _association_id(row: FloatingIp) -> str | None:
 @reads("DescribeAddresses", "network:floating_ips:read", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
 def describe_addresses(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     rows = network_records.floating_ips_of(connection, caller.project)
-    tags = ec2_tags.tags_of(connection, caller.project)
+    tags = ec2_attributes.tags_of(connection, caller.project)
     if "AllocationId" in parameters or "PublicIp" in parameters:
         requested_rows = ids.find_all(
             "eipalloc", parameters.get("AllocationId", []), {allocation_id(row): row for row in rows}

@@ -9,16 +9,16 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import ec2_requests
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import (
+    guest_lookup,
     migration_records,
     server_listing,
     views,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
 
 from ...web.context import Caller, current
 from ...web.ledger import reading_ledger, writing_ledger

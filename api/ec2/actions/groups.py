@@ -11,15 +11,19 @@ from __future__ import annotations
 import functools
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    DefaultGroupError,
+    NotFoundError,
+    QuotaError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
     RuleRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DefaultGroupError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import (
     EVERYONE,
     PROTOCOLS,
@@ -244,7 +248,7 @@ ONE_GROUP = {"GroupId": Text(), "GroupName": Text()}
 def describe_security_groups(parameters: Parameters) -> Body:
     project, rows = current().project, groups_seen()
     with reading_ledger() as connection:
-        tags = ec2_tags.tags_of(connection, project)
+        tags = ec2_attributes.tags_of(connection, project)
     if "GroupId" in parameters or "GroupName" in parameters:
         requested_rows = ids.find_all("sg", parameters.get("GroupId", []), _by_id(rows))
         requested_rows += [_named(rows, name) for name in parameters.get("GroupName", [])]

@@ -8,19 +8,19 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ForbiddenError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
-    SeenImage,
-    images_seen,
-    members,
-)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import (
     images as image_operations,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
+    SeenImage,
+    images_seen,
+    members,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
 from ...web.context import Caller
@@ -69,7 +69,7 @@ def describe_images(connection: Connection, caller: Caller, parameters: Paramete
     elif not parameters.get("Owner"):
         # whose names mean nothing to the project is shown to who asks for that owner
         rows = list(images.named(rows, project))
-    tags = ec2_tags.tags_of(connection, project)
+    tags = ec2_attributes.tags_of(connection, project)
     parameters = images.with_ids(connection, project, parameters)
     rows = [row for row in rows if _is_owned(row, parameters.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, parameters.get("ExecutableBy", []), project)]
@@ -278,7 +278,7 @@ def create_image(connection: Connection, caller: Caller, parameters: Parameters)
     if any(parameters["Name"] in (image["name"], image["handle"]) for image in own):
         raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {parameters['Name']} is already in use")
     with as_codes({}, "InvalidAMIName.Malformed"):
-        details = image_snapshots.details_of(parameters["Name"], description, caller.user_id)
+        details = image_views.details_of(parameters["Name"], description, caller.user_id)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
         servers.create_image(calling(connection), row, details)
     made = images_seen(connection, caller.project, details["image_id"])[0]

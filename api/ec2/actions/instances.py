@@ -12,10 +12,10 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ProtectedError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.open_jobs import open_job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs.open_jobs import open_job
 
 from ...web.context import Caller, current
 from ...web.host_names import veil_faults
@@ -90,13 +90,13 @@ _WRONG_STATE: t.Mapping[type[Exception], str] = {
 
 def find(connection: Connection, project: str, instance_ids: t.Sequence[str] | None) -> list[Record]:
     """The project's instances with these ids (None: all), in the order of their making. Raises Ec2Error."""
-    known = ec2_records.instance_ids(connection, project)
+    known = ec2_attributes.instance_ids(connection, project)
     numbers = list(known)
     if instance_ids is not None:
         by_id: dict[str, int] = {ids.of("i", uuid): number for number, uuid in known.items()}
         by_id.update({f"i-{number:08x}": number for number in known})  # what guests are told
         numbers = sorted(set(ids.find_all("i", instance_ids, by_id)))
-    records = ec2_records.load(connection, numbers)
+    records = ec2_attributes.load(connection, numbers)
     veil_faults(connection, current().reach, records)
     return records
 
@@ -168,7 +168,7 @@ def _act(
                 servers.delete(calling(connection), row)
             else:
                 servers.begin(calling(connection), name, [row.uuid], details, details)
-    after = ec2_records.load(connection, [record["id"] for record in before])
+    after = ec2_attributes.load(connection, [record["id"] for record in before])
     return {"instancesSet": [change(now, state(record)) for record, now in zip(before, after)]}
 
 

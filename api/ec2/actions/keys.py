@@ -16,9 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import KeyPair, keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import (
+    KeyPair,
+    keypairs_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 
 from ...web.bodies import the_one
@@ -57,8 +60,8 @@ def describe_key_pairs(connection: Connection, caller: Caller, parameters: Param
 
 
 def _bodies(connection: Connection, caller: Caller, with_key: bool) -> list[Body]:
-    made = ec2_records.made_fingerprints(connection, caller.project, caller.user_id)
-    tags = ec2_tags.tags_of(connection, caller.project)
+    made = ec2_attributes.made_fingerprints(connection, caller.project, caller.user_id)
+    tags = ec2_attributes.tags_of(connection, caller.project)
     return [
         {
             "keyPairId": (number := ids.of_key(row)),

@@ -14,7 +14,7 @@ import typing as t
 import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
 
 from ...web.context import Caller
 from .. import filters, ids
@@ -74,7 +74,7 @@ class Place(t.NamedTuple):
 
 
 def _place(connection: Connection, project: str) -> Place:
-    return Place(project, vpc_id(project), subnets(connection, project), ec2_tags.tags_of(connection, project))
+    return Place(project, vpc_id(project), subnets(connection, project), ec2_attributes.tags_of(connection, project))
 
 
 def _describes_one(
@@ -234,7 +234,7 @@ def _dhcp_options(place: Place) -> Body:
 
 @filters.describes("DescribeNetworkInterfaces", "network:ports:read", "networkInterface", INTERFACE_FILTERS, "eni")
 def describe_network_interfaces(connection: Connection, caller: Caller, parameters: Parameters) -> list[Body]:
-    tags = ec2_tags.tags_of(connection, caller.project)
+    tags = ec2_attributes.tags_of(connection, caller.project)
     return [
         {
             **interface,

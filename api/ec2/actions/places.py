@@ -9,10 +9,13 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor, flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import (
+    SeenFlavor,
+    flavors_seen,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import quota_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
 
 from ...web import policy
 from ...web.addresses import base_url
@@ -90,7 +93,7 @@ def _named(bodies: list[Body], names: list[str], element: str, what: str) -> lis
 
 @reads("DescribeAccountAttributes", "compute:limits", {"AttributeName": TEXTS})
 def describe_account_attributes(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
-    limits = quotas.quota_limits(connection, caller.project)
+    limits = quota_records.quota_limits(connection, caller.project)
     attributes = {
         "supported-platforms": "VPC",
         "default-vpc": vpc_id(caller.project),

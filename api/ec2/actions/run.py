@@ -10,19 +10,22 @@ import secrets
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import SeenFlavor, flavors_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     AddressInUseError,
     PoolExhaustedError,
+    QuotaError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import ec2_requests
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import (
+    SeenFlavor,
+    flavors_seen,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import CreateRequest, NetworkRequest
@@ -122,8 +125,8 @@ def run_instances(connection: Connection, caller: Caller, parameters: Parameters
     if parameters["MinCount"] > parameters["MaxCount"]:
         raise Ec2Error("InvalidParameterCombination", "The minimum count may not be larger than the maximum count")
     made = once(connection, parameters, lambda: _run(connection, caller, parameters))
-    numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
-    records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
+    numbers = {uuid: number for number, uuid in ec2_attributes.instance_ids(connection, caller.project).items()}
+    records = ec2_attributes.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
     if not records:
         raise Ec2Error("IncorrectState", "The instances that this client token stands for are gone.")
     return views_instances.grouped(map(views_instances.reservation, records))[0]
@@ -163,7 +166,7 @@ def _create_request(connection: Connection, caller: Caller, parameters: Paramete
         hints["group"] = placement["GroupName"]
     networks, own_groups = _interfaces(connection, project, parameters)
     key = parameters.get("KeyName")
-    if key and not ec2_records.has_keypair(connection, project, caller.user_id, key):
+    if key and not ec2_attributes.has_keypair(connection, project, caller.user_id, key):
         raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{key}' does not exist")
     image = images.find(connection, project, parameters["ImageId"])
     flavor = flavor_of(connection, caller, parameters.get("InstanceType", DEFAULT_TYPE))

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import images_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import tags as tag_operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import images_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
 
 from ...web.context import Caller, current
 from ...work.calls import calling
@@ -41,7 +42,7 @@ def _tags_of_all(connection: Connection, project: str) -> dict[str, Tags]:
         **{ids.of("i", record["uuid"]): record["metadata"] for record in find_instances(connection, project, None)},
         **{number: row.metadata for number, row in volumes.of_project(connection, project).items()},
         **{number: row.metadata for number, row in volumes.snapshots_of_project(connection, project).items()},
-        **ec2_tags.tags_of(connection, project),
+        **ec2_attributes.tags_of(connection, project),
     }
 
 
@@ -62,7 +63,7 @@ def change(connection: Connection, caller: Caller, number: str, update: t.Callab
             volume_operations.update_snapshot(call, snapshot.id, changes, project_id=caller.project)
         else:
             ids.find(kind, number, dict.fromkeys(_known(connection, caller.project, kind)))
-            before = ec2_tags.tags_of(connection, caller.project).get(number, {})
+            before = ec2_attributes.tags_of(connection, caller.project).get(number, {})
             tag_operations.replace(call, number, update(dict(before)))
 
 

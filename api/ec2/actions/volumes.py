@@ -13,12 +13,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     QuotaError,
     RootVolumeError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import SeenImage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
+    Volume,
+    volumes_by,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE
 
 from ...web.context import Caller
@@ -240,7 +243,7 @@ def describe_snapshots(connection: Connection, caller: Caller, parameters: Param
     known = volumes.snapshots_of_project(connection, caller.project)
     # the names are read where there is something to hide
     hidden = host_name_mask(connection, caller.reach if any(row.fault for row in known.values()) else None)
-    tags = ec2_tags.tags_of(connection, caller.project)
+    tags = ec2_attributes.tags_of(connection, caller.project)
     bodies = {number: volumes.snapshot(row, hidden) for number, row in known.items()}
     of_images = snapshots.of_images(connection, caller.project)
     bodies.update({number: snapshots.snapshot(image, tags) for number, image in of_images.items()})

@@ -9,8 +9,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import aggregates
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Aggregate
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.hypervisor_records import (
+    Aggregate,
+)
 
 from ...web import schemas, validation
 from ...web.bodies import Answer, Body, Record, same, the_one

@@ -10,14 +10,14 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import flavors
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import (
     NewFlavor,
     SeenFlavor,
     access_of,
     flavors_seen,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import flavors
 
 from ...web import policy
 from ...web.bodies import Answer, Body, Record, the_one

@@ -13,8 +13,8 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.hypervisor_records import (
     Availability,
     Host,
     NamedHost,

@@ -16,9 +16,12 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import KeyPair, keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import (
+    KeyPair,
+    keypairs_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
 
 from ...web import validation
 from ...web.bodies import Answer, Body, same, the_one
@@ -120,4 +123,4 @@ def _owner(connection: Connection, user_id: str | None) -> _Owner:
         return _Owner(caller.user_id, caller.project)
     if not caller.is_admin:
         raise ForbiddenError("Policy doesn't allow os_compute_api:os-keypairs of another user to be performed.")
-    return _Owner(users.find_user(connection, user_id)["id"], "")
+    return _Owner(user_records.find_user(connection, user_id)["id"], "")

@@ -11,10 +11,13 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import default_limits, quota_limits
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.usage import usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.quota_records import (
+    default_limits,
+    quota_limits,
+)
 
 from ...web import policy
 from ...web.bodies import Answer, Record

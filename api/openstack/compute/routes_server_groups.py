@@ -10,8 +10,10 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import server_groups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.server_group_records import (
+    ServerGroup,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.server_group_records import (
     server_groups as groups_of,
 )
 

@@ -9,12 +9,14 @@ import uuid
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, HostInUseError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import compute_hosts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import HostInUseError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host, hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.hypervisor_records import (
+    Host,
+    hosts,
+)
 
 from ...web import validation
 from ...web.bodies import Answer, Body
@@ -139,7 +141,7 @@ def _control_plane(connection: Connection) -> list[Body]:
             "disabled_reason": None,
             **from_version((2, 11), {"forced_down": False}),
         }
-        for machine in worker_rows.machines(connection)
+        for machine in job_records.machines(connection)
         for binary in ("nova-conductor", "nova-scheduler")
         for service_id in [uuid.uuid5(uuid.NAMESPACE_DNS, f"{binary}.{machine.name}")]
     ]

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import accounting
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import accounting
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
 
 from ...web.bodies import Answer, Body, Record, same
 from ...web.context import check_project

@@ -12,9 +12,6 @@ from flask import current_app, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import subject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import Token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import attempts, tokens
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.attempts import Attempt, Locks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.tokens import (
@@ -23,6 +20,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     Proof,
     ScopeRequest,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import (
+    credential_records,
+    user_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import Token
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.attempts import subject
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import is_password
 
 from ...web.bodies import Record
@@ -60,7 +63,7 @@ def credential_of(connection: Connection, caller: Caller) -> Record | None:
     """The application credential that the caller's token comes from."""
     if caller.application_credential_id is None:
         return None
-    return credentials.application_credential_of(connection, credential_id=caller.application_credential_id)
+    return credential_records.application_credential_of(connection, credential_id=caller.application_credential_id)
 
 
 def check_password(user: Record | None, nobody: str, password: str, enabled: bool) -> Attempt:
@@ -104,7 +107,7 @@ def _by_password(fields: Record) -> Proof:
 
 def is_enabled(connection: Connection, user: Record) -> bool:
     """Return whether the user may log in at all: it is enabled, and so is its domain."""
-    return bool(user["enabled"]) and users.is_in_enabled_domain(connection, user)
+    return bool(user["enabled"]) and user_records.is_in_enabled_domain(connection, user)
 
 
 def _by_application_credential(fields: Record) -> Proof:
@@ -114,12 +117,14 @@ def _by_application_credential(fields: Record) -> Proof:
         began = clock.now(connection)
         if "id" in fields:
             key = str(fields["id"])
-            credential = credentials.application_credential_of(connection, credential_id=fields["id"])
+            credential = credential_records.application_credential_of(connection, credential_id=fields["id"])
         else:
             user = _find_user(connection, user_body)
             key = f"{user['id'] if user else _nobody(connection, user_body)}/{fields.get('name', '')}"
             if user is not None and "name" in fields:
-                credential = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
+                credential = credential_records.application_credential_of(
+                    connection, user_id=user["id"], name=fields["name"]
+                )
     attempt = _check(
         subject("credential", credential["id"] if credential else key),
         credential["secret_hash"] if credential else None,
@@ -147,7 +152,7 @@ def _by_token(fields: Record) -> Proof:
             raise NotFoundError("Could not find token.")
         if caller.trust is not None:
             raise ForbiddenError("A token of a trust gives no other one: have another one of the trust.")
-        user = users.find_user(connection, caller.user_id)
+        user = user_records.find_user(connection, caller.user_id)
     methods = caller.method.split(",")
     return Proof(
         user_id=caller.user_id,
@@ -169,11 +174,11 @@ METHODS: dict[str, t.Callable[[Record], Proof]] = {
 
 def _find_user(connection: Connection, user_body: Record) -> Record | None:
     if "id" in user_body:
-        return users.user_by_id(connection, user_body["id"])
+        return user_records.user_by_id(connection, user_body["id"])
     domain_id = tokens.find_domain(proving(connection), _domain(user_body.get("domain")))
     if "name" not in user_body or domain_id is None:
         return None
-    return users.user_by_name(connection, user_body["name"], domain_id)
+    return user_records.user_by_name(connection, user_body["name"], domain_id)
 
 
 def _nobody(connection: Connection, user_body: Record) -> str:

@@ -11,12 +11,15 @@ import time
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import access_rules, credentials, roles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     application_credentials as operations,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import ec2_credentials
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.roles import RoleChoice
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import (
+    assignments,
+    credential_records,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from ...web import services
@@ -43,7 +46,7 @@ def _check_own() -> None:
 
 @service.get("/application_credentials", "identity:application_credentials:list", reads)
 def list_application_credentials(connection: Connection, user_id: str) -> Body:
-    rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
+    rows = credential_records.list_application_credentials(connection, user_id, request.args.get("name"))
     return views.listing("application_credentials", [_shown(connection, row) for row in rows])
 
 
@@ -71,7 +74,7 @@ def create_application_credential(credential_body: Record, user_id: str) -> Answ
 
 @service.get("/application_credentials/<credential_id>", "identity:application_credentials:show", reads)
 def show_application_credential(connection: Connection, user_id: str, credential_id: str) -> Body:
-    row = credentials.find_application_credential(connection, user_id, credential_id)
+    row = credential_records.find_application_credential(connection, user_id, credential_id)
     return {"application_credential": _shown(connection, row)}
 
 
@@ -82,7 +85,7 @@ def delete_application_credential(connection: Connection, user_id: str, credenti
 
 
 def _shown(connection: Connection, row: Record) -> Body:
-    return views.application_credential(row, roles.named_roles(connection, row["roles"]))
+    return views.application_credential(row, assignments.named_roles(connection, row["roles"]))
 
 
 def role_choices(body: Record) -> list[RoleChoice]:
@@ -115,14 +118,16 @@ def end_of(text: str | None) -> float | None:
 
 @service.get("/access_rules", "identity:access_rules:list", reads)
 def list_access_rules(connection: Connection, user_id: str) -> Body:
-    conditions = {name: request.args[name] for name in access_rules.FIELDS if name in request.args}
-    rows = [row for row in access_rules.list_access_rules(connection, user_id) if conditions.items() <= row.items()]
+    conditions = {name: request.args[name] for name in credential_records.FIELDS if name in request.args}
+    rows = [
+        row for row in credential_records.list_access_rules(connection, user_id) if conditions.items() <= row.items()
+    ]
     return views.listing("access_rules", [views.access_rule(row, user_id) for row in rows])
 
 
 @service.get("/access_rules/<rule_id>", "identity:access_rules:show", reads)
 def show_access_rule(connection: Connection, user_id: str, rule_id: str) -> Body:
-    row = access_rules.find_access_rule(connection, user_id, rule_id)
+    row = credential_records.find_access_rule(connection, user_id, rule_id)
     return {"access_rule": views.access_rule(row, user_id)}
 
 

@@ -10,7 +10,6 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains, groups, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     domains as domain_operations,
 )
@@ -18,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     groups as group_operations,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.groups import GroupRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects, user_records
 
 from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
@@ -33,7 +33,7 @@ service = services.Service("identity_domains", "/identity/v3")
 
 @service.get("/domains", "identity:domains:read", reads)
 def list_domains(connection: Connection) -> Body:
-    rows = domains.list_domains(connection, request.args.get("name"), flag("enabled"))
+    rows = projects.list_domains(connection, request.args.get("name"), flag("enabled"))
     return views.listing("domains", [views.domain(row) for row in rows if sees_domain(row["id"])])
 
 
@@ -44,7 +44,7 @@ def create_domain(connection: Connection, body: Record) -> Answer:
 
 @service.get("/domains/<domain_id>", "identity:domains:read", reads)
 def show_domain(connection: Connection, domain_id: str) -> Body:
-    row = domains.find_domain(connection, domain_id)
+    row = projects.find_domain(connection, domain_id)
     if not sees_domain(domain_id):
         raise unknown("domain", domain_id)
     return {"domain": views.domain(row)}
@@ -67,7 +67,7 @@ def delete_domain(connection: Connection, domain_id: str) -> Answer:
 
 @service.get("/groups", "identity:groups:list", reads)
 def list_groups(connection: Connection) -> Body:
-    rows = groups.list_groups(connection, request.args.get("name"), request.args.get("domain_id"))
+    rows = user_records.list_groups(connection, request.args.get("name"), request.args.get("domain_id"))
     return views.listing("groups", map(views.group, rows))
 
 
@@ -79,7 +79,7 @@ def create_group(connection: Connection, body: Record) -> Answer:
 
 @service.get("/groups/<group_id>", "identity:groups:show", reads)
 def show_group(connection: Connection, group_id: str) -> Body:
-    return {"group": views.group(groups.find_group(connection, group_id))}
+    return {"group": views.group(user_records.find_group(connection, group_id))}
 
 
 @service.patch("/groups/<group_id>", "identity:groups:update", takes(schemas.UPDATE_GROUP), writes_checked)
@@ -96,18 +96,18 @@ def delete_group(connection: Connection, group_id: str) -> Answer:
 
 @service.get("/groups/<group_id>/users", "identity:groups:members", reads)
 def list_members(connection: Connection, group_id: str) -> Body:
-    groups.find_group(connection, group_id)
-    members = set(groups.members_of(connection, group_id))
-    rows = users.list_users(connection, request.args.get("name"), flag("enabled"))
+    user_records.find_group(connection, group_id)
+    members = set(user_records.members_of(connection, group_id))
+    rows = user_records.list_users(connection, request.args.get("name"), flag("enabled"))
     return views.listing("users", [views.user(row) for row in rows if row["id"] in members])
 
 
 @service.get("/groups/<group_id>/users/<user_id>", "identity:groups:members", reads)
 def check_member(connection: Connection, group_id: str, user_id: str) -> Answer:
     """Check a membership, as clients do with HEAD. Raises NotFoundError where there is none."""
-    groups.find_group(connection, group_id)
-    users.find_user(connection, user_id)
-    return acknowledged(groups.is_member(connection, group_id, user_id), "user in the group", user_id)
+    user_records.find_group(connection, group_id)
+    user_records.find_user(connection, user_id)
+    return acknowledged(user_records.is_member(connection, group_id, user_id), "user in the group", user_id)
 
 
 @service.put("/groups/<group_id>/users/<user_id>", "identity:groups:add_member", writes)
@@ -126,8 +126,8 @@ def remove_member(connection: Connection, group_id: str, user_id: str) -> Answer
 def list_groups_of(connection: Connection, user_id: str) -> Body:
     if not (user_id == current().user_id or policy.allowed("identity:users:others")):
         raise unknown("user", user_id)
-    users.find_user(connection, user_id)
-    rows = groups.list_groups(connection, request.args.get("name"), user_id=user_id)
+    user_records.find_user(connection, user_id)
+    rows = user_records.list_groups(connection, request.args.get("name"), user_id=user_id)
     return views.listing("groups", map(views.group, rows))
 
 

@@ -10,8 +10,6 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.projects import find_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     domains as domain_operations,
 )
@@ -19,7 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     projects as project_operations,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.projects import ProjectRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import find_project
 
 from ...web import policy, services
 from ...web.bodies import Answer, Body, Record
@@ -39,7 +38,7 @@ def list_projects(connection: Connection) -> Body:
     """List all projects. Those that the caller has a role in are at /auth/projects."""
     args = request.args
     if flag("is_domain"):
-        rows = domains.list_domains(connection, args.get("name"), flag("enabled"))
+        rows = projects.list_domains(connection, args.get("name"), flag("enabled"))
         return views.listing("projects", map(views.domain_as_project, rows))
     conditions = {"shown_name": args.get("name"), "domain_id": args.get("domain_id"), "enabled": flag("enabled")}
     shown = [
@@ -76,7 +75,7 @@ def create_project(connection: Connection, body: Record) -> Answer:
 
 @service.get("/projects/<project_id>", "identity:projects:show", reads)
 def show_project(connection: Connection, project_id: str) -> Body:
-    domain = domains.domain_by_id(connection, project_id)
+    domain = projects.domain_by_id(connection, project_id)
     if domain is not None and sees_domain(project_id):
         return {"project": views.domain_as_project(domain)}
     if project_id == catalog.CLOUD and policy.allowed("identity:projects:others"):
@@ -114,7 +113,7 @@ def _tree(below: t.Sequence[Record], parent_id: str) -> Body | None:
 
 @service.patch("/projects/<project_id>", "identity:projects:update", takes(schemas.UPDATE_PROJECT), writes_checked)
 def update_project(connection: Connection, body: Record, project_id: str) -> Body:
-    if domains.domain_by_id(connection, project_id) is not None:
+    if projects.domain_by_id(connection, project_id) is not None:
         domain = domain_operations.update(calling(connection), project_id, domain_request(body))
         return {"project": views.domain_as_project(domain)}
     row = project_operations.update(calling(connection), project_id, _request(body, schemas.UPDATE_PROJECT))
@@ -130,7 +129,7 @@ def _request(body: Record, schema: schemas.Schema) -> ProjectRequest:
 
 @service.delete("/projects/<project_id>", "identity:projects:delete", writes)
 def delete_project(connection: Connection, project_id: str) -> Answer:
-    if domains.domain_by_id(connection, project_id) is not None:
+    if projects.domain_by_id(connection, project_id) is not None:
         domain_operations.delete(calling(connection), project_id)
     else:
         project_operations.delete(calling(connection), project_id)

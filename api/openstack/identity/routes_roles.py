@@ -11,14 +11,13 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import assignments, roles
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     assignments as operations,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import roles as role_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.roles import RoleRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import assignments, projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import Place
 
 from ...web import services
 from ...web.bodies import Answer, Body, Record
@@ -36,7 +35,7 @@ service = services.Service("identity_roles", "/identity/v3")
 def list_roles(connection: Connection) -> Body:
     """List the roles that hold for all domains; with `domain_id`, only the roles of that domain."""
     domain_id = request.args.get("domain_id")
-    rows = roles.list_roles(connection, domain_id, request.args.get("name")) if sees_domain(domain_id) else []
+    rows = assignments.list_roles(connection, domain_id, request.args.get("name")) if sees_domain(domain_id) else []
     return views.listing("roles", map(views.role, rows))
 
 
@@ -69,8 +68,8 @@ def delete_role(connection: Connection, role_id: str) -> Answer:
 @service.get("/role_inferences", "identity:roles", reads)
 def list_inferences(connection: Connection) -> Body:
     """The roles that those which come with the cloud imply; others imply nothing."""
-    known = {row["id"]: views.role(row) for row in roles.list_roles(connection)}
-    pairs = zip(roles.ROLES, roles.ROLES[1:])
+    known = {row["id"]: views.role(row) for row in assignments.list_roles(connection)}
+    pairs = zip(assignments.ROLES, assignments.ROLES[1:])
     rows: list[Body] = [{"prior_role": known[above], "implies": [known[below]]} for below, above in pairs]
     return {"role_inferences": rows, "links": {"self": catalog.url("role_inferences")}}
 
@@ -78,8 +77,8 @@ def list_inferences(connection: Connection) -> Body:
 @service.get("/roles/<role_id>/implies", "identity:roles", reads)
 def list_implied(connection: Connection, role_id: str) -> Body:
     prior = _find(connection, role_id)
-    below = roles.implied_ids(prior["id"])[:-1][-1:]
-    implied = [views.role(roles.find_role(connection, name)) for name in below]
+    below = assignments.implied_ids(prior["id"])[:-1][-1:]
+    implied = [views.role(assignments.find_role(connection, name)) for name in below]
     links = {"self": catalog.url(f"roles/{role_id}/implies")}
     return {"role_inference": {"prior_role": views.role(prior), "implies": implied}, "links": links}
 
@@ -87,7 +86,7 @@ def list_implied(connection: Connection, role_id: str) -> Body:
 def _find(connection: Connection, role_id: str) -> Record:
     """Return the role that clients know by this id. Raises NotFoundError, with the id as it was sent."""
     try:
-        row = roles.find_role(connection, views.role_number(role_id))
+        row = assignments.find_role(connection, views.role_number(role_id))
     except NotFoundError:
         raise unknown("role", role_id) from None
     if not sees_domain(row["domain_id"]):

@@ -11,12 +11,14 @@ from flask import Response, jsonify, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     tokens as token_operations,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import domains_with_roles
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import (
+    domains_with_roles,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import projects_of_user
 
 from ...web import policy, services
 from ...web.bodies import Answer, Body, Record, the_one
@@ -84,7 +86,7 @@ def list_projects(connection: Connection) -> Body:
 def list_domains(connection: Connection) -> Body:
     """The domains that one can have a token for."""
     ids = domains_with_roles(connection, current().user_id)
-    rows = [row for row in domains.list_domains(connection) if row["id"] in ids]
+    rows = [row for row in projects.list_domains(connection) if row["id"] in ids]
     return views.listing("domains", map(views.domain, rows))
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import roles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import trusts as operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.trusts import TrustRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import assignments
 
 from ...web import services
 from ...web.bodies import Answer, Body, Record
@@ -76,5 +76,5 @@ def show_role(connection: Connection, trust_id: str, role_id: str) -> Body:
 
 def _roles(connection: Connection, row: Record) -> list[Record]:
     """Return the records of a trust's roles; of those that were deleted meanwhile there is none."""
-    there = roles.named_roles(connection, row["roles"])
-    return [roles.find_role(connection, role_id) for role_id in row["roles"] if role_id in there]
+    there = assignments.named_roles(connection, row["roles"])
+    return [assignments.find_role(connection, role_id) for role_id in row["roles"] if role_id in there]

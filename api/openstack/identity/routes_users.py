@@ -10,10 +10,9 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import users as user_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.users import UserRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import projects, user_records
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from ...web import policy, services
@@ -32,7 +31,7 @@ service = services.Service("identity_users", "/identity/v3")
 
 @service.get("/users", "identity:users:list", reads)
 def list_users(connection: Connection) -> Body:
-    rows = users.list_users(connection, request.args.get("name"), flag("enabled"), request.args.get("domain_id"))
+    rows = user_records.list_users(connection, request.args.get("name"), flag("enabled"), request.args.get("domain_id"))
     return views.listing("users", map(views.user, rows))
 
 
@@ -46,7 +45,7 @@ def create_user(body: Record) -> Answer:
 @service.get("/users/<user_id>", "identity:users:show", reads)
 def show_user(connection: Connection, user_id: str) -> Body:
     _check_mine(user_id)
-    return {"user": views.user(users.find_user(connection, user_id))}
+    return {"user": views.user(user_records.find_user(connection, user_id))}
 
 
 @service.patch("/users/<user_id>", "identity:users:update", takes(schemas.UPDATE_USER))
@@ -71,7 +70,7 @@ def change_password(body: Record, user_id: str) -> Answer:
     All tokens of the user are void from then on.
     """
     with reading_ledger() as connection:
-        row = users.user_by_id(connection, user_id)
+        row = user_records.user_by_id(connection, user_id)
         enabled = row is not None and authenticate.is_enabled(connection, row)
     attempt = authenticate.check_password(row, user_id[:64], body["original_password"], enabled)
     assert row is not None  # or the check had failed
@@ -84,7 +83,7 @@ def change_password(body: Record, user_id: str) -> Answer:
 @service.get("/users/<user_id>/projects", "identity:users:projects", reads)
 def list_projects_of(connection: Connection, user_id: str) -> Body:
     _check_mine(user_id)
-    users.find_user(connection, user_id)
+    user_records.find_user(connection, user_id)
     return views.listing("projects", map(views.project, projects.projects_of_user(connection, user_id)))
 
 

@@ -10,7 +10,7 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import ROLES
 
 from ...web.addresses import base_url
 from ...web.bodies import Body, Record, same

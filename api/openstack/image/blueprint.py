@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from flask import Response, g
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import SeenImage
 
 from ...web import services
 from ...work.calls import calling

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import SeenImage
 
 from ...web import times
 from ...web.bodies import Body, Record

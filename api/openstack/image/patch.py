@@ -10,8 +10,11 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import NewImage, SeenImage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog.images import UNTIL_DATA
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
+    NewImage,
+    SeenImage,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.noun_options import IMAGE
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import new_values
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from flask import make_response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
     MEMBER_STATES,
     images_seen,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import images
 
 from ...web import policy, validation
 from ...web.addresses import base_url

@@ -11,10 +11,13 @@ from flask import Response, request
 from werkzeug.wsgi import wrap_file
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_store
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage, image_tasks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
+    SeenImage,
+    image_tasks,
+)
 
 from ...web import policy, validation
 from ...web.bodies import Answer
@@ -81,7 +84,7 @@ def _sent(row: SeenImage) -> Response:
         response.content_length = size
     else:
         try:
-            if not image_store.is_intact(row["source"], row["checksum"]):
+            if not image_views.is_intact(row["source"], row["checksum"]):
                 raise NotFoundError(f"The data of image {row['id']} are not those that its checksum is of.")
             file = transfers.Outgoing(row["source"])
         except OSError:

@@ -12,8 +12,8 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import quota_records
 
 from ...web.bodies import Answer, Body
 from ...web.context import current
@@ -108,6 +108,6 @@ def show_metadefs_schema(name: str) -> Answer:
 @image.get("/info/usage", "image:read", reads)
 def show_usage(connection: Connection) -> Answer:
     """Show the use of what is limited here: the size of all images, in MiB."""
-    limit = quotas.quota_limits(connection, current().project)["image_size_total"]
+    limit = quota_records.quota_limits(connection, current().project)["image_size_total"]
     used = counts.image_mib(connection, current().project)
     return {"usage": {"image_size_total": {"usage": used, "limit": limit}}}, 200

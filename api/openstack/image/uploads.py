@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from flask import current_app, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_files import ImageRefusedError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import SeenImage
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_store import BrokenOffError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_store import (
-    TooLargeError as TooLargeForStoreError,
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    BrokenOffError,
+    ImageRefusedError,
+    NovaliteError,
+    QuotaError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import TooLargeError as TooLargeForStoreError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import SeenImage
 
 from ...settings import Settings
 from ...web.errors import BadRequestError, TooLargeError, UnsupportedMediaTypeError, in_words

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import Member, SeenImage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
+    Member,
+    SeenImage,
+)
 
 from ...web.bodies import Body, Record, same
 from ...web.schemas import NAME, UUID, Schema

@@ -9,7 +9,7 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Page
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Page
 
 from ...web.bodies import Body, Record
 from ...web.errors import BadRequestError

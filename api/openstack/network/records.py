@@ -9,29 +9,36 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import (
-    AddressScope,
-    scopes_seen,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import (
+    ATTRIBUTES as PROVIDER,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    Network,
+    Port,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import (
     Pool,
     find_pool,
     pools_seen,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
-    ATTRIBUTES as PROVIDER,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import (
+    Router,
+    routers_of,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router, routers_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_pool_records import (
+    AddressScope,
     SubnetPool,
+    scopes_seen,
     subnet_pools_seen,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    Subnet,
+    subnets_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.tag_records import tags_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
 
 from ...web import policy
 from ...web.bodies import Answer, Record, the_one

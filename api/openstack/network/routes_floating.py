@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import PortLedToError, UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import PortLedToError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.floating_ips import (
     FloatingIpRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import find_pool
 
 from ...web.bodies import Answer, Record
 from ...web.context import current

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    DefaultGroupError,
+    NotFoundError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import security_groups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DefaultGroupError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
 
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current

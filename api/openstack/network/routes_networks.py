@@ -12,22 +12,23 @@ import typing as t
 
 from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import find_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import DefaultTakenError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     AddressInUseError,
+    DefaultTakenError,
+    NotFoundError,
+    NovaliteError,
     PoolExhaustedError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
-    ATTRIBUTES as PROVIDER,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import networks, ports, subnets
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.networks import NetworkValues
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.ports import PortValues
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.subnets import SubnetValues
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import (
+    ATTRIBUTES as PROVIDER,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import find_pool
 
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, Words, in_words

@@ -8,11 +8,13 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import default_pool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import pools
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.pools import (
     PoolValues,
     ScopeValues,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_pool_records import (
+    default_pool,
 )
 
 from ...web.bodies import Answer, Record

@@ -8,14 +8,14 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.quota_records import (
     default_limits,
     projects_with_quotas,
     quota_limits,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import quotas
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
 from ...web.addresses import base_url
 from ...web.bodies import Answer, Record

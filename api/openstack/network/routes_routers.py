@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     AddressInUseError,
+    NotFoundError,
     PoolExhaustedError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import (
-    Router,
-    RouterInterface,
-    interfaces,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.routers import (
     Gateway,
     RouterValues,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import (
+    Router,
+    RouterInterface,
+    interfaces,
 )
 
 from ...web.bodies import Answer, Record

@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import Pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import (
     ATTRIBUTES as PROVIDER,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.provider_networks import attributes_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import attributes_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
     FloatingIp,
     Network,
     Port,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, derived_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import Pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import Router
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_pool_records import (
+    AddressScope,
+    SubnetPool,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    Subnet,
+    derived_id,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.hypervisor_records import Host
 
 from ...web.bodies import Body, Record, same
 

@@ -15,7 +15,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_listing
 
 from ...web import policy
 from ...web.bodies import Body, Json

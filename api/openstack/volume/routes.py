@@ -12,14 +12,14 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     quotas as quota_operations,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import quota_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     snapshots_by,
     volumes_by,
 )
@@ -84,7 +84,7 @@ def show_limits(connection: Connection) -> Answer:
     target = (
         request.args.get("project_id") if policy.allowed("volume:limits:other_project") else None
     ) or caller.project
-    limits, used = quotas.quota_limits(connection, target), counts.used(connection, target)
+    limits, used = quota_records.quota_limits(connection, target), counts.used(connection, target)
     absolute = {
         "totalVolumesUsed": used["volumes"],
         "totalGigabytesUsed": used["gigabytes"],
@@ -106,7 +106,7 @@ def show_limits(connection: Connection) -> Answer:
 @volume.get("/<project>/os-quota-sets/<target>", "volume:read", reads)
 def show_quotas(connection: Connection, target: str) -> Answer:
     owner = check_project(connection, target)
-    shown = _shown(quotas.quota_limits(connection, owner))
+    shown = _shown(quota_records.quota_limits(connection, owner))
     if is_true("usage"):
         used = counts.used(connection, owner)
         shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()}
@@ -116,7 +116,7 @@ def show_quotas(connection: Connection, target: str) -> Answer:
 @volume.get("/<project>/os-quota-sets/<target>/defaults", "volume:read", reads)
 def show_default_quotas(connection: Connection, target: str) -> Answer:
     check_project(connection, target)
-    return {"quota_set": {"id": target, **_shown(quotas.default_limits(connection))}}, 200
+    return {"quota_set": {"id": target, **_shown(quota_records.default_limits(connection))}}, 200
 
 
 @volume.put("/<project>/os-quota-sets/<target>", "volume:admin", takes(schemas.QUOTAS), writes)
@@ -136,7 +136,7 @@ def reset_quotas(connection: Connection, target: str) -> Answer:
 # The only class that there is: what holds for projects without limits of their own. Of any other, Cinder shows the same
 @volume.get("/<project>/os-quota-class-sets/<name>", "volume:admin", reads)
 def show_quota_class(connection: Connection, name: str) -> Answer:
-    return {"quota_class_set": {"id": name, **_shown(quotas.default_limits(connection))}}, 200
+    return {"quota_class_set": {"id": name, **_shown(quota_records.default_limits(connection))}}, 200
 
 
 @volume.put("/<project>/os-quota-class-sets/default", "volume:admin", takes(schemas.QUOTA_CLASS), writes)
@@ -312,7 +312,7 @@ def _schedulers(connection: Connection) -> list[Record]:
             "updated_at": moment(int(machine.seen_at)),
             "disabled_reason": None,
         }
-        for machine in worker_rows.machines(connection)
+        for machine in job_records.machines(connection)
     ]
 
 

@@ -12,7 +12,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog.volume_holders import Connector
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_listing, volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Attachment,
     Reservation,
     Volume,
@@ -20,7 +21,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     reservations_by,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_listing, volumes
 
 from ...web.bodies import Answer, Body, Record
 from ...web.services import reads, takes, writes_checked
@@ -74,7 +74,7 @@ def show_attachment(connection: Connection, attachment_id: str) -> Answer:
     strict_slashes=True,
 )
 def create_attachment(connection: Connection, body: Record) -> Answer:
-    row = volumes.one_volume(connection, body["volume_uuid"], whose())
+    row = volume_views.one_volume(connection, body["volume_uuid"], whose())
     call, mode = calling(connection), body.get("mode")
     made: Attachment | Reservation
     if body.get("instance_uuid"):
@@ -112,7 +112,7 @@ def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
     volume_holders.release(calling(connection), held.volume, held.holder)
     if isinstance(held.holder, Reservation):
         return {"attachments": []}, 200
-    row = volumes.one_volume(connection, held.volume.id)
+    row = volume_views.one_volume(connection, held.volume.id)
     return {"attachments": [views.brief_attachment(row, held.holder)]}, 200
 
 

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_backups, volume_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_backups import VolumeBackup
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import (
+    volume_backup_records,
+    volume_listing,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_backup_records import (
+    VolumeBackup,
+)
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record
@@ -22,7 +27,7 @@ from . import listing, schemas, views
 from .blueprint import cinder_writes, in_cinders_words, since, speaks, volume, whose
 
 BACKUPS: listing.Kind[VolumeBackup] = listing.Kind(
-    "backups", volume_listing.BACKUPS, lambda connection, ids: volume_backups.backups_by(connection, ids=ids)
+    "backups", volume_listing.BACKUPS, lambda connection, ids: volume_backup_records.backups_by(connection, ids=ids)
 )
 CONTAINER = "novalite"
 _SHOWN = {"name": OPTIONAL, "description": OPTIONAL}
@@ -42,7 +47,7 @@ RECORD = schemas.wrapped(
     {"backup_service": NAME, "backup_url": {**TEXT, "minLength": 1, "maxLength": 1 << 16}},
     ["backup_service", "backup_url"],
 )
-STATUS = an_object({"status": {"enum": list(volume_backups.STATES)}}, ["status"], more=True)
+STATUS = an_object({"status": {"enum": list(volume_backup_records.STATES)}}, ["status"], more=True)
 
 
 def brief(row: VolumeBackup) -> Body:
@@ -79,7 +84,7 @@ def list_backups(connection: Connection, shown: listing.View) -> Answer:
 
 @volume.get("/<project>/backups/<backup_id>", "volume:read", reads)
 def show_backup(connection: Connection, backup_id: str) -> Answer:
-    return {"backup": full(volume_backups.one_backup(connection, backup_id, whose()))}, 200
+    return {"backup": full(volume_backup_records.one_backup(connection, backup_id, whose()))}, 200
 
 
 @volume.post("/<project>/backups", "volume:write", takes(BACKUP), cinder_writes, strict_slashes=True)
@@ -127,8 +132,8 @@ def restore_backup(connection: Connection, body: Record, backup_id: str) -> Answ
 @volume.get("/<project>/backups/<backup_id>/export_record", "volume:admin")
 def export_record(backup_id: str) -> Answer:
     with reading_ledger() as connection, in_cinders_words():
-        record = volume_backups.exported(connection, backup_id)
-    return {"backup-record": {"backup_service": volume_backups.SERVICE, "backup_url": record}}, 200
+        record = volume_backup_records.exported(connection, backup_id)
+    return {"backup-record": {"backup_service": volume_backup_records.SERVICE, "backup_url": record}}, 200
 
 
 @volume.post("/<project>/backups/import_record", "volume:admin", takes(RECORD), cinder_writes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_transfers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.transfer_records import (
     Transfer,
     one_transfer,
     transfers_of,

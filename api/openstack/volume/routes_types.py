@@ -8,14 +8,14 @@ from __future__ import annotations
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.volume_type_records import (
     VolumeType,
     access_of,
     type_seen,
     types_seen,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_types
 
 from ...web import policy
 from ...web.bodies import Answer, Record

@@ -11,15 +11,17 @@ import typing as t
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import type_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import volume_holders
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_uploads
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import one_volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.volume_type_records import type_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
+    Volume,
+    one_volume,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_asks
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_mappings import NO_IMAGE
 
 from ...web import validation
 from ...web.bodies import Answer, Body, Record, same
@@ -142,8 +144,8 @@ def _upload(call: Call, row: Volume, body: Record) -> Body:
     visibility, protected = "private", False
     if speaks(1):
         visibility, protected = body.get("visibility", visibility), schemas.truth(body.get("protected", False))
-    disk_format, container = body.get("disk_format", "raw"), body.get("container_format", volume_uploads.CONTAINER)
-    if container != volume_uploads.CONTAINER:
+    disk_format, container = body.get("disk_format", "raw"), body.get("container_format", volume_asks.CONTAINER)
+    if container != volume_asks.CONTAINER:
         raise BadRequestError(f"Invalid input received: an image of a volume is 'bare', not {container[:40]!r}")
     row, image_id = volume_operations.upload(
         call,

@@ -13,17 +13,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_listing, volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Snapshot,
     Stored,
     Volume,
     snapshots_by,
     volumes_by,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_listing,
-    volume_snapshots,
-    volumes,
 )
 
 from ...web import validation
@@ -67,7 +63,7 @@ def summarize(connection: Connection) -> Answer:
 
 @volume.get("/<project>/volumes/<volume_id>", "volume:read", reads)
 def show_volume(connection: Connection, volume_id: str) -> Answer:
-    return {"volume": views.volume(volumes.one_volume(connection, volume_id, whose()))}, 200
+    return {"volume": views.volume(volume_views.one_volume(connection, volume_id, whose()))}, 200
 
 
 @volume.post("/<project>/volumes", "volume:write", takes(schemas.VOLUME), cinder_writes, strict_slashes=True)
@@ -133,7 +129,7 @@ def list_snapshots(connection: Connection, shown: listing.View) -> Answer:
 
 @volume.get("/<project>/snapshots/<snapshot_id>", "volume:read", reads)
 def show_snapshot(connection: Connection, snapshot_id: str) -> Answer:
-    return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
+    return {"snapshot": views.snapshot(volume_views.one_snapshot(connection, snapshot_id, whose()))}, 200
 
 
 @volume.post("/<project>/snapshots", "volume:write", takes(schemas.SNAPSHOT), cinder_writes, strict_slashes=True)
@@ -170,7 +166,7 @@ SNAPSHOT_STATUS = an_object({"status": {"enum": list(schemas.SNAPSHOT_STATES)}},
 def act_on_snapshot(snapshot_id: str) -> Answer:
     ((name, body),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
-        volume_snapshots.one_snapshot(connection, snapshot_id, whose())
+        volume_views.one_snapshot(connection, snapshot_id, whose())
     if name not in ("os-force_delete", "os-reset_status", "os-update_snapshot_status"):
         raise BadRequestError(f"There is no such action: {name[:60]}")
     if name != "os-force_delete":
@@ -208,5 +204,5 @@ def _put_metadata(kind: str, find: t.Callable[..., Stored], update: t.Callable[.
     ).put_into(volume)
 
 
-_put_metadata("volume", volumes.one_volume, volume_operations.update)
-_put_metadata("snapshot", volume_snapshots.one_snapshot, volume_operations.update_snapshot)
+_put_metadata("volume", volume_views.one_volume, volume_operations.update)
+_put_metadata("snapshot", volume_views.one_snapshot, volume_operations.update_snapshot)

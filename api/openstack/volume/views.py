@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.volume_type_records import (
+    VolumeType,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.transfer_records import Transfer
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Attachment,
     Reservation,
     Snapshot,
     Stored,
     Volume,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import Transfer
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 
 from ...web import policy

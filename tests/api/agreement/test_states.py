@@ -20,7 +20,6 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, StateError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_actions import action_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import (
     tables,
@@ -29,8 +28,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import (
     tables_volumes,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_ec2 import ec2_instance
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import state_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import RULES, StateRule
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import state_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.state_rules import RULES, StateRule
 from api import cli
 from api.cli import playbooks
 from api.ec2 import ids
@@ -233,7 +233,13 @@ def stateful(cloud: Cloud) -> Cloud:
     """The cloud with a volume that is free, and a snapshot, a backup and a second host of the server."""
     spare, project = str(uuid.uuid4()), cloud.api.projects["alt"]
     own = {"id": spare, "project_id": project, "name": "spare", "size_gb": 1, "metadata": {}, "format": "qcow2"}
-    made = {"type_id": volume_types.DEFAULT_ID, "status": "available", "created_at": 1, "updated_at": 1, "made_at": 1}
+    made = {
+        "type_id": volume_type_records.DEFAULT_ID,
+        "status": "available",
+        "created_at": 1,
+        "updated_at": 1,
+        "made_at": 1,
+    }
     cloud.api.insert(tables_volumes.volume, **own, **made)
     of_server = {"id": str(uuid.uuid4()), "instance_uuid": cloud.ids["server"], "name": "former", "host": "hv1"}
     kept = {"status": "available", "volumes": [], "created_at": 1, "updated_at": 1}

@@ -14,8 +14,9 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
     volume_snapshots,
@@ -36,7 +37,7 @@ def a_volume(api: seeds.Api, project: str = "demo", **params: t.Any) -> str:
 
 def status(api: seeds.Api, volume_id: str) -> str:
     with api.engine.connect() as connection:
-        return str(volumes.one_volume(connection, volume_id).status)
+        return str(volume_views.one_volume(connection, volume_id).status)
 
 
 def jobs(api: seeds.Api, kind: str) -> list[dict[str, t.Any]]:

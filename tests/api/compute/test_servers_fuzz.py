@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
 from api.openstack.compute.servers import queries as query_servers
 from api.openstack.compute.servers import routes_actions
 from api.openstack.compute.servers import schemas as schemas_servers

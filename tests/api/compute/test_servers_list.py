@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_status
 from tests.api import seeds
 from tests.api.compute.test_servers_shown import SERVERS, ClientAs, at, nic

@@ -15,10 +15,13 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, reimage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Snapshot, snapshots_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
+    Snapshot,
+    snapshots_by,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_mappings import NO_IMAGE
 from tests.api import seeds
 from tests.api.compute.test_server_volumes import create, jobs
 from tests.api.compute.test_servers_anew import OTHER_IMAGE, SERVERS, ClientAs, Does, does, finish, row, server

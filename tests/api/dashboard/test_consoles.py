@@ -25,7 +25,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import console_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import console_tokens
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token, token_hash
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import token_hash
 from api.dashboard import session
 from api.work import consoles, websocket
 from tests.api import seeds

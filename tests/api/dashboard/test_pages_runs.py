@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import playbook_runs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import playbook_runs
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.build_states import BUILD_TIMEOUT
 from api.dashboard import routes_jobs
 from tests.api import scenes, seeds

@@ -9,7 +9,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import give_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
 from tests.api.compute.test_interfaces_api import network
 from tests.api.ec2.test_ec2_instances import became, described, jobs, run
 from tests.api.ec2_door import Client, Door, refused

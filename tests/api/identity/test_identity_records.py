@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import credential_records
 from api.openstack.identity import views
 from tests.api.identity.test_identity_tokens import ask, by_password, in_project
 from tests.api.seeds import Api, password
@@ -234,7 +235,7 @@ def test_ec2_credentials(api: Api) -> None:
     with transaction(api.engine) as connection:
         stored = connection.execute(sa.select(tables.tables_identity.ec2_credential.c.secret)).scalar_one()
         assert record["secret"] not in stored
-        ec2_credential = credentials.ec2_credential(connection, seal, record["access"])
+        ec2_credential = credential_records.ec2_credential(connection, seal, record["access"])
         assert ec2_credential is not None
         assert (ec2_credential["secret"], ec2_credential["user_name"], ec2_credential["project_name"]) == (
             record["secret"],
@@ -243,7 +244,7 @@ def test_ec2_credentials(api: Api) -> None:
         )
         assert ec2_credential["roles"] == ["member"]
         users.update_user(connection, api.users["demo"], {"enabled": False})
-        assert credentials.ec2_credential(connection, seal, record["access"]) is None
+        assert credential_records.ec2_credential(connection, seal, record["access"]) is None
         users.update_user(connection, api.users["demo"], {"enabled": True})
     demo = api.client_as("demo")
     assert demo.delete(f"{path}/{record['access']}").status_code == 204

@@ -16,9 +16,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job_event, run, run_job
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.server import server
 from api.jobs import queue
 from tests.api import started
@@ -81,11 +81,11 @@ class JobCloud(Cloud):
 
     def job(self, job_id: str) -> dict[str, t.Any]:
         with reading(self.engine) as connection:
-            return job_rows.get(connection, job_id)
+            return job_records.get(connection, job_id)
 
     def jobs(self) -> list[dict[str, t.Any]]:
         with reading(self.engine) as connection:
-            return job_rows.list_jobs(connection, limit=1000)
+            return job_records.list_jobs(connection, limit=1000)
 
     def instances(self, uuids: t.Sequence[str]) -> dict[str, t.Any]:
         with reading(self.engine) as connection:
@@ -96,7 +96,7 @@ class JobCloud(Cloud):
             return queue.cancel(connection, job_id)
 
     def wait(
-        self, *job_ids: str, seconds: float = GENEROUS, states: t.Collection[str] = job_rows.FINAL
+        self, *job_ids: str, seconds: float = GENEROUS, states: t.Collection[str] = job_records.FINAL
     ) -> list[dict[str, t.Any]]:
         """The jobs once all of them are in one of `states`. Raises AssertionError when that takes too long."""
         deadline = time.monotonic() + seconds

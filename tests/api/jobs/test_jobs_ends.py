@@ -26,6 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.plugin_utils._events import Event
 from api.jobs import events, playbook, queue, runs, supervisor
 from api.jobs.children import Child
@@ -211,9 +212,9 @@ class TestEvents:
         row = {"run_id": run_id, "created_at": 1.0, "event": "result", "host": "hv1", "status": "ok", "text": "other's"}
         with transaction(jobs.engine) as connection:
             run_rows.write_events(connection, [row])
-            (seen,) = run_rows.events_of(connection, mine["id"])
-            (full,) = run_rows.events_of(connection, mine["id"], texts=True)
-            assert run_rows.events_of(connection, mine["id"], after=seen["seq"]) == []
+            (seen,) = job_records.events_of(connection, mine["id"])
+            (full,) = job_records.events_of(connection, mine["id"], texts=True)
+            assert job_records.events_of(connection, mine["id"], after=seen["seq"]) == []
         assert (seen["text"], seen["host"]) == (None, None)
         assert (full["text"], full["host"]) == ("other's", "hv1")
 

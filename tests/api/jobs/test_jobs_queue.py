@@ -16,8 +16,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming, job_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _playbook_variables as rules
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api.jobs import queue, runs
@@ -134,8 +135,8 @@ class TestEnqueue:
     def test_a_foreign_project_does_not_find_it(self, jobs: JobCloud) -> None:
         made = jobs.create("a")
         with reading(jobs.engine) as connection:
-            assert job_rows.get(connection, made["id"], PROJECTS["demo"])["id"] == made["id"]
-            for act in (job_rows.get, queue.cancel):
+            assert job_records.get(connection, made["id"], PROJECTS["demo"])["id"] == made["id"]
+            for act in (job_records.get, queue.cancel):
                 with pytest.raises(NotFoundError):
                     act(connection, made["id"], project_id=PROJECTS["other"])
             with pytest.raises(NotFoundError):
@@ -144,8 +145,8 @@ class TestEnqueue:
     def test_pages(self, jobs: JobCloud) -> None:
         made = [jobs.create(f"a{number}")["id"] for number in range(5)]
         with reading(jobs.engine) as connection:
-            first = job_rows.list_jobs(connection, limit=2)
-            rest = job_rows.list_jobs(connection, marker=first[-1]["id"], project_id=PROJECTS["demo"])
+            first = job_records.list_jobs(connection, limit=2)
+            rest = job_records.list_jobs(connection, marker=first[-1]["id"], project_id=PROJECTS["demo"])
         assert [record["id"] for record in first + rest] == made[::-1]
 
 

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run, worker
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from api.jobs import queue, supervisor
 from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud, overlaps
 from tests.support.patience import GENEROUS
@@ -116,7 +116,7 @@ class TestOneWorker:
         (done,) = at_work.wait(made["id"])
         assert done["state"] == "failed"
         with reading(at_work.engine) as connection:
-            seen = run_rows.events_of(connection, made["id"], texts=True)
+            seen = job_records.events_of(connection, made["id"], texts=True)
         assert [event["status"] for event in seen if event["status"]] == ["ok", "failed"]
         assert "hidden-value" not in str(seen) + str(done)
         for path in (at_work.home / "jobs").rglob("*"):
@@ -338,7 +338,7 @@ def test_what_a_host_is_at_is_an_event_while_it_happens(jobs: JobCloud, tmp_path
 
     def steps() -> list[tuple[str, str]]:
         with reading(jobs.engine) as connection:
-            events = run_rows.events_of(connection, asked["id"], texts=True)
+            events = job_records.events_of(connection, asked["id"], texts=True)
         return [(event["task"], event["status"]) for event in events if event["event"] == "step"]
 
     until(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import subnet_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import subnet_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import floating_pool
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors

@@ -10,14 +10,13 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import guest_lookup, views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import (
     address_pairs,
     group_members,
     host_networks,
-    views,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.port_plan import port_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import AddressPair

@@ -17,8 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
     give_addresses,
     release_host_address,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.host_networks import networks_on
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.host_networks import networks_on
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 from tests.api.conftest import Cloud
 from tests.api.doors import Body, Doors, User

@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_backup_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_backups, volume_heal, volumes
 from tests.api.conftest import Cloud
@@ -164,7 +165,7 @@ def test_a_record_goes_to_another_cloud(cloud: Cloud, doors: Doors) -> None:
 )
 def test_a_record_that_is_none(doors: Doors, fields: t.Any) -> None:
     text = "%" if fields is None else base64.b64encode(json.dumps(fields).encode()).decode()
-    record = {"backup_service": volume_backups.SERVICE, "backup_url": text}
+    record = {"backup_service": volume_backup_records.SERVICE, "backup_url": text}
     doors.admin.post("/backups/import_record", {"backup-record": record}, 400)
     record = {"backup_service": "cinder.backup.drivers.swift", "backup_url": text}
     doors.admin.post("/backups/import_record", {"backup-record": record}, 400)
@@ -203,7 +204,7 @@ def test_a_playbook_begins_by_names(cloud: Cloud, doors: Doors) -> None:
     for _run in range(2):  # the second one goes on
         assert ask(volume="data") == ["backup_create"]
     with transaction(cloud.engine) as connection:
-        (row,) = volume_backups.backups_by(connection)
+        (row,) = volume_backup_records.backups_by(connection)
     carry_out(cloud, row.id)
     assert ask(volume="data") == []
     assert ask(volume="data", state="restored") == ["backup_restore"]

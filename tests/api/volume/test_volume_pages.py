@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
 from tests.api import applications
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
@@ -44,7 +45,7 @@ def fill(connection: sa.Connection, project: str, count: int = COUNT) -> None:
             **{"created_at": 1000 + number // 3, "updated_at": 1000 + number % 4},
         }
         status = chance.choice(["available", "reserved", "error"])
-        rest = {"type_id": volume_types.DEFAULT_ID, "format": "raw", "bootable": chance.random() < 0.5}
+        rest = {"type_id": volume_type_records.DEFAULT_ID, "format": "raw", "bootable": chance.random() < 0.5}
         zone = chance.choice([None, "east"])
         connection.execute(
             sa.insert(tables_volumes.volume).values(**own, **rest, status=status, availability_zone=zone)

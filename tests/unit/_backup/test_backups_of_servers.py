@@ -212,6 +212,28 @@ def test_a_restore_that_is_cut_off_is_done_again(server: Server) -> None:
     assert server.files() == before
 
 
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_restore_that_fails_puts_nothing_of_an_earlier_one_back(server: Server, runs: bool) -> None:
+    """What the earlier one kept stays where nobody said that its guest runs, and is months old by then."""
+    taken(server)
+    restored(server, FIRST, run="january")
+    server.guest.start()
+    server.write(5)
+    if not runs:
+        server.guest.stop()
+    assert server.do("fetched", SECOND, run="june", store="/nowhere")["failed"]
+    disk = server.disk.stat().st_ino
+    server.do("undone", SECOND, run="june")
+    assert server.guest.is_active() == runs and server.disk.stat().st_ino == disk
+    restored(server, SECOND, run="june")
+    assert server.read() == (7, 2, b"second")
+    server.guest.start()
+    assert "its guest runs" in server.do("undone", SECOND, run="june")["msg"]
+    server.guest.stop()
+    server.do("undone", SECOND, run="june")
+    assert server.read() == (7, 5, b"first")
+
+
 def test_another_server_gets_the_disks(server: Server) -> None:
     taken(server)
     other = Server(server.host, server.state_dir)
@@ -220,6 +242,23 @@ def test_another_server_gets_the_disks(server: Server) -> None:
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(other.disk), "2M"], check=True)
     small = other.do("fetched", SECOND, source=server.guest.uuid)
     assert small["failed"] and "give the server a flavor" in small["msg"]
+
+
+def test_no_other_volume_is_written_over(server: Server) -> None:
+    """A volume is itself by its serial number and not by its place; another server has others in their places."""
+    serials = ["3f0e4b1d-9a57-4d6c-8f5f-7c110b9c2f8a", "9a570d6c-6f1b-4b1d-9b1e-3f5f7c116a2c"]
+    server.guest.stop()
+    xml, place = server.host.virsh("dumpxml", server.guest.name), "<target dev='vda' bus='virtio'/>"
+    for serial in serials:
+        server.host.virsh("define", "/dev/stdin", text=xml.replace(place, f"{place}<serial>{serial}</serial>"))
+        if serial == serials[0]:
+            assert server.do("taken", FIRST)["changed"]
+    refused = server.do("fetched", FIRST)
+    assert (
+        refused["failed"] and f"is volume {serials[0]}" in refused["msg"] and "attach that one first" in refused["msg"]
+    )
+    other = Server(server.host, server.state_dir)
+    assert not other.do("fetched", FIRST, source=server.guest.uuid).get("failed")
 
 
 def test_what_is_refused_leaves_the_guest_alone(server: Server) -> None:

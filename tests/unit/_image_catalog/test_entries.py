@@ -18,7 +18,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import image_properties
 from ansible_collections.novalite.cloud.plugins.module_utils._image_catalog.checksums import Checksum, checksum_of
 from ansible_collections.novalite.cloud.plugins.module_utils._image_catalog.entries import catalog
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import checked_properties
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
+    checked_properties,
+)
 
 A, B, LONG = "a1" * 32, "b2" * 32, "c3" * 64
 DISTRIBUTIONS = ("debian", "ubuntu", "fedora", "almalinux", "rocky", "opensuse", "arch", "alpine", "freebsd", "cirros")

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.host_states import host_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
 
 Run = t.Callable[..., dict[str, t.Any]]

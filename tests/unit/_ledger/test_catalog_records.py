@@ -15,16 +15,22 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors, image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import external_networks
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import (
+    flavor_records,
+    image_views,
+    keypair_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import accounting
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import (
+    group_records,
+    network_records,
+    pool_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import (
     hypervisor_records,
     server_group_records,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    accounting,
-    counts,
-    keypair_records,
-    network_records,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.listed_nouns import NOBODY
@@ -73,7 +79,7 @@ def test_networks_interfaces_and_floating_ips(connection: sa.Connection) -> None
     (floating,) = network_records.floating_ips_of(connection, DEMO)
     assert (floating.address, floating.fixed_ip, floating.host) == ("203.0.113.1", "10.0.0.1", "hv1")
     assert network_records.floating_ips_of(connection, "e" * 32) == []
-    assert external_networks.pools_seen(connection)[0].ranges == [("203.0.113.1", "203.0.113.1")]
+    assert pool_records.pools_seen(connection)[0].ranges == [("203.0.113.1", "203.0.113.1")]
 
 
 def test_rules_one_by_one(connection: sa.Connection) -> None:
@@ -84,11 +90,11 @@ def test_rules_one_by_one(connection: sa.Connection) -> None:
         group_rules.add_rule(connection, DEMO, uuid, tcp)
     with pytest.raises(NotFoundError):
         group_rules.add_rule(connection, "e" * 32, uuid, tcp)
-    (shown,) = group_rules.groups_of(connection, DEMO)
+    (shown,) = group_records.groups_of(connection, DEMO)
     assert len(shown["rules"]) == 3, "what was open stays open"
     for rule in shown["rules"]:
         assert group_rules.delete_rule(connection, DEMO, rule["id"]) == group
-    (shown,) = group_rules.groups_of(connection, DEMO)
+    (shown,) = group_records.groups_of(connection, DEMO)
     assert shown["rules"] == []
     stored = connection.execute(sa.select(tables.security_group_rule.c.cidr)).scalars().all()
     assert stored == [NOBODY], "a group without egress rules would let everything out"
@@ -106,16 +112,16 @@ def test_flavors_images_keys_and_groups(connection: sa.Connection) -> None:
         flavors.create_flavor(connection, record)
     with pytest.raises(ConflictError):
         flavors.create_flavor(connection, record)
-    assert [row["flavorid"] for row in flavors.flavors_seen(connection, private=False)] == ["7"]
+    assert [row["flavorid"] for row in flavor_records.flavors_seen(connection, private=False)] == ["7"]
     add_image(connection, "a", id="i", owner=DEMO)
-    (before,) = image_records.images_seen(connection, DEMO)
+    (before,) = image_views.images_seen(connection, DEMO)
     image_records.update_image(connection, before, {**before, "tags": ["x"], "name": "b"})
-    (after,) = image_records.images_seen(connection, DEMO, "i")
+    (after,) = image_views.images_seen(connection, DEMO, "i")
     assert (after["tags"], after["name"], after["properties"]) == (["x"], "b", {})
     project = {"id": DEMO, "name": "demo"}
-    group = server_group_records.create_server_group(connection, project, "g", "affinity", None)
+    group = server_groups.create_server_group(connection, project, "g", "affinity", None)
     with pytest.raises(ConflictError):
-        server_group_records.create_server_group(connection, project, "g", "affinity", None)
+        server_groups.create_server_group(connection, project, "g", "affinity", None)
     member = add_server(connection, "a", launched_at=100, terminated_at=200)
     connection.execute(sa.insert(tables.server_group_member).values(instance_uuid=member, group_id=group))
     assert server_group_records.server_groups(connection, DEMO)[0].members == [member]

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.host_states import host_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks import scheduler as scheduling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import _claim, scheduler

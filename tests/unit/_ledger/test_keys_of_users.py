@@ -22,9 +22,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
     transaction,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_ec2 import ec2_keypair, ec2_tag
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import keypair_by_name
 from api.ec2 import ids
 from tests.support.rows import DEMO, add_project
@@ -57,7 +57,7 @@ def by_name(connection: sa.Connection, user: str | None) -> str | None:
 
 
 def by_ec2(connection: sa.Connection, user: str | None) -> str | None:
-    return by_name(connection, user) if ec2_records.has_keypair(connection, DEMO, user or "", "test") else None
+    return by_name(connection, user) if ec2_attributes.has_keypair(connection, DEMO, user or "", "test") else None
 
 
 @pytest.mark.parametrize("owners", [c for size in range(4) for c in itertools.combinations(KEYS, size)])

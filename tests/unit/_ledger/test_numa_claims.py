@@ -23,8 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import reserve
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import migration_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_row
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._model.numa import Claim

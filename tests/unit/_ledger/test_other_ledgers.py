@@ -16,8 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._domain.compare imp
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.fresh_facts import fresh_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.host_states import host_states
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.filters import other_ledger
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import request_of

@@ -28,7 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     security_group,
     security_group_rule,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     ensure_default_group,
 )

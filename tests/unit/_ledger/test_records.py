@@ -16,9 +16,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import check_quota
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.quota_records import (
     DEFAULTS,
-    check_quota,
     quota_limits,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import (

@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import ec2_credential
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import credential_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import project
 
 ROOT, OTHER = b"r" * 32, b"o" * 32
@@ -64,8 +65,8 @@ def test_secrets_under_the_ledgers_own_key_are_taken_over_once(engine: sa.Engine
         assert seal.read(connection.execute(query).scalar_one()) == "of before"
         again = seal_of(connection, ROOT)
         with pytest.raises(NovaliteError, match=r"b{32} cannot be read .* make a new one"):
-            credentials.find_ec2_credential(connection, again, user_id, "b" * 32)
-        listed = credentials.list_ec2_credentials(connection, again, user_id)
+            credential_records.find_ec2_credential(connection, again, user_id, "b" * 32)
+        listed = credential_records.list_ec2_credentials(connection, again, user_id)
         assert [pair["secret"] for pair in listed] == ["of before", None]
 
 

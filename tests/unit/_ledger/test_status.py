@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import playbook_runs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import playbook_runs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO, OTHER, a_flavor, change_address
 from tests.unit._ledger.conftest import Run

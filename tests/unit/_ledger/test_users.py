@@ -13,9 +13,10 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, tokens, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, tokens
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import Limit
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import passwords
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import attempts, passwords
 from tests.unit._ledger.conftest import Run
 
 MEMBER = [{"project": "demo", "role": "member"}]
@@ -31,7 +32,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def stored(ledger: sa.Engine, name: str = "ann") -> dict[str, t.Any]:
     with transaction(ledger) as connection:
-        user = users.user_by_name(connection, name)
+        user = user_records.user_by_name(connection, name)
         assert user is not None
         return user
 
@@ -70,13 +71,13 @@ def test_what_is_not_named_stays(run: Run, ledger: sa.Engine) -> None:
 def test_a_new_password_makes_tokens_void(run: Run, ledger: sa.Engine) -> None:
     run("user", users=[{"name": "ann", "password": "one"}])
     with transaction(ledger) as connection:
-        tokens.issue_token(connection, stored_id := users.list_users(connection)[0]["id"], None)
+        tokens.issue_token(connection, stored_id := user_records.list_users(connection)[0]["id"], None)
     assert not run("user", users=[{"name": "ann", "password": "two", "update_password": "on_create"}])["changed"]
     changed = run("user", users=[{"name": "ann", "password": "two"}])
     assert changed["diff"]["after"]["users"]["ann"]["password"] == "the new one"
     with transaction(ledger) as connection:
         assert connection.execute(sa.select(identity.token)).all() == []
-        assert users.find_user(connection, stored_id)["tokens_valid_since"] > 0
+        assert user_records.find_user(connection, stored_id)["tokens_valid_since"] > 0
     assert passwords.is_password(stored(ledger)["password_hash"], "two")
 
 
@@ -94,7 +95,7 @@ def test_roles_are_exactly_those_named(run: Run) -> None:
 def test_a_user_goes_with_all_that_it_has(run: Run, ledger: sa.Engine) -> None:
     run("user", users=[{"name": "ann", "roles": MEMBER}])
     with transaction(ledger) as connection:
-        tokens.issue_token(connection, users.list_users(connection)[0]["id"], "d" * 32)
+        tokens.issue_token(connection, user_records.list_users(connection)[0]["id"], "d" * 32)
     assert run("user", users=[{"name": "ann"}], state="absent", check_mode=True)["changed"]
     assert run("user", users=[{"name": "ann"}, {"name": "bob"}], state="absent")["changed"]
     assert run("user", users=[{"name": "ann"}], state="absent") == {"changed": False, "users": []}
@@ -167,11 +168,11 @@ def test_failures_lock_for_a_time(ledger: sa.Engine) -> None:
     ],
 )
 def test_subjects(kind: str, name: str, expected: str) -> None:
-    assert auth_failures.subject(kind, name) == expected
+    assert attempts.subject(kind, name) == expected
 
 
 def test_long_names_are_told_apart() -> None:
-    subjects = {auth_failures.subject("login", "192.0.2.1 " + "x" * 300 + end) for end in ("a", "b")}
+    subjects = {attempts.subject("login", "192.0.2.1 " + "x" * 300 + end) for end in ("a", "b")}
     assert len(subjects) == 2
     assert all(len(subject) <= 255 for subject in subjects)
 

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_listing import Kind, Query
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_listing,
     volume_reservations,
     volume_snapshots,
     volumes,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_listing import Kind, Query
 from tests.support.rows import DEMO, OTHER, add_host, add_project
 
 KINDS = {"volumes": volume_listing.VOLUMES, "snapshots": volume_listing.SNAPSHOTS}

@@ -22,7 +22,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import volume_type_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Volume,
     used,
     volumes_by,
@@ -71,12 +73,12 @@ def test_a_blank_volume_is_available_at_once_and_bound_to_the_host_of_its_first_
     web = server(connection, host="hv2")
     made = volume_attachments.begin_attach(connection, record.id, web, project_id=DEMO)
     assert (made.device, made.attached_at) == ("/dev/vdb", None)
-    now = volumes.one_volume(connection, record.id)
+    now = volume_views.one_volume(connection, record.id)
     assert (now.status, now.host, now.made_at) == ("attaching", "hv2", None)
     assert [each for each in volumes_by(connection, hosts=["hv2"]) if each.made_at] == []
 
     assert volume_attachments.finish_attach(connection, made.id)
-    now = volumes.one_volume(connection, record.id)
+    now = volume_views.one_volume(connection, record.id)
     assert (now.status, now.host) == ("in-use", "hv2")
     assert now.attachments[0].attached_at is not None and now.attachments[0].host == "hv2"
     assert [each.id for each in volumes_by(connection, hosts=["hv2"]) if each.made_at] == [record.id]
@@ -84,7 +86,7 @@ def test_a_blank_volume_is_available_at_once_and_bound_to_the_host_of_its_first_
 
     volume_attachments.begin_detach(connection, record.id, web, project_id=DEMO)
     assert volume_attachments.finish_detach(connection, made.id)
-    now = volumes.one_volume(connection, record.id)
+    now = volume_views.one_volume(connection, record.id)
     assert (now.status, now.host, now.attachments) == ("available", "hv2", [])  # its data is there
     with pytest.raises(ConflictError, match="compute host hv2, and the instance is on hv1"):
         volume_attachments.begin_attach(connection, record.id, server(connection, "other", host="hv1"))
@@ -95,7 +97,7 @@ def test_a_failure_to_attach_leaves_a_volume_of_which_nothing_was_made_to_any_ho
     web = server(connection)
     made = volume_attachments.begin_attach(connection, record.id, web)
     assert volume_attachments.finish_attach(connection, made.id, error="no\nroom")
-    now = volumes.one_volume(connection, record.id)
+    now = volume_views.one_volume(connection, record.id)
     assert (now.status, now.host, now.attachments, now.fault and now.fault["message"]) == (
         "available",
         None,
@@ -137,13 +139,13 @@ def test_an_instance_in_a_wrong_state_gets_no_volume(
     web = server(connection, **columns)
     with pytest.raises(ConflictError, match=words):
         volume_attachments.begin_attach(connection, record.id, web)
-    assert volumes.one_volume(connection, record.id).status == "available"
+    assert volume_views.one_volume(connection, record.id).status == "available"
 
 
 def test_what_another_project_has_does_not_exist(connection: sa.Connection) -> None:
     record = blank(connection)
     for ask in (
-        lambda: volumes.one_volume(connection, record.id, OTHER),
+        lambda: volume_views.one_volume(connection, record.id, OTHER),
         lambda: volumes.begin_delete(connection, record.id, project_id=OTHER),
         lambda: volumes.begin_extend(connection, record.id, 2, project_id=OTHER),
         lambda: volumes.create_volume(connection, OTHER, {"source_volume_id": record.id}),
@@ -162,7 +164,7 @@ def test_a_volume_of_an_image_is_made_on_the_emptiest_host(connection: sa.Connec
     record = volumes.create_volume(connection, DEMO, {"image": IMAGE})
     assert (record.host, record.status, record.size_gb, record.bootable) == ("hv2", "creating", 3, True)
     assert volumes.finish_create(connection, record.id)
-    assert volumes.one_volume(connection, record.id).made_at is not None
+    assert volume_views.one_volume(connection, record.id).made_at is not None
     with pytest.raises(NovaliteError, match=r"2GB cannot be smaller .* 3GB"):
         volumes.create_volume(connection, DEMO, {"image": IMAGE, "size_gb": 2})
 
@@ -184,7 +186,7 @@ def test_only_the_hosts_of_a_limit_are_chosen(connection: sa.Connection) -> None
 def test_a_snapshot_and_what_is_made_of_it_are_beside_the_volume(connection: sa.Connection) -> None:
     record = blank(connection, size=2)
     snapshot = volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": record.id, "name": "s"})
-    host = volumes.one_volume(connection, record.id).host
+    host = volume_views.one_volume(connection, record.id).host
     assert host is not None and snapshot.host == host
     with pytest.raises(ConflictError, match="snapshot status"):
         volumes.create_volume(connection, DEMO, {"snapshot_id": snapshot.id})
@@ -206,14 +208,14 @@ def test_a_snapshot_and_what_is_made_of_it_are_beside_the_volume(connection: sa.
 def test_a_volume_is_extended_where_it_is(connection: sa.Connection) -> None:
     record = blank(connection)
     assert volumes.begin_extend(connection, record.id, 2).status == "available"  # nothing is anywhere
-    assert volumes.one_volume(connection, record.id).size_gb == 2
+    assert volume_views.one_volume(connection, record.id).size_gb == 2
     made = volume_attachments.begin_attach(connection, record.id, server(connection))
     volume_attachments.finish_attach(connection, made.id)
     now = volumes.begin_extend(connection, record.id, 4)
     assert (now.status, now.size_gb, now.new_size_gb) == ("extending", 2, 4)
     assert used(connection, DEMO)["gigabytes"] == 4
     volumes.finish_extend(connection, record.id)
-    now = volumes.one_volume(connection, record.id)
+    now = volume_views.one_volume(connection, record.id)
     assert (now.status, now.size_gb, now.new_size_gb) == ("in-use", 4, None)
     with pytest.raises(NovaliteError, match="must be greater"):
         volumes.begin_extend(connection, record.id, 4)
@@ -224,14 +226,14 @@ def test_what_a_dead_job_left_comes_to_an_end(connection: sa.Connection) -> None
     web = server(connection)
     made = volume_attachments.begin_attach(connection, second.id, web)
     assert volumes.settle(connection, [first.id, second.id], "its worker died") == [first.id]
-    assert volumes.one_volume(connection, first.id).status == "error"
+    assert volume_views.one_volume(connection, first.id).status == "error"
     assert volume_attachments.settle(connection, [second.id], "its worker died") == [second.id]
-    now = volumes.one_volume(connection, second.id)
+    now = volume_views.one_volume(connection, second.id)
     assert (now.status, len(now.attachments)) == ("error_attaching", 1)
     # the guest may have it or not: to detach it is the way out
     volume_attachments.begin_detach(connection, second.id, web)
     volume_attachments.finish_detach(connection, made.id)
-    assert volumes.one_volume(connection, second.id).status == "available"
+    assert volume_views.one_volume(connection, second.id).status == "available"
 
 
 def test_an_instance_takes_only_those_volumes_with_it_that_it_was_told_to(connection: sa.Connection) -> None:
@@ -251,8 +253,8 @@ def test_an_instance_takes_only_those_volumes_with_it_that_it_was_told_to(connec
 
 
 def test_the_default_type_is_there_before_anything_was_written(connection: sa.Connection) -> None:
-    assert [volume_type.name for volume_type in volume_types.types_by(connection)] == ["file"]
-    assert volume_types.type_of(connection, None).id == volume_types.DEFAULT_ID
+    assert [volume_type.name for volume_type in volume_type_records.types_by(connection)] == ["file"]
+    assert volume_type_records.type_of(connection, None).id == volume_type_records.DEFAULT_ID
     made = volume_types.create_type(
         connection, {"name": "fast", "backend": "lvm", "options": {"volume_group": "vg0", "hosts": ["hv2"]}}
     )
@@ -263,7 +265,7 @@ def test_the_default_type_is_there_before_anything_was_written(connection: sa.Co
     with pytest.raises(ConflictError, match="with volumes present"):
         volume_types.delete_type(connection, made.id)
     with pytest.raises(ConflictError):
-        volume_types.delete_type(connection, volume_types.DEFAULT_ID)
+        volume_types.delete_type(connection, volume_type_records.DEFAULT_ID)
 
 
 @pytest.mark.parametrize(

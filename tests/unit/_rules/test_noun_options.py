@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import tenant_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import noun_options, server_options
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.options import JSON_TYPES, Option, new_values
@@ -116,7 +117,7 @@ def test_a_new_one_has_what_is_declared_at_the_playbooks_and_the_apis_door(
     cloud.run("network", networks=[{"name": "by-playbook", "cidr": "10.20.0.0/24"}])
     with transaction(cloud.engine) as connection:
         values = {"name": "by-api", "description": "", "mtu": None, "port_security_enabled": True}
-        tenant_networks.create_network(connection, DEMO, values, tenant_networks.Carrier("flat_dhcp", None))
+        tenant_networks.create_network(connection, DEMO, values, carriers.Carrier("flat_dhcp", None))
         connection.execute(
             sa.insert(network).values(uuid="0", name="by-columns", bridge="br9", dhcp=True, dns=[], manager="flat")
         )
@@ -162,6 +163,7 @@ PLANTED = """
 
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import tenant_networks
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import Carrier
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of
     from ansible_collections.novalite.cloud.plugins.modules import network, security_group
     from api.jobs import kinds
@@ -172,7 +174,7 @@ PLANTED = """
     with transaction(cloud.engine) as connection:
         add_project(connection, "demo", DEMO)
         values = {"name": "api", "description": "", "mtu": None, "port_security_enabled": True}
-        tenant_networks.create_network(connection, DEMO, values, tenant_networks.Carrier())
+        tenant_networks.create_network(connection, DEMO, values, Carrier())
     asked = {"name": "n", "cidr": "10.20.0.0/24"}
     made = cloud.run("network", networks=[asked])
     changed = cloud.run("network", networks=[{**asked, "planted": 5}])

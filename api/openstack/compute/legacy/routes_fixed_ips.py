@@ -10,8 +10,7 @@ import typing as t
 
 from werkzeug.exceptions import NotFound
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import ports
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow

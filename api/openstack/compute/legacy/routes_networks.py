@@ -10,10 +10,12 @@ import uuid
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    NotFoundError,
+    UnreachableError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     floating_ips,
@@ -22,9 +24,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.security_groups import (
     RuleRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    FloatingIp,
+    Network,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import pools_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import canonical_range
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes as volume_operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Snapshot,
     Volume,
     snapshots_by,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
@@ -52,7 +52,7 @@ def list_volumes_here(connection: Connection) -> Answer:
 
 @compute_legacy.get("/os-volumes/<volume_id>", "volume:read", OLD, reads)
 def show_volume_here(connection: Connection, volume_id: str) -> Answer:
-    return {"volume": _volume(volumes.one_volume(connection, volume_id, whose()))}, 200
+    return {"volume": _volume(volume_views.one_volume(connection, volume_id, whose()))}, 200
 
 
 @compute_legacy.post("/os-volumes", "volume:write", OLD, takes(VOLUME), cinder_writes, strict_slashes=True)
@@ -75,7 +75,7 @@ def list_snapshots_here(connection: Connection) -> Answer:
 
 @compute_legacy.get("/os-snapshots/<snapshot_id>", "volume:read", OLD, reads)
 def show_snapshot_here(connection: Connection, snapshot_id: str) -> Answer:
-    return {"snapshot": _snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
+    return {"snapshot": _snapshot(volume_views.one_snapshot(connection, snapshot_id, whose()))}, 200
 
 
 @compute_legacy.post("/os-snapshots", "volume:write", OLD, takes(SNAPSHOT), cinder_writes, strict_slashes=True)

@@ -11,7 +11,7 @@ import typing as t
 import re2
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.server_listing import (
     EQUALS,
     SORT_KEYS,
     NameBegins,

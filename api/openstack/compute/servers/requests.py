@@ -12,9 +12,8 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._model.plain_text import is_plain
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests, hints
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests, hints, volume_mappings
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_requests import (
     CreateRequest,
@@ -185,7 +184,7 @@ def _devices(server: Record) -> Devices:
     if not image and not devices:
         raise BadRequestError("Invalid imageRef provided.")  # which is what most clients forget
     if boots != list(range(len(boots))) or (not boots and not image):
-        raise BadRequestError(server_volumes.BOOT_SEQUENCE)
+        raise BadRequestError(volume_mappings.BOOT_SEQUENCE)
     if len(volumes) > MAX_VOLUMES:
         raise BadRequestError(f"Block Device Mapping is Invalid: a server gets at most {MAX_VOLUMES} volumes.")
     root = root_of(volumes)

@@ -12,17 +12,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     InvalidVolumeError,
     NotFoundError,
     NovaliteError,
+    PoolExhaustedError,
     RootVolumeError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.attachments import InterfaceRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import locked_row
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnet_ids
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import locked_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import subnet_ids
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Attachment,
     attachments_by,
 )

@@ -12,8 +12,11 @@ from flask import Response, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_history, server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import SubnetIds
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import (
+    server_history,
+    server_listing,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import SubnetIds
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web import policy

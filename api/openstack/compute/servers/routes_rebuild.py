@@ -15,13 +15,14 @@ import functools
 from flask import Response
 from werkzeug.exceptions import NotFound
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import root_volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import volume_views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import root_volume
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
@@ -145,7 +146,7 @@ def _rebuild_request(call: Call, row: InstanceRow, value: Record) -> Record:
 
 
 def _rescue(call: Call, row: InstanceRow, value: Record) -> Answer:
-    if microversion() < (2, 87) and volume_attachments.from_volumes(call.connection, [row.uuid]):
+    if microversion() < (2, 87) and volume_views.from_volumes(call.connection, [row.uuid]):
         raise BadRequestError(f"Instance {row.uuid} cannot be rescued: Cannot rescue a volume-backed instance")
     with refusals_as_bad_requests():
         servers.rescue(call, row, value.get("rescue_image_ref"), value["password_hash"])
@@ -154,22 +155,22 @@ def _rescue(call: Call, row: InstanceRow, value: Record) -> Answer:
 
 def _create_image(call: Call, row: InstanceRow, value: Record) -> Answer | Response:
     with refusals_as_bad_requests():
-        details = image_snapshots.details_of(value["name"], value.get("metadata"), call.user_id)
+        details = image_views.details_of(value["name"], value.get("metadata"), call.user_id)
         servers.create_image(call, row, details)
     return _image_made(details)
 
 
 def _create_backup(call: Call, row: InstanceRow, value: Record) -> Answer | Response:
-    rotation: image_snapshots.Rotation = {"type": value["backup_type"], "count": int(value["rotation"])}
+    rotation: image_views.Rotation = {"type": value["backup_type"], "count": int(value["rotation"])}
     with refusals_as_bad_requests():
-        details = image_snapshots.details_of(value["name"], value.get("metadata"), call.user_id, rotation)
+        details = image_views.details_of(value["name"], value.get("metadata"), call.user_id, rotation)
         servers.create_image(call, row, details)
     if microversion() < (2, 45) and not rotation["count"]:
         return Response(status=202)  # the image goes as soon as it is made
     return _image_made(details)
 
 
-def _image_made(details: image_snapshots.Details) -> Answer | Response:
+def _image_made(details: image_views.Details) -> Answer | Response:
     if microversion() >= (2, 45):
         return {"image_id": details["image_id"]}, 202
     location = f"{base_url()}/image/v2/images/{details['image_id']}"

@@ -27,7 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
     release_addresses,
     release_host_address,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
 from tests.support import rows
 from tests.support.clocks import standing_at

@@ -16,16 +16,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_text
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import ports, subnets, tenant_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import release_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import (
+    carriers,
+    network_records,
+    subnet_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
 from tests.support.examples import part_of
 from tests.support.rows import DEMO, add_host, add_instance, add_project
@@ -44,7 +47,7 @@ SAID: dict[str, t.Any] = {
 
 def make_network(connection: sa.Connection) -> Network:
     attributes = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
-    number = tenant_networks.create_network(connection, DEMO, attributes, tenant_networks.Carrier())
+    number = tenant_networks.create_network(connection, DEMO, attributes, carriers.Carrier())
     (bare,) = (row for row in network_records.networks_seen(connection, DEMO, bare=True) if row.uuid == number)
     subnets.create_subnet(connection, bare, {"version": 4, "cidr": CIDR})
     (row,) = (row for row in network_records.networks_seen(connection, DEMO) if row.uuid == number)

@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import projects
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers, network_records
 from tests.support.rows import DEMO
 
 pytestmark = pytest.mark.both_databases
@@ -40,7 +40,7 @@ def _pool(ledger: sa.Engine, **values: object) -> str:
 def _network(ledger: sa.Engine) -> network_records.Network:
     with transaction(ledger) as connection:
         attributes = {"name": "", "description": "", "mtu": None, "port_security_enabled": True}
-        number = tenant_networks.create_network(connection, DEMO, attributes, tenant_networks.Carrier())
+        number = tenant_networks.create_network(connection, DEMO, attributes, carriers.Carrier())
         seen = network_records.networks_seen(connection, DEMO, bare=True)
     return next(row for row in seen if row.uuid == number)
 

@@ -14,14 +14,13 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_text
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import ports, subnets
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import subnet_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import subnet_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import status
 from tests.support.rows import DEMO
 from tests.unit._ledger.addresses.test_further_addresses import SAID, make_network, owned
 from tests.unit._ledger.conftest import Run

@@ -10,12 +10,7 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import (
-    NewFlavor,
-    access_of,
-    flavors_seen,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, HostInUseError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import (
@@ -24,8 +19,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     flavors,
     server_groups,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import HostInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.flavor_records import (
+    NewFlavor,
+    access_of,
+    flavors_seen,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import hypervisor_records
 from tests.support.calls import USER, a_call
 from tests.support.rows import DEMO, OTHER, a_host, add_project, an_instance, insert
 from tests.unit._ledger.conftest import on_sqlite

@@ -14,23 +14,25 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    BrokenOffError,
     ConflictError,
     ForbiddenError,
     NotFoundError,
     NovaliteError,
+    TooLargeError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_store
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data, images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
     NewImage,
     SeenImage,
     image_tasks,
     images_seen,
     members,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data, images
 from tests.support.calls import a_call
 from tests.support.rows import DEMO, OTHER, add_project
 from tests.unit._ledger.conftest import on_sqlite
@@ -205,11 +207,7 @@ def test_data_that_came_in_are_the_images(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("size", "length", "error"),
-    [
-        (512, (1 << 20) + 1, image_store.TooLargeError),
-        ((1 << 20) + 512, None, image_store.TooLargeError),
-        (512, 1024, image_store.BrokenOffError),
-    ],
+    [(512, (1 << 20) + 1, TooLargeError), ((1 << 20) + 512, None, TooLargeError), (512, 1024, BrokenOffError)],
 )
 def test_an_image_whose_data_were_refused_waits_for_others(
     place: Place, size: int, length: int | None, error: type[Exception]

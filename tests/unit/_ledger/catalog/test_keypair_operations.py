@@ -15,9 +15,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import write_keypairs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import user
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import keypairs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
 from tests.api.seeds import PUBLIC_KEY
 from tests.support.calls import USER, a_call
 from tests.support.rows import DEMO, insert
@@ -53,7 +53,7 @@ def test_a_name_is_a_users_once(users: sa.Engine) -> None:
 def test_a_made_pair_keeps_the_fingerprint_that_ec2_shows(users: sa.Engine) -> None:
     with transaction(users) as connection:
         keypairs.create(a_call(connection), USER, "made", PUBLIC_KEY, fingerprint="aa:bb")
-        assert ec2_records.made_fingerprints(connection, DEMO, USER) == {(USER, "made"): "aa:bb"}
+        assert ec2_attributes.made_fingerprints(connection, DEMO, USER) == {(USER, "made"): "aa:bb"}
 
 
 def test_shared_pairs_are_removed_by_managers_and_of_the_callers_name_alone(users: sa.Engine) -> None:

@@ -16,13 +16,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     InvalidVolumeError,
     NotFoundError,
     NovaliteError,
+    OtherRequestError,
     QuotaError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import HOST_MOUNT
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2.ec2_records import OtherRequestError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import (
     ec2_requests,
@@ -32,7 +31,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     volume_types,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog.volume_holders import Connector
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
     Volume,
     snapshots_by,
     volumes_by,
@@ -175,7 +175,7 @@ def test_tags_are_those_that_were_said_last(connection: sa.Connection) -> None:
     tags.replace(call, "key-1", {"a": "1", "b": "2"})
     tags.replace(a_call(connection, project_id=OTHER), "key-1", {"c": "3"})
     tags.replace(call, "key-1", {"b": "3"})
-    assert ec2_tags.tags_of(connection, DEMO) == {"key-1": {"b": "3"}}
+    assert ec2_attributes.tags_of(connection, DEMO) == {"key-1": {"b": "3"}}
     with pytest.raises(QuotaError, match="more than 50 tags"):
         tags.replace(call, "key-1", {str(number): "" for number in range(51)})
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import quota_limits
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.quota_records import quota_limits
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes
 from tests.support.rows import DEMO
 from tests.unit._ledger.identity.conftest import Calls

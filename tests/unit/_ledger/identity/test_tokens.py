@@ -16,7 +16,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     UnauthorizedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     assignments,
     attempts,
@@ -32,6 +31,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     Proof,
     ScopeRequest,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import Place
 from tests.support.rows import DEMO
 from tests.unit._ledger.identity.conftest import Calls
 

@@ -13,8 +13,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     UnauthorizedError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users as user_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     assignments,
     attempts,
@@ -25,6 +23,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     users,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity.assignments import Held
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import user_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.assignments import Place
 from tests.support.rows import DEMO
 from tests.unit._ledger.identity.conftest import Calls
 

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
 from tests.support.cloud import sqlite
 from tests.support.rows import DEMO, OTHER, add_host, add_instance, add_project, add_vif
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import PortLedToError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ForbiddenError,
+    NovaliteError,
+    PortLedToError,
+    UnreachableError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_pools import write_floating_pools
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import UnreachableError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
     Port,
     floating_ips_of,
     ports_of,

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ConflictError,
+    DefaultGroupError,
     ForbiddenError,
     NotFoundError,
     NovaliteError,
@@ -18,8 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     RepeatedRuleError,
     RuleRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.group_rules import groups_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DefaultGroupError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
 from tests.support.rows import DEMO, OTHER, add_host, add_instance, insert
 from tests.unit._ledger.operations.conftest import Doors
 

@@ -10,9 +10,6 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import host_owner
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnet_pools
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Carrier
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     networks,
     owners,
@@ -20,7 +17,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     subnets,
     tags,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnets_of_network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import subnet_pool_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.carriers import Carrier
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import pools_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    subnets_of_network,
+)
 from tests.support.rows import DEMO, OTHER, add_network, change_address
 from tests.unit._ledger.operations.conftest import Doors
 
@@ -122,7 +124,7 @@ def test_hosts_give_up_the_addresses_of_a_subnet_that_goes(doors: Doors) -> None
 def test_a_shared_pool_or_scope_is_changed_by_its_project_and_administrators(doors: Doors) -> None:
     by_other = doors.call(SHARED, project=OTHER)
     number = pools.create_pool(by_other, {}, {"name": "p", "prefixes": ["10.8.0.0/16"], "shared": True})
-    (pool,) = subnet_pools.subnet_pools_seen(doors.connection, DEMO)
+    (pool,) = subnet_pool_records.subnet_pools_seen(doors.connection, DEMO)
     with pytest.raises(ForbiddenError, match="disallowed by policy"):
         pools.create_pool(doors.call(), {}, {"name": "p", "prefixes": ["10.9.0.0/16"], "shared": True})
     refused: list[t.Callable[[], object]] = [

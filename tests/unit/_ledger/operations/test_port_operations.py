@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import routers_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import TenantError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import (
     ports,
@@ -18,9 +17,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     security_groups,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.ports import PortValues
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port, ports_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.state_rules import StateError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnets_of_network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.state_rules import StateError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    Port,
+    ports_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import routers_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
+    subnets_of_network,
+)
 from tests.support.rows import DEMO, OTHER, add_network
 from tests.unit._ledger.operations.conftest import Doors
 

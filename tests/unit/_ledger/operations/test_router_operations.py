@@ -14,17 +14,21 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
     subnets,
     tenant_networks,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.external_networks import pools_seen
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import TenantError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.routers import Gateway
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import carriers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import (
+    Network,
+    ports_of,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.pool_records import pools_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.router_records import (
     Router,
     interfaces,
     routers_of,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import TenantError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import routers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network.routers import Gateway
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, ports_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.subnet_records import (
     Subnet,
     subnets_of_network,
 )
@@ -36,7 +40,7 @@ ANY_NETWORK = "network:routers:any_network"
 
 
 def make_network(doors: Doors, cidr: str, owner: str = DEMO) -> tuple[Network, Subnet]:
-    number = tenant_networks.create_network(doors.connection, owner, {"name": cidr}, tenant_networks.Carrier())
+    number = tenant_networks.create_network(doors.connection, owner, {"name": cidr}, carriers.Carrier())
     subnets.create_subnet(doors.connection, doors.network(number), {"version": 4, "cidr": cidr})
     row = doors.network(number)
     (subnet,) = subnets_of_network(doors.connection, row)

@@ -25,8 +25,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
     transaction,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import dns_names
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import host_networks, server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import host_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.networks import dhcp_networks
 from tests.support.cloud import Cloud, sqlite
 from tests.support.former import make_former

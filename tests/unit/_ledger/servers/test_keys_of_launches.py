@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.sli
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.carried import Filter
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_row
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
 

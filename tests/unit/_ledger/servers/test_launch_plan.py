@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._graph import launc
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import record
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import launch_calls
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import launch_calls
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.launch_plan import launch_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.launch_record import launch_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import spec_of_step

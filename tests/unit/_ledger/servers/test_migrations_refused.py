@@ -14,7 +14,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import begin
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of, instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import (
+    flavor_of,
+    instances_by,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
 from tests.unit._ledger.servers.test_server_migration import ask, carried, check_sums, claims, row, server, status, well

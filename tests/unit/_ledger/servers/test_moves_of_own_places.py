@@ -18,8 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.pla
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.rebuilds import _check_numa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_row
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._model import pci

@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import server_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import Group

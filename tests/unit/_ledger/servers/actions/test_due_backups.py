@@ -13,7 +13,10 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_backup as table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import backup_policies, server_backup_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import (
+    backup_ages,
+    server_backup_rows,
+)
 from tests.unit._ledger.servers.actions.test_server_backups import (
     backups,
     begin,
@@ -135,17 +138,15 @@ def test_ages_of_backups(cloud: t.Any) -> None:
     cloud.write(sa.update(table).where(table.c.name == "first").values(created_at=5, verified_at=9))
     cloud.write(sa.update(table).where(table.c.name == "second").values(created_at=7, verified_at=9, complaint="a bit"))
     with cloud.engine.connect() as connection:
-        (aged,) = backup_policies.ages(connection)
-        both = backup_policies.ages(connection, everyone=True)
+        (aged,) = backup_ages.ages(connection)
+        both = backup_ages.ages(connection, everyone=True)
     assert aged == (uuid, "web", 7, 5, 0, None, None) and both == [aged, (other, "db", 0, 0, 0, None, None)]
     cloud.write(sa.update(table).where(table.c.name == "first").values(booted_at=9, proven_at=9))
     with cloud.engine.connect() as connection:
-        assert [aged.proven for aged in backup_policies.ages(connection, everyone=True)] == [5, 0]
+        assert [aged.proven for aged in backup_ages.ages(connection, everyone=True)] == [5, 0]
     have(cloud, "nightly", every="daily")
     with cloud.engine.connect() as connection:
-        ages = {
-            aged.uuid: (aged.newest, aged.policy and aged.policy.every) for aged in backup_policies.ages(connection)
-        }
+        ages = {aged.uuid: (aged.newest, aged.policy and aged.policy.every) for aged in backup_ages.ages(connection)}
     assert ages == {uuid: (7, 86400), other: (0, 86400)}
 
 

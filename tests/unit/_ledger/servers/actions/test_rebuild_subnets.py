@@ -18,9 +18,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_n
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers, subnets, tenant_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import give_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import (
+    carriers,
+    network_records,
+    router_records,
+    subnet_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.network_records import Network
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
 from tests.unit._ledger.servers.actions.test_rebuild import empty, kept, rebuild
@@ -31,7 +36,7 @@ NEW = {"subnet": ("id", "position", "cidr", "dns", "routes"), "router_interface"
 
 def make_network(connection: sa.Connection, *cidrs: str) -> Network:
     attributes = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
-    number = tenant_networks.create_network(connection, DEMO, attributes, tenant_networks.Carrier())
+    number = tenant_networks.create_network(connection, DEMO, attributes, carriers.Carrier())
     row = network_of(connection, number)
     for cidr in cidrs:
         subnets.create_subnet(connection, row, {"version": 6 if ":" in cidr else 4, "cidr": cidr, "name": cidr})
@@ -46,7 +51,7 @@ def network_of(connection: sa.Connection, number: str) -> Network:
 def route(connection: sa.Connection, row: Network) -> None:
     """Have a router with an interface in each subnet."""
     number = routers.create_router(connection, DEMO, {})
-    (router,) = routers.routers_of(connection, DEMO, number)
+    (router,) = router_records.routers_of(connection, DEMO, number)
     for each in subnet_records.subnets_of_network(connection, row):
         routers.add_interface(connection, router, each, each.gateway, None)
 

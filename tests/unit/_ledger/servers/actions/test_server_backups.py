@@ -99,7 +99,8 @@ def test_a_server_is_restored_and_runs_if_it_ran(cloud: t.Any, vm_state: str, ru
     backup = take(cloud, "friday")
     begun = begin(cloud, "restoreBackup", "friday")
     plan = begun["hosts"]["hv1"]
-    assert plan["server_backups"] == [{"uuid": uuid, "backup_id": backup, "volumes": []}]
+    (entry,) = plan["server_backups"]
+    assert entry == {"uuid": uuid, "backup_id": backup, "volumes": [], "run": entry["run"]}
     assert [guest["name"] for guest in plan["running"]["guests"]] == running and len(plan["domains"]) == 1
     assert backups(cloud)["friday"].status == "restoring"
     record(cloud, "restoreBackup", begun)
@@ -133,6 +134,18 @@ def test_another_server_gets_the_disks_of_one_that_is_gone(cloud: t.Any) -> None
     begun = begin(cloud, "restoreBackup", backup, "new")
     (entry,) = begun["hosts"]["hv1"]["server_backups"]
     assert (entry["uuid"], entry["source"], entry["backup_id"]) == (other, uuid, backup)
+
+
+def test_a_server_needs_the_volumes_that_its_backup_has(cloud: t.Any) -> None:
+    """Another volume in that place would be written over; on another server, the user chose what lies there."""
+    server(cloud)
+    volume = "3f0e4b1d-9a57-4d6c-8f5f-7c110b9c2f8a"
+    backup = take(cloud, "friday", disks=[DISK, {**DISK, "name": "vdb", "volume": volume}])
+    with pytest.raises(ConflictError, match=f"it has volume {volume}; attach that first"):
+        begin(cloud, "restoreBackup", "friday")
+    assert backups(cloud)["friday"].status == "available"
+    server(cloud, "new")
+    assert begin(cloud, "restoreBackup", backup, "new")["hosts"]
 
 
 def test_what_is_verified_is_the_newest_and_the_verdict_is_kept(cloud: t.Any) -> None:

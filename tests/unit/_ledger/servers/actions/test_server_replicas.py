@@ -19,8 +19,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
     migration,
     watch_event,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes import replica_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import wrong_sums
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import replicas
 from ansible_collections.novalite.cloud.plugins.module_utils._steps import disk_move
 from tests.unit._ledger.servers.actions.test_server_backups import no_domains, row, server
 
@@ -267,7 +267,7 @@ def test_a_dead_second_host_that_was_named_stays(cloud: t.Any) -> None:
     assert begun["moves"] == [] and "hv2 is down" in left["reason"] and "was asked for" in left["reason"]
     assert (copy(cloud).host, copy(cloud).next_host, copy(cloud).fault) == ("hv2", None, left["reason"])
     with transaction(cloud.engine) as connection:
-        assert replicas.uncopied(connection) == [{"uuid": left["uuid"], "name": "web", "fault": left["reason"]}]
+        assert replica_records.uncopied(connection) == [{"uuid": left["uuid"], "name": "web", "fault": left["reason"]}]
     change_host(cloud, "hv2", up=True)
     end(cloud, begin(cloud, servers=["web"]))
     assert copy(cloud).fault is None

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.actions import one_line
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances.actions import one_line
 
 Instance = dict[str, t.Any]
 

@@ -14,7 +14,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import server_backup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
+    Volume,
+    volumes_by,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.backup_files import backup_files
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.volume_action import volume_action
 from tests.unit._ledger.servers.actions.test_reimage import server

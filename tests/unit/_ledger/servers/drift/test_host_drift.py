@@ -18,7 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.drift_report import drift_report
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.host_drift import host_drift
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import ledger_heal
@@ -117,7 +118,7 @@ def test_a_guest_that_shut_itself_down_is_terminated_if_its_owner_wants_that(clo
     (asked,) = cloud.rows(sa.select(job))
     assert (asked.kind, asked.state, asked.project_id) == ("terminate", "queued", web["project"]["id"])
     with transaction(cloud.engine) as connection:
-        assert job_rows.instances_of(connection, [asked.id]) == {asked.id: [web["uuid"]]}
+        assert job_records.instances_of(connection, [asked.id]) == {asked.id: [web["uuid"]]}
         verdict = job_outcomes.judge(connection, asked.request_id, "delete", [web["uuid"]])
     assert verdict.open == {web["uuid"]}
     assert compare(cloud, off)["rows"] == []  # once

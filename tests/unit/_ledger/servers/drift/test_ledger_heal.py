@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
     departure,
     migration,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import (
     ledger_heal,
     prepare_ledger_heal,

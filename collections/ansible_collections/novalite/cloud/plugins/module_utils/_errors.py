@@ -103,3 +103,67 @@ class VolumeQuotaError(QuotaError):
 
 class ImageRefusedError(NovaliteError):
     """An image is not what was declared: no other host would take it either."""
+
+
+class TooLargeError(NovaliteError):
+    """More data than there is room for, or than is allowed."""
+
+
+class BrokenOffError(NovaliteError):
+    """The data ended before their end."""
+
+
+class OtherRequestError(ConflictError):
+    """A client's token that stands for another request."""
+
+
+class PortLedToError(ConflictError):
+    """Another floating IP of the pool leads to the same address of the port."""
+
+
+class DefaultTakenError(ConflictError):
+    """Another network is the default one."""
+
+
+class AddressInUseError(ConflictError):
+    """An address that was asked for belongs to another."""
+
+
+class PoolExhaustedError(ConflictError):
+    """A network has too few addresses left."""
+
+
+class UnreachableError(NotFoundError):
+    """A port's network has no router to the pool of a floating IP."""
+
+    def __init__(self, pool_uuid: str, network_uuid: str, port_id: str) -> None:
+        super().__init__(
+            f"External network {pool_uuid} is not reachable from the network {network_uuid}. Therefore, cannot "
+            f"associate Port {port_id} with a Floating IP."
+        )
+
+
+NAMED = 5  # of each kind that is still there, in an error's text
+
+
+class HostInUseError(ConflictError):
+    """A compute host that cannot do what it would do empty; `instances`, `moves` and `volumes` are the names of what is
+    there, `refused` what it cannot do."""
+
+    def __init__(self, host: str, instances: list[str], moves: list[str], volumes: list[str], refused: str) -> None:
+        self.instances, self.moves, self.volumes = instances, moves, volumes
+        kinds = (("instances", instances), ("moves that are not done", moves), ("volumes", volumes))
+        there = "; ".join(f"{kind}: {_some(names)}" for kind, names in kinds if names)
+        super().__init__(
+            f"compute host '{host}' {refused}, for it has {there}. Move or delete them "
+            "(host_evacuate.yml, terminate.yml, volumes.yml) and run again"
+        )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+class DefaultGroupError(ConflictError):
+    """A project has one default group, which stays."""

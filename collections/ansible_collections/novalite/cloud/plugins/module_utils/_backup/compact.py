@@ -15,12 +15,13 @@ from .._host.locks import locked
 from . import manifest, replay
 from .catalog import Catalog
 from .manifest import FULL, INCREMENTAL, Manifest
-from .store import Store
+from .store import Restic, Store
 from .whole import Whole
 from .writing import Writing
 
 LONGEST = 7  # incremental backups that follow a full one
 _LOCK_TIMEOUT = 5.0  # seconds
+PRUNE_TIMEOUT = 6 * 3600.0  # seconds
 
 
 def is_due(needed: t.Sequence[Manifest], longest: int = LONGEST) -> bool:
@@ -53,6 +54,29 @@ def delete(store: Store, server: str, backup: str) -> list[str]:
         catalog.refresh()
         store.forget([*catalog.left_over(), *catalog.objects_of(backup)])
         return children
+
+
+def remove(store: Restic, owner: str, backup_id: str, check_mode: bool) -> list[Manifest] | None:
+    """Remove a backup of a server or a volume, and what a run left of it that was killed. Returns those that
+    changed with it; None where nothing of it is there."""
+    if store.is_missing:
+        return None
+    if not check_mode:
+        store.prepare()
+    catalog = Catalog(store, owner)
+    there = catalog.objects_of(backup_id)
+    if not there:
+        return None
+    if check_mode:
+        return []
+    changed: t.Collection[str] = ()
+    if backup_id in catalog.names():
+        changed = delete(store, owner, backup_id)
+    else:
+        store.forget(there)
+    store.prune(PRUNE_TIMEOUT)
+    catalog.refresh()
+    return [catalog.load(name) for name in changed]
 
 
 def _rewrite(catalog: Catalog, needed: t.Sequence[Manifest]) -> Manifest:

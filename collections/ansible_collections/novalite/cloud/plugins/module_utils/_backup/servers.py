@@ -22,13 +22,14 @@ import zlib
 from .._disk import layout
 from .._domain.volumes import LiveGuests
 from .._errors import NotFoundError, NovaliteError
-from .._host.files import instance_dir, is_uuid, read_text, remove_file, sync, write_atomically
+from .._host.files import instance_dir, is_uuid, read_text, sync, write_atomically
 from .._host.module import Result, each_for_itself
 from .._host.own_directory import make_own
 from .._json import JsonMapping, JsonObject
 from .._snapshots import server_snapshots
-from . import compact, domain_xml, manifest, removal, replay, sandbox, tpm
+from . import compact, domain_xml, manifest, replay, sandbox, tpm
 from .catalog import Catalog
+from .former_disks import TPM, FormerDisks
 from .live import Scratch
 from .manifest import Manifest, SavedDisk, record_of
 from .store import Restic
@@ -41,8 +42,6 @@ TAKEN, FETCHED, RESTORED, SETTLED, UNDONE, VERIFIED, ABSENT = STATES = (
     *("taken", "fetched", "restored", "settled", "undone", "verified", "absent"),
 )
 STORED = (TAKEN, FETCHED, VERIFIED, ABSENT)  # states for which the store is asked
-_KEPT = ".before-restore"  # after the name of a disk that was there before
-_TPM = "tpm."  # before its version, of a file beside the disks
 _KEPT_FREE = 20  # of how many parts of the file system a guest's writes during a backup leave one free
 
 
@@ -50,7 +49,8 @@ _KEPT_FREE = 20  # of how many parts of the file system a guest's writes during 
 class Spec:
     """The backup `backup_id`, taken of the server `source` (None: of the same), of or for the server `uuid`, with the
     `volumes` that this one has, as step volume_disk takes them. Those that are `replaced` go once it is taken; one that
-    is verified is booted as well where `boot_timeout` says how many seconds its guest gets to be up."""
+    is verified is booted as well where `boot_timeout` says how many seconds its guest gets to be up. `run` tells one
+    restore from another, also of the same backup."""
 
     uuid: str
     backup_id: str
@@ -59,6 +59,7 @@ class Spec:
     full: bool = False
     replaced: t.Sequence[str] = ()
     boot_timeout: float | None = None
+    run: str | None = None
 
     @property
     def server(self) -> str:
@@ -141,7 +142,7 @@ def ensure(
             if state in work:
                 work[state](spec, result, place, connect, check_mode, warn)
             elif not check_mode:
-                _put_back(spec, place) if state == UNDONE else _forget_kept(spec, place)
+                _put_back(spec, place, connect) if state == UNDONE else _former(spec, place).forget()
         except (NovaliteError, OSError, libvirt.libvirtError) as error:
             result.error = f"instance {spec.uuid}: {error}"
         done.append(result)
@@ -201,7 +202,7 @@ def _tidy_up(spec: Spec, done: Done, store: Restic) -> None:
     done.record.update(record_of(catalog.load(spec.backup_id)))
     done.records = [record_of(catalog.load(name)) for name in sorted(changed - {spec.backup_id, *spec.replaced})]
     if spec.replaced:
-        store.prune(removal.PRUNE_TIMEOUT)
+        store.prune(compact.PRUNE_TIMEOUT)
 
 
 def read_firmware(path: str) -> str | None:
@@ -242,7 +243,7 @@ def _boot(spec: Spec, timeout: float, done: Done, place: Place, catalog: Catalog
 
 
 def _delete(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: bool, warn: _Warn) -> None:
-    changed = removal.delete(place.store(spec.server), spec.server, spec.backup_id, check_mode)
+    changed = compact.remove(place.store(spec.server), spec.server, spec.backup_id, check_mode)
     if changed is not None:
         done.action, done.records = "delete", [record_of(saved) for saved in changed]
 
@@ -265,7 +266,7 @@ def _fetch(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: 
     if check_mode:
         return
     if domain.isActive():  # what an earlier restore kept is of no use any more
-        _forget_kept(spec, place)
+        _former(spec, place).forget()
     part = directory + server_snapshots.PART
     for path in (directory, part):
         if layout.is_directory(path):
@@ -283,7 +284,7 @@ def _fetch(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: 
         if saved.firmware is not None:
             write_atomically(os.path.join(part, layout.NVRAM), zlib.decompress(base64.b64decode(saved.firmware)), 0o600)
         if saved.tpm is not None and version == tpm.version_of(saved.definition):
-            write_atomically(os.path.join(part, f"{_TPM}{version}"), saved.tpm, 0o600)
+            write_atomically(os.path.join(part, f"{TPM}{version}"), saved.tpm, 0o600)
         sizes = {disk.name: saved.disk(name).size for name, disk in disks.items()}
         said = {"disks": sizes, "consistency": saved.consistency}
         write_atomically(os.path.join(part, server_snapshots.MANIFEST), json.dumps(said), 0o600)
@@ -295,14 +296,19 @@ def _fetch(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode: 
 
 
 def _matched(spec: Spec, saved: Manifest, definition: str, state_dir: str) -> dict[str, server_snapshots.Disk]:
-    """Find the disk of the server that each disk of the backup is brought back to, by its serial number or its place.
-    Raises NovaliteError."""
+    """Find the disk of the server that each disk of the backup is brought back to, by its serial number or, of another
+    server, by its place. Raises NovaliteError."""
     there = domain_xml.disks_of(definition)
     own = {disk.path: disk for disk in server_snapshots.disks_of(spec.snapshot, state_dir)}
     disks: dict[str, server_snapshots.Disk] = {}
     for each in saved.disks:
         serial = next((disk for disk in there if disk.identity == each.identity), None)
         place = serial or next((disk for disk in there if disk.name == each.name), None)
+        if place is not None and place is not serial and spec.server == spec.uuid and is_uuid(each.identity):
+            raise NotFoundError(  # it would write over another volume, whose data nobody meant
+                f"disk {each.name} of backup {spec.backup_id} is volume {each.identity}, and the server has another "
+                "volume there: attach that one first, or make a new volume of the disk (restore-volume)"
+            )
         disk = own.get(place.source) if place is not None else None
         if disk is None or disk in disks.values():
             raise NotFoundError(
@@ -333,54 +339,34 @@ def _restore(spec: Spec, done: Done, place: Place, connect: _Connect, check_mode
     guests = LiveGuests(connect)
     if guests.running(spec.uuid):
         raise NovaliteError("its guest runs, and its disks cannot be replaced: stop it first")
-    for path in _files(spec, place):
-        if os.path.lexists(path) and not os.path.lexists(path + _KEPT):
-            os.link(path, path + _KEPT)
-    _bring_back_tpm(spec, place)
+    former = _former(spec, place)
+    former.keep()
+    directory = server_snapshots.snapshot_dir(place.state_dir, spec.snapshot)
+    for version in tpm.VERSIONS:
+        state = read_text(os.path.join(directory, f"{TPM}{version}"))
+        if state is not None:
+            former.replace_tpm(version, state)
     (reverted,) = server_snapshots.ensure([spec.snapshot], "reverted", place.state_dir, guests)
     if reverted.error:
         raise NovaliteError(reverted.error)
+    former.end()
     server_snapshots.ensure([spec.snapshot], "absent", place.state_dir, guests)
 
 
-def _bring_back_tpm(spec: Spec, place: Place) -> None:
-    """Give the server's TPM the state that was fetched; the one that it had is kept beside the disks."""
-    directory = server_snapshots.snapshot_dir(place.state_dir, spec.snapshot)
-    for version, kept in _kept_tpms(spec, place).items():
-        state = read_text(os.path.join(directory, f"{_TPM}{version}"))
-        if state is not None:
-            before = tpm.read(spec.uuid, version)
-            if before is not None and not os.path.lexists(kept):
-                write_atomically(kept, before, 0o600)
-            tpm.write(spec.uuid, version, state)
-
-
-def _files(spec: Spec, place: Place) -> list[str]:
+def _former(spec: Spec, place: Place) -> FormerDisks:
+    directory = instance_dir(place.state_dir, spec.uuid)
     disks = server_snapshots.disks_of(spec.snapshot, place.state_dir)
-    nvram = os.path.join(instance_dir(place.state_dir, spec.uuid), layout.NVRAM)
-    return [*(disk.path for disk in disks if not disk.is_block), nvram]
+    files = [*(disk.path for disk in disks if not disk.is_block), os.path.join(directory, layout.NVRAM)]
+    return FormerDisks(spec.run, spec.uuid, directory, files)
 
 
-def _put_back(spec: Spec, place: Place) -> None:
-    """Give the server the disks that it had before, and drop what was fetched."""
-    for path in _files(spec, place):
-        if os.path.lexists(path + _KEPT):
-            os.rename(path + _KEPT, path)
-    for version, path in _kept_tpms(spec, place).items():
-        state = read_text(path)
-        if state is not None:
-            tpm.write(spec.uuid, version, state)
-            remove_file(path)
+def _put_back(spec: Spec, place: Place, connect: _Connect) -> None:
+    """Drop what was fetched, and give the server the disks that it had before this restore replaced them. Raises
+    NovaliteError for a guest that runs, which writes to those that it has."""
     shutil.rmtree(server_snapshots.snapshot_dir(place.state_dir, spec.snapshot), ignore_errors=True)
-
-
-def _forget_kept(spec: Spec, place: Place) -> None:
-    for path in _files(spec, place):
-        remove_file(path + _KEPT)
-    for path in _kept_tpms(spec, place).values():
-        remove_file(path)
-
-
-def _kept_tpms(spec: Spec, place: Place) -> dict[str, str]:
-    own = instance_dir(place.state_dir, spec.uuid)
-    return {version: os.path.join(own, f"{_TPM}{version}{_KEPT}") for version in tpm.VERSIONS}
+    former = _former(spec, place)
+    if not former.can_be_put_back:
+        return
+    if LiveGuests(connect).running(spec.uuid):
+        raise NovaliteError("its guest runs, and its former disks cannot be put back: stop it first")
+    former.put_back()

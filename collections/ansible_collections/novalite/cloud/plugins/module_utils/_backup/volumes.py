@@ -25,7 +25,6 @@ from . import compact, domain_xml, manifest, replay
 from .catalog import Catalog
 from .domain_xml import Disk
 from .manifest import record_of
-from .removal import delete
 from .servers import ABSENT, RESTORED, TAKEN, Place, scratch_of
 from .take import Request, take
 
@@ -82,7 +81,7 @@ def ensure(
         result = Done(spec.id, {TAKEN: "take", RESTORED: "restore", ABSENT: "delete"}[state])
         try:
             if state == ABSENT:
-                changed = delete(place.store(spec.chain), spec.chain, spec.backup_id, check_mode)
+                changed = compact.remove(place.store(spec.chain), spec.chain, spec.backup_id, check_mode)
                 result.action = "none" if changed is None else "delete"
                 result.records = [record_of(saved) for saved in changed or ()]
             elif check_mode:

@@ -62,7 +62,7 @@ class Arrow:
 
 
 def arrows(launch: JsonMapping) -> list[Arrow]:
-    """The calls of a launch, which is as _ledger/queries/launch_calls.py returns it."""
+    """The calls of a launch, which is as _ledger/queries/compute/launch_calls.py returns it."""
     calls: list[JsonMapping] = list(launch["calls"])[:MOST_CALLS]
     by_job = any(call["operation"] == TAKEN for call in calls)
     first = min((call["at"] for call in calls), default=0.0)

@@ -3,7 +3,8 @@
 
 """The shapes of instances and of their moves on their way between modules, playbooks and rooms: JSON, with types.
 
-Made out of rows in _ledger/queries/views.py; the module `server` documents it. Times are seconds since the epoch.
+Made out of rows in _ledger/queries/compute/views.py; the module `server` documents it. Times are seconds since the
+epoch.
 """
 
 from __future__ import annotations

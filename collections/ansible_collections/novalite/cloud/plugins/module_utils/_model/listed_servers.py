@@ -13,7 +13,7 @@ import typing as t
 from .._json import JsonMapping, JsonObject
 
 Record = JsonObject
-# The name of a statement (of _ledger/queries/server_listing.py), and its values; the rows by the names of their columns
+# Name of a statement (of _ledger/queries/compute/server_listing.py), and its values; the rows by the names of columns
 Read = t.Callable[[str, JsonMapping], t.Iterable[JsonMapping]]
 
 BATCH = 1000

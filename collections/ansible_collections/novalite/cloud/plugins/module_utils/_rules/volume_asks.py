@@ -13,6 +13,8 @@ from .._json import Json
 from .server_options import MAX_VOLUMES
 from .server_options import VOLUME as VOLUME_OPTIONS
 
+CONTAINER = "bare"
+
 BLANK, IMAGE, SNAPSHOT, VOLUME = "blank", "image", "snapshot", "volume"
 _KNOWN = {option.name for option in VOLUME_OPTIONS}
 _OPTIONS = ", ".join(sorted(_KNOWN))

@@ -12,9 +12,33 @@ import json
 import typing as t
 
 from .._errors import NovaliteError
+from .._guest.image_properties import PRIVATE
 from .._json import JsonMapping
+from .._model.instance import Image
 from .server_options import MAX_VOLUMES
 from .volume_asks import SNAPSHOT, VolumeRequest
+
+LAUNCHED_FROM = f"{PRIVATE}image"  # property of an instance's image: the id of the one that named its volumes
+BOOT_SEQUENCE = (
+    "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not "
+    "valid."
+)
+# what an instance keeps as its image that starts from a volume of which nobody knows an image
+NO_IMAGE: Image = {
+    "id": "",
+    "name": "",
+    "disk_format": "raw",
+    "source": "",
+    "checksum": f"sha256:{'0' * 64}",
+    "size": 0,
+    "virtual_size": 0,
+    "kernel": None,
+    "ramdisk": None,
+    "cmdline": "",
+    "min_disk_gb": 0,
+    "min_ram_mb": 0,
+    "properties": {},
+}
 
 PROPERTY = "block_device_mapping"
 ROOT_DEVICE = "/dev/vda"

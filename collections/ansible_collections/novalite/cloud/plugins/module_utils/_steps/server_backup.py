@@ -39,6 +39,8 @@ ARGUMENT_SPEC = {
             "replaced": {"type": "list", "elements": "str", "default": []},
             # Boot one that is verified in a sandbox, which has so many seconds to be up.
             "boot_timeout": {"type": "float"},
+            # Tells this restore from an earlier one: `undone` takes back only what the same one did.
+            "run": {"type": "str"},
         },
     },
     # `taken` takes a backup. `fetched` brings one beside the disks, while the guest may run; `restored` gives a

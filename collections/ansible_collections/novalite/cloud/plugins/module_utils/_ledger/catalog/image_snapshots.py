@@ -6,41 +6,20 @@
 from __future__ import annotations
 
 import typing as t
-import uuid
 
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
-from ..._rules.records import checked_names
 from ..db import clock
 from ..db.tables import image, instance_action
-from .image_records import checked_properties, delete_images, insert_image
+from ..queries.catalog.image_views import Details, Rotation
+from .image_records import delete_images, insert_image
 
 ACTIONS = ("createImage", "shelve")  # those that make one
 
 _SNAPSHOT, _BACKUP = "snapshot", "backup"  # Nova's values of the property image_type
-
-Details = JsonObject
-
-
-class Rotation(t.TypedDict):
-    """Nova's rotation of the images that are a server's backups: of one `type`, the newest `count` are kept."""
-
-    type: str
-    count: int
-
-
-def details_of(
-    name: str, properties: JsonMapping | None = None, user_id: str | None = None, rotation: Rotation | None = None
-) -> Details:
-    """Return what begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
-    checked_names("image", [{"name": name}])
-    own = checked_properties(name, properties or {})
-    image_properties.checked_host_mount(f"image {name!r}", {}, own, by_operator=False)  # it is what a guest wrote
-    details: Details = {"image_id": str(uuid.uuid4()), "name": name, "properties": own, "user_id": user_id}
-    return details if rotation is None else {**details, "rotation": rotation}
 
 
 def made_of(connection: sa.Connection, project_id: str, uuid: str, name: str) -> list[Details]:

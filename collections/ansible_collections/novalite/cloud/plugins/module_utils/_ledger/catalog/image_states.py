@@ -23,6 +23,7 @@ from ..db.tables_images import image_task
 from ..db.tables_volumes import volume
 from ..identity import quotas
 from ..queries.counts import image_bytes, is_any
+from ..queries.identity import quota_records
 from ..queries.lookups import lock_project
 from . import image_store
 from .image_records import WAITING
@@ -84,8 +85,8 @@ def set_active(connection: sa.Connection, image_id: str, active: bool) -> bool:
 
 def room(connection: sa.Connection, owner: str) -> int | None:
     """Return the bytes of images that the project may still add; None: any number."""
-    limit = quotas.quota_limits(connection, owner)["image_size_total"] if owner else quotas.UNLIMITED
-    if limit == quotas.UNLIMITED:
+    limit = quota_records.quota_limits(connection, owner)["image_size_total"] if owner else quota_records.UNLIMITED
+    if limit == quota_records.UNLIMITED:
         return None
     return max(0, limit * MIB - image_bytes(connection, owner))
 

@@ -15,7 +15,7 @@ import shutil
 import time
 import typing as t
 
-from ..._errors import NovaliteError
+from ..._errors import BrokenOffError, TooLargeError
 from ..db.engine import DEFAULT_HOME
 
 CHUNK = 1 << 20
@@ -25,18 +25,8 @@ REPORT_BYTES = 64 * MIB
 REPORT_SECONDS = 10.0
 PART, STAGED = ".part", ".staged"
 
-KNOWN_STATES = 1000  # files whose checksums a process remembers
 
 Report = t.Callable[[int], None]
-_READ: dict[tuple[t.Any, ...], str] = {}
-
-
-class TooLargeError(NovaliteError):
-    """More data than there is room for, or than is allowed."""
-
-
-class BrokenOffError(NovaliteError):
-    """The data ended before their end."""
 
 
 class Received(t.NamedTuple):
@@ -140,18 +130,6 @@ def put_in_place(part: str, path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def is_intact(path: str, checksum: str) -> bool:
-    """Tell whether the file has the `checksum` (sha256:...); it is read once for each state. Raises OSError."""
-    with open(path, "rb") as file:
-        status = os.fstat(file.fileno())
-        state = (path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if state not in _READ:
-            if len(_READ) >= KNOWN_STATES:
-                _READ.clear()
-            _READ[state] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-    return _READ[state] == checksum
 
 
 def remove(path: str) -> None:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from ..._json import JsonMapping, JsonObject
 from ..db.tables import image, instance
 from ..db.tables_volumes import volume
+from ..queries.catalog import image_views
 from . import image_store
 
 _OF_RECORD = ("source", "kernel", "ramdisk", "cmdline", "properties")
@@ -51,7 +52,7 @@ class KeptImages:
         if key not in self._stored:
             self._stored[key] = False
             with contextlib.suppress(OSError):
-                self._stored[key] = bool(_ID(image_id)) and image_store.is_intact(path, checksum)
+                self._stored[key] = bool(_ID(image_id)) and image_views.is_intact(path, checksum)
         return path if self._stored[key] else ""
 
 

@@ -18,64 +18,31 @@ from ..._rules.records import checked_names
 from ..db import clock
 from ..db.tables_images import volume_type_access
 from ..db.tables_volumes import volume, volume_type
+from ..queries.catalog.volume_type_records import (
+    DEFAULT_ID,
+    OPTIONS,
+    OWN_TYPE,
+    Options,
+    VolumeType,
+    access_of,
+    check_shown,
+    type_called,
+    type_of,
+    types_seen,
+)
 from ..queries.counts import is_any
-from ..queries.volume_views import Options
 
-DEFAULT_TYPE = "file"
-# always the same: it is there, with this id, before anything had to be written
-DEFAULT_ID = "0a8b9d52-6f0c-5c0e-8a55-3f1f0d1b7c01"
 LOCAL_BACKENDS = ("file", "lvm")  # their volumes are on one compute host; those of nfs are on none
 FORMATS = ("raw", "qcow2")
-# which options a type of this back end has, and what they are when nobody says
-OPTIONS: t.Mapping[str, Options] = {
-    "file": {"format": "qcow2", "hosts": None},
-    "lvm": {"volume_group": None, "hosts": None},
-    "nfs": {"format": "qcow2", "share": None, "hosts": None},
-}
 _REQUIRED = {"lvm": "volume_group", "nfs": "share"}
 # each becomes a part of a path on the hosts. LVM's own rule, and no option of a command begins like this
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}")
 
 
-@dataclasses.dataclass(frozen=True)
-class VolumeType:
-    """A volume type: backend and format of its volumes; `created_at` is in seconds since the epoch."""
-
-    id: str
-    name: str
-    description: str | None
-    backend: str  # file, lvm or nfs
-    options: Options
-    extra_specs: dict[str, str]
-    is_public: bool
-    created_at: int
-
-
-_DEFAULT = VolumeType(DEFAULT_ID, DEFAULT_TYPE, "files on the compute host", "file", OPTIONS["file"], {}, True, 0)
-
-
-def types_by(
-    connection: sa.Connection, *, ids: t.Iterable[str] | None = None, names: t.Iterable[str] | None = None
-) -> list[VolumeType]:
-    """The volume types that meet every condition given (None: no condition), by name. Reads only."""
-    rows = [VolumeType(**row) for row in connection.execute(sa.select(volume_type)).mappings()]
-    if all(row.id != DEFAULT_ID for row in rows):
-        rows.append(_DEFAULT)
-    return sorted(
-        (row for row in rows if (ids is None or row.id in set(ids)) and (names is None or row.name in set(names))),
-        key=lambda row: row.name,
-    )
-
-
-def type_of(connection: sa.Connection, name_or_id: str | None) -> VolumeType:
-    """The type that is called so, None for the default one. Raises NotFoundError. Reads only."""
-    return _called(DEFAULT_ID if name_or_id is None else name_or_id, types_by(connection))
-
-
 def ensure_default(connection: sa.Connection) -> None:
     """Write the row of the default type, qcow2 files on the compute host of the instance, on first use."""
     if not is_any(connection, volume_type.c.id == DEFAULT_ID):
-        connection.execute(sa.insert(volume_type).values(dataclasses.asdict(_DEFAULT)))
+        connection.execute(sa.insert(volume_type).values(dataclasses.asdict(OWN_TYPE)))
 
 
 def create_type(connection: sa.Connection, params: JsonMapping) -> VolumeType:
@@ -158,28 +125,9 @@ def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
     return t.cast("Options", all_options)
 
 
-def types_seen(connection: sa.Connection, project_id: str, everything: bool) -> list[VolumeType]:
-    """The types that the project may use (with `everything`: all), by name."""
-    mine = sa.select(volume_type_access.c.type_id).where(volume_type_access.c.project_id == project_id)
-    granted = set(connection.execute(mine).scalars())
-    rows = types_by(connection)
-    return [row for row in rows if everything or row.is_public or row.id in granted]
-
-
-def type_seen(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:
-    """Return a volume type that the project sees; `default` names the default one. Raises NotFoundError."""
-    resolved_name_or_id = DEFAULT_ID if name_or_id == "default" else name_or_id
-    return _called(resolved_name_or_id, types_seen(connection, project_id, everything))
-
-
 def type_usable(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:
     """The type for a new volume of the project (with `everything`: any type). Raises NotFoundError."""
-    return _called(name_or_id, types_seen(connection, project_id, everything))
-
-
-def access_of(connection: sa.Connection, type_id: str) -> list[str]:
-    query = sa.select(volume_type_access.c.project_id).where(volume_type_access.c.type_id == type_id)
-    return list(connection.execute(query.order_by(volume_type_access.c.project_id)).scalars())
+    return type_called(name_or_id, types_seen(connection, project_id, everything))
 
 
 def grant_access(connection: sa.Connection, of_type: VolumeType, project_id: str) -> None:
@@ -200,13 +148,6 @@ def revoke_access(connection: sa.Connection, of_type: VolumeType, project_id: st
     connection.execute(sa.delete(volume_type_access).where(mine))
 
 
-def _called(name_or_id: str, types: t.Iterable[VolumeType]) -> VolumeType:
-    for of_type in types:
-        if name_or_id in (of_type.id, of_type.name):
-            return of_type
-    raise NotFoundError(f"Volume type {check_shown(name_or_id)} could not be found.")
-
-
 def _refuse_public(of_type: VolumeType) -> None:
     if of_type.is_public:
         raise ConflictError("Type access modification is not applicable to public volume type.")
@@ -215,8 +156,3 @@ def _refuse_public(of_type: VolumeType) -> None:
 def format_of(of_type: VolumeType) -> str:
     """The format of a volume of this type."""
     return of_type.options.get("format") or "raw"
-
-
-def check_shown(text: str) -> str:
-    """A user's text in an error, at a length that can be read."""
-    return text if len(text) <= 64 else f"{text[:61]}..."

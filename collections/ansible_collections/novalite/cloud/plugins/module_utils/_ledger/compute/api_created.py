@@ -16,10 +16,11 @@ from ..._json import JsonObject
 from ..._rules.build_states import BUILDS, build_of
 from ..db import clock
 from ..db.tables import instance
-from ..queries import actions, state_rules
-from ..queries.instance_rows import being_built, instance_rows
-from ..queries.state_rules import RULES, StateRule
-from ..queries.views import instances_by
+from ..instances import actions
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import being_built, instance_rows
+from ..queries.compute.state_rules import RULES, StateRule
+from ..queries.compute.views import instances_by
 
 
 class Task(t.TypedDict):

@@ -14,7 +14,7 @@ from ..._guest.image_properties import MOST_DRIVES, cdrom_images
 from ..._model.instance import Image, is_iso
 from ..._model.rows import InstanceRow
 from ..queries import lookups
-from ..queries.views import image_of
+from ..queries.compute.views import image_of
 
 Inside = list[t.Optional[Image]]  # of each drive; None: nothing
 

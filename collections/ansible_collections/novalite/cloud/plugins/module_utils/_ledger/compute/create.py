@@ -40,6 +40,8 @@ from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import compute_host, instance, instance_action, instance_security_group, network, vif
 from ..db.tables_addresses import OF_VIF
 from ..identity.new_ids import new_uuids
+from ..instances import actions
+from ..instances.actions import swap
 from ..network import dns_names
 from ..network.addresses import release_addresses
 from ..network.dns_names import Unnamed
@@ -48,10 +50,9 @@ from ..network.preexisting_ports import give, interfaces_to_release
 from ..network.vifs import insert_vifs
 from ..placement.claims import release_claims
 from ..placement.server_groups import join
-from ..queries import actions, launch_calls
-from ..queries.instance_rows import swap
-from ..queries.projects import project_wishes
-from ..queries.usage import usage
+from ..queries.compute import launch_calls
+from ..queries.compute.usage import usage
+from ..queries.identity.projects import project_wishes
 from ..security.security_groups import ensure_default_group
 from ..volumes import ha_disks, server_volumes
 from .cdroms import at_start, check_root

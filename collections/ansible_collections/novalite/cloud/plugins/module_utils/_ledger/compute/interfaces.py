@@ -22,13 +22,14 @@ from ..db import clock
 from ..db.tables import instance, instance_security_group, network, vif
 from ..db.tables_networking import port
 from ..identity import quotas
+from ..instances import actions
 from ..network import dns_names, ports
 from ..network.addresses import give_addresses, release_host_address
 from ..network.preexisting_ports import give
 from ..network.vifs import insert_vifs
-from ..queries import actions, state_rules
-from ..queries.usage import usage
-from ..queries.views import instances_by
+from ..queries.compute import state_rules
+from ..queries.compute.usage import usage
+from ..queries.compute.views import instances_by
 
 ATTACHING, DETACHING = "attaching", "detaching"
 ACTIONS = {ATTACHING: "attach_interface", DETACHING: "detach_interface"}

@@ -17,11 +17,11 @@ from ..._model.instance import Flavor, Instance
 from ..._model.rows import InstanceRow
 from ..._rules import server_requests
 from ..db.tables import compute_host
-from ..identity import quotas
 from ..placement import migration_claims
 from ..queries import lookups
-from ..queries.usage import usage
-from ..queries.views import instances_by
+from ..queries.compute.usage import usage
+from ..queries.compute.views import instances_by
+from ..queries.identity import quota_records
 
 NAME = "live-resize"
 _EVER = 1 << 40  # seconds: its host is where it is, however long nobody looked at that
@@ -107,7 +107,7 @@ def check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavo
             "cores": sum(max(0, flavor["vcpus"] - record["vcpus"]) for record in theirs),
             "ram": sum(max(0, flavor["memory_mb"] - record["memory_mb"]) for record in theirs),
         }
-        limits = quotas.quota_limits(connection, project_id)
+        limits = quota_records.quota_limits(connection, project_id)
         used = usage(connection, project_id, server_requests.limited(more, limits))
         server_requests.check_quota(more, used, limits)
 

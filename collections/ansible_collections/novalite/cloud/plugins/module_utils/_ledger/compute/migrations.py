@@ -21,12 +21,13 @@ from ..._model.rows import InstanceRow, MoveRow
 from ..db import clock
 from ..db.tables import instance, vif
 from ..db.tables_migrations import OPEN, migration
+from ..instances import actions
+from ..instances.actions import swap
 from ..network.addresses import release_host_address
 from ..placement import departures
 from ..placement.claims import release_claims
 from ..placement.migration_claims import change_claim
-from ..queries import actions
-from ..queries.instance_rows import instance_rows, swap
+from ..queries.compute.instance_rows import instance_rows
 from ..volumes import replicas
 
 # action -> the type of its record

@@ -16,8 +16,8 @@ from ..._plan.host_plan import Plan
 from ..._rules.build_states import BUILD_TIMEOUT
 from ..db import clock
 from ..queries import lookups
-from ..queries.open_jobs import with_open_job
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.jobs.open_jobs import with_open_job
 from . import server_actions
 
 

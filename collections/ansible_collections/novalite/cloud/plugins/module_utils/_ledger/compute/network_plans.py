@@ -15,7 +15,7 @@ from ..._model.instance import Instance, name_on_network, serves_dhcp
 from ..._plan.host_plan import NetworksPlan, Plan, ServersPlan
 from ..._plan.networks import TunnelMap, bridge, dhcp, router
 from ..db.tables import network
-from ..queries import host_networks
+from ..queries.network import host_networks
 
 NAMED_HOSTS = 16
 

@@ -26,13 +26,13 @@ from ..._rules.server_requests import CreateRequest, NetworkRequest
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db import clock
 from ..db.tables import instance, network, security_group
-from ..identity import quotas
 from ..network import network_choices, ports
 from ..placement import server_groups
 from ..queries import lookups
-from ..queries.subnet_records import range_of
-from ..queries.usage import usage
-from ..queries.views import flavor_of, image_of
+from ..queries.compute.usage import usage
+from ..queries.compute.views import flavor_of, image_of
+from ..queries.identity import quota_records
+from ..queries.network.subnet_records import range_of
 from ..volumes import server_volumes
 from .create import NetworkRef, NewInstance, amounts, check_image, networks_to_choose, record_servers
 
@@ -80,7 +80,7 @@ def create(
     # One writer for each project at a time: on PostgreSQL two requests could otherwise both count before one commits.
     lookups.lock_project(connection, project_id)
     now = clock.seconds(connection)
-    limits = quotas.quota_limits(connection, project_id)
+    limits = quota_records.quota_limits(connection, project_id)
     flavor = flavor_of(lookups.flavor_by_id(connection, request.flavor or "", private, project_id))
     request = _with_volumes(connection, project_id, request)
     volumes = server_volumes.resolved(connection, project_id, request.volumes, private)
@@ -137,7 +137,7 @@ def _with_volumes(connection: sa.Connection, project_id: str, request: CreateReq
     record = lookups.image_by_id(connection, request.image, project_id)
     volumes = volume_mappings.merged(record, request.volumes)
     if not request.image_disk and root_of(volumes) is None:
-        raise NovaliteError(server_volumes.BOOT_SEQUENCE)
+        raise NovaliteError(volume_mappings.BOOT_SEQUENCE)
     return replace(request, volumes=volumes)
 
 
@@ -149,7 +149,7 @@ def _image(connection: sa.Connection, project_id: str, request: CreateRequest, r
     image = server_volumes.image_for(connection, project_id, root, described)
     if not request.image:
         return image
-    return {**image, "properties": {**image["properties"], server_volumes.LAUNCHED_FROM: request.image}}
+    return {**image, "properties": {**image["properties"], volume_mappings.LAUNCHED_FROM: request.image}}
 
 
 def label(name: str) -> str:

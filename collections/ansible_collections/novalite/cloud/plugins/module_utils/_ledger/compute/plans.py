@@ -19,7 +19,7 @@ from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
 from ..placement.claims import asks_for_own, own_claims
 from ..placement.fresh_facts import rooms
-from ..queries import group_members, host_networks
+from ..queries.network import group_members, host_networks
 from ..volumes import server_volumes
 from . import migrations, network_plans
 from .network_plans import Instances

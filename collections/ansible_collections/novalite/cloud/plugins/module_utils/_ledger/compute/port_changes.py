@@ -21,11 +21,12 @@ from ..identity import quotas
 from ..network import ports
 from ..network.addresses import give_addresses
 from ..network.tenant_networks import TenantError
-from ..queries import network_records, state_rules
-from ..queries.instance_rows import locked_row
-from ..queries.network_records import Network, Port
-from ..queries.usage import usage
-from ..queries.views import instances_by
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import locked_row
+from ..queries.compute.usage import usage
+from ..queries.compute.views import instances_by
+from ..queries.network import network_records
+from ..queries.network.network_records import Network, Port
 from . import interfaces
 
 

@@ -17,9 +17,9 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..db import clock
 from ..db.tables import instance
-from ..queries import actions
-from ..queries.instance_rows import swap
-from ..queries.views import instances_by
+from ..instances import actions
+from ..instances.actions import swap
+from ..queries.compute.views import instances_by
 from . import server_actions
 
 # libvirt's word for a domain's state -> vm_state, Nova's power state; `missing` and `unknown` say nothing of a guest

@@ -20,11 +20,12 @@ from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests
 from ..db import clock
 from ..db.tables import compute_host, instance
-from ..identity import quotas
-from ..queries import actions, lookups
-from ..queries.instance_rows import instance_row
-from ..queries.views import image_of
-from ..queries.volume_views import Volume, root_volume
+from ..instances import actions
+from ..queries import lookups
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import image_of
+from ..queries.identity import quota_records
+from ..queries.volumes.volume_views import Volume, root_volume
 from ..volumes import volumes
 from . import cdroms, server_changes
 
@@ -55,7 +56,7 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
     guest = guest_requests.checked(
         row.name, {field: request[field] for field in GUEST_FIELDS if request.get(field) is not None}
     )
-    guest_requests.check_quota(row.name, guest, quotas.quota_limits(connection, row.project_id))
+    guest_requests.check_quota(row.name, guest, quota_records.quota_limits(connection, row.project_id))
     plain = ("display_name", "description", "hostname", "access_ip_v4", "access_ip_v6", "disk_config")
     values: JsonObject = {field: request[field] for field in plain if field in request}
     if "key" in request:

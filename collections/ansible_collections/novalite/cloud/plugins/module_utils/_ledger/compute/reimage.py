@@ -17,8 +17,9 @@ from ..._model.rows import InstanceRow
 from ..._plan.host_plan import Plan
 from ..._rules import guest_requests, volume_mappings
 from ..catalog import image_snapshots
-from ..queries import actions, lookups
-from ..queries.volume_views import Volume, snapshots_by
+from ..instances import actions
+from ..queries import lookups
+from ..queries.volumes.volume_views import Volume, snapshots_by
 from ..volumes import volume_plans
 from . import rebuilds, server_backups, server_snapshots
 from .plans import plan_hosts

@@ -25,11 +25,14 @@ from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE
 from ..catalog import image_snapshots
 from ..db import clock
 from ..db.tables import instance
-from ..queries import actions, state_rules
-from ..queries.instance_rows import instance_rows, locked_row, locked_rows, swap
-from ..queries.state_rules import HARD_REBOOT, RULES, StateRule
-from ..queries.views import instances_by
-from ..volumes import replicas, volume_attachments
+from ..instances import actions
+from ..instances.actions import swap
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import instance_rows, locked_row, locked_rows
+from ..queries.compute.state_rules import HARD_REBOOT, RULES, StateRule
+from ..queries.compute.views import instances_by
+from ..queries.volumes import volume_views
+from ..volumes import replicas
 from . import guest_passwords, live_resize, migrations, rebuilds, server_backups, server_snapshots, shelving
 from .shelving import OFFLOAD, SHELVE
 
@@ -340,6 +343,6 @@ def _refuse_devices(action: str, rows: t.Iterable[InstanceRow]) -> None:
 
 def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:
     """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
-    uuid = next(iter(volume_attachments.from_volumes(connection, [row.uuid for row in rows])), None)
+    uuid = next(iter(volume_views.from_volumes(connection, [row.uuid for row in rows])), None)
     if uuid is not None:
         raise ConflictError(f"Cannot '{action}' instance {uuid}: it starts from a volume, not from a disk of its own")

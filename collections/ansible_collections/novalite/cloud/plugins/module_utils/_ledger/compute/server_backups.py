@@ -27,10 +27,11 @@ from ..db import clock
 from ..db.tables import instance
 from ..db.tables_images import server_backup as table
 from ..identity.quotas import check_quota
-from ..queries import actions, counts
-from ..queries.volume_views import Volume, volumes_by
+from ..instances import actions
+from ..queries import counts
+from ..queries.volumes.server_backup_rows import AVAILABLE, FULL, ServerBackup, backup_of, backups_by
+from ..queries.volumes.volume_views import Volume, volumes_by
 from ..volumes import volume_plans
-from ..volumes.server_backup_rows import AVAILABLE, FULL, ServerBackup, backup_of, backups_by
 
 CREATE, RESTORE, VERIFY, DELETE = "createBackup", "restoreBackup", "verifyBackup", "deleteBackup"
 ACTIONS = (CREATE, RESTORE, VERIFY, DELETE)
@@ -102,10 +103,19 @@ def begun_create(connection: sa.Connection, row: InstanceRow, details: JsonObjec
 
 
 def begun_restore(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
-    """Begin to give the server the disks of one of its backups, or of one of the project's by its id."""
-    return _begin(
-        connection, row, backup_of(connection, row.uuid, details["backup"], row.project_id), RESTORING, details
-    )
+    """Begin to give the server the disks of one of its backups, or of one of the project's by its id. Of its own, it
+    has to have the volumes: another one in that place would be written over."""
+    backup = backup_of(connection, row.uuid, details["backup"], row.project_id)
+    if backup.instance_uuid == row.uuid:
+        attached = {volume.id for volume in _volumes(connection, row.uuid)}
+        there = {volume for disk in backup.disks if (volume := disk.get("volume")) is not None}
+        if missing := sorted(there - attached):
+            raise ConflictError(
+                f"Cannot restore backup '{backup.name}' of instance {row.uuid}: it has volume {missing[0]}; "
+                "attach that first, or make a new volume of the disk (restore-volume)"
+            )
+    details["run"] = str(uuid.uuid4())
+    return _begin(connection, row, backup, RESTORING, details)
 
 
 def begun_verify(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
@@ -299,7 +309,7 @@ def _volumes(connection: sa.Connection, instance_uuid: str) -> list[Volume]:
     return [volume for volume in volumes if volume.is_attached and not volume.readonly]
 
 
-_PLANNED = ("source", "full", "replaced", "boot_timeout")
+_PLANNED = ("source", "full", "replaced", "boot_timeout", "run")
 
 
 # --- what hosts are given -------------------------------------------------------------------------------------------

@@ -16,12 +16,15 @@ from ..._rules import ha_wishes
 from ..._rules.ha_wishes import HaWishes
 from ..db import clock
 from ..db.tables import instance, instance_security_group, security_group
-from ..identity import quotas
+from ..instances import actions
+from ..instances.actions import swap
 from ..network import dns_names
-from ..queries import actions, state_rules
-from ..queries.instance_rows import locked_row, swap
-from ..queries.state_rules import RULES
-from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import locked_row
+from ..queries.compute.state_rules import RULES
+from ..queries.identity import quota_records
+from ..queries.network.group_records import DEFAULT_GROUP
+from ..security.security_groups import ensure_default_group
 from ..volumes import ha_disks
 
 Held = t.TypeVar("Held")
@@ -53,7 +56,7 @@ def change_metadata(
     before = _held(connection, row, instance.c.metadata)
     after = {**({} if replace else before), **items}
     after = {key: value for key, value in after.items() if key not in remove}
-    limit = quotas.quota_limits(connection, row.project_id)["metadata_items"]
+    limit = quota_records.quota_limits(connection, row.project_id)["metadata_items"]
     if len(after) > len(before) and 0 <= limit < len(after):
         raise QuotaError(f"Maximum number of metadata items exceeds {limit}")
     if sum(len(key) + len(value) for key, value in after.items()) > MAX_METADATA:

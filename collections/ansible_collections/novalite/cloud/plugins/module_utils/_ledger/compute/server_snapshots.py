@@ -24,10 +24,10 @@ from ..._rules.records import check_text, checked_names
 from ..db import clock
 from ..db.tables_images import server_snapshot as table
 from ..identity.quotas import check_quota
-from ..queries import actions
-from ..queries.volume_views import volumes_by
+from ..instances import actions
+from ..queries.volumes.server_snapshot_rows import ServerSnapshot, snapshot_of, snapshots_of
+from ..queries.volumes.volume_views import volumes_by
 from ..volumes import volume_plans
-from ..volumes.server_snapshot_rows import ServerSnapshot, snapshot_of, snapshots_of
 
 CREATE, REVERT, DELETE = "createSnapshot", "revertSnapshot", "deleteSnapshot"
 ACTIONS = (CREATE, REVERT, DELETE)

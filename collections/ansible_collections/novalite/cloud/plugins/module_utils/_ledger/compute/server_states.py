@@ -25,14 +25,15 @@ from ..._rules.records import with_diff
 from ..catalog import image_snapshots
 from ..db import clock
 from ..db.tables import compute_host, instance, instance_security_group, vif
+from ..instances import actions
+from ..instances.actions import swap
 from ..network.addresses import release_addresses, release_host_address
 from ..network.preexisting_ports import interfaces_to_release, let_go
 from ..placement import departures
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
-from ..queries import actions
-from ..queries.instance_rows import being_built, check_known, instance_rows, swap
-from ..queries.views import instances_by
+from ..queries.compute.instance_rows import being_built, check_known, instance_rows
+from ..queries.compute.views import instances_by
 from ..volumes import replicas, server_volumes, volume_attachments
 from . import migrations, server_snapshots, shelving
 

@@ -26,12 +26,14 @@ from ..catalog import image_snapshots
 from ..catalog.image_records import delete_images
 from ..db import clock, tables
 from ..db.tables import compute_host, image, vif
+from ..instances import actions
 from ..network.addresses import release_host_address
 from ..placement import departures
 from ..placement.claims import release_claims
-from ..queries import actions, lookups
-from ..queries.views import image_of
-from ..volumes import volume_attachments
+from ..queries import lookups
+from ..queries.catalog import image_views
+from ..queries.compute.views import image_of
+from ..queries.volumes import volume_views
 
 SHELVE, OFFLOAD = "shelve", "shelveOffload"
 FOLLOWED_BY = {SHELVE: (SHELVE, OFFLOAD)}  # what a job of this kind may be at
@@ -46,9 +48,9 @@ KEEPERS = 2
 
 def begun_shelve(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """Record the image that is going to be made, unless the instance starts from a volume."""
-    if not volume_attachments.from_volumes(connection, [row.uuid]):
+    if not volume_views.from_volumes(connection, [row.uuid]):
         name = (row.display_name or row.name)[: MAX_NAME - len(SUFFIX)].strip() + SUFFIX
-        details.update(image_snapshots.details_of(name, user_id=details.get("user_id")))
+        details.update(image_views.details_of(name, user_id=details.get("user_id")))
         image_snapshots.begun(connection, row, details)
     return {}
 

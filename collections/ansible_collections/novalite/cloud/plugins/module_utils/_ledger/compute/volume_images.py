@@ -16,17 +16,18 @@ from ..._json import JsonMapping
 from ..._model.instance import Image
 from ..._rules import volume_mappings
 from ..._rules.volume_asks import VolumeRequest
-from ..catalog import image_snapshots
+from ..._rules.volume_mappings import NO_IMAGE
 from ..catalog.image_records import check_free, insert_image
 from ..db import clock
 from ..db.tables import image
-from ..queries import actions, state_rules
-from ..queries.instance_rows import instance_row
-from ..queries.views import image_of
-from ..queries.volume_views import attachments_by, snapshots_by, volumes_by
+from ..instances import actions
+from ..queries.catalog import image_views
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import image_of
+from ..queries.volumes.volume_views import attachments_by, snapshots_by, volumes_by
 from ..volumes import volume_snapshots
 from ..volumes import volumes as volume_states
-from ..volumes.server_volumes import NO_IMAGE
 
 ACTION = "createImage"
 
@@ -34,13 +35,13 @@ ACTION = "createImage"
 def create(
     connection: sa.Connection,
     instance_uuid: str,
-    details: image_snapshots.Details,
+    details: image_views.Details,
     *,
     request_id: str,
     user_id: str | None = None,
     by_admin: bool = False,
 ) -> list[str]:
-    """Record the image that `details` (image_snapshots.details_of) say, and return the ids of its snapshots, which a
+    """Record the image that `details` (image_views.details_of) say, and return the ids of its snapshots, which a
     job volume_snapshot_create is to take. Raises ConflictError for an instance or a volume that is not at rest,
     QuotaError."""
     row = instance_row(connection, instance_uuid)

@@ -19,12 +19,13 @@ from ..db import clock
 from ..db.tables import instance
 from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume, volume_attachment
+from ..instances import actions
+from ..instances.actions import swap
 from ..placement import departures
 from ..placement.claims import claim_what_it_has, release_claims
-from ..placement.compute_hosts import EVER, host_states
-from ..queries import actions
-from ..queries.instance_rows import instance_rows, swap
-from ..queries.views import instances_by
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.compute.views import instances_by
+from ..queries.placement.host_states import EVER, host_states
 
 _ON = ("active", "paused", "rescued", "suspended")  # what a guest that runs may be recorded as
 

@@ -14,7 +14,7 @@ from ..._drift.report import Row, removal, row
 from ..._json import JsonMapping
 from ..._model.look import Look, RemovedDay
 from ..db.tables import instance, vif
-from ..queries.instance_rows import whereabouts
+from ..queries.compute.instance_rows import whereabouts
 
 GIB = 1 << 30
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

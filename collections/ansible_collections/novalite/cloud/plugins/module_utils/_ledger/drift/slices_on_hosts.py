@@ -20,7 +20,7 @@ from ..._model.look import FoundDomain, Kept
 from ..._rules.build_states import OFFLOADED
 from ..compute.power_states import GUEST_STATES
 from ..compute.slices import VERSION, Row, Rows
-from ..queries.subnet_records import derived_id
+from ..queries.network.subnet_records import derived_id
 from .carried import Filter
 
 # nothing is started because its ledger was lost

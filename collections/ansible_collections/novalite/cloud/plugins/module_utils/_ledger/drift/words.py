@@ -16,14 +16,14 @@ from ..._json import JsonMapping
 from ..._rules.build_states import OFFLOADED
 from ..db.tables import compute_host, instance
 from ..placement import departures
-from ..queries.instance_rows import instance_rows
-from ..volumes import volume_attachments
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.volumes import volume_views
 
 
 def words(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Word]:
     """Return what the ledger says of those of these instances that it knows, deleted ones too."""
     left = departures.of_instances(connection, uuids)
-    from_volumes = volume_attachments.from_volumes(connection, uuids)
+    from_volumes = volume_views.from_volumes(connection, uuids)
     return {
         row.uuid: Word(
             uuid=row.uuid,

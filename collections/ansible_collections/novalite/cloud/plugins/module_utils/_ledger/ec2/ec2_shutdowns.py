@@ -18,7 +18,8 @@ from ..db import clock
 from ..db.tables import instance, instance_action
 from ..db.tables_ec2 import ec2_instance
 from ..jobs import job_rows
-from ..queries.state_rules import RULES
+from ..queries.compute.state_rules import RULES
+from ..queries.jobs import job_records
 
 TERMINATE = "terminate"
 TIMEOUT = 1800  # seconds for the job
@@ -37,7 +38,7 @@ def terminate(connection: sa.Connection, server: Instance) -> bool:
     request_id = api_created.mark(
         connection, [{"uuid": server["uuid"], "task_state": None}], project_id=project_id, rule=_BY_ITSELF
     )
-    row: job_rows.Job = {
+    row: job_records.Job = {
         "id": str(uuids.uuid4()),
         "kind": "terminate",
         "project_id": project_id,
@@ -45,7 +46,7 @@ def terminate(connection: sa.Connection, server: Instance) -> bool:
         "request_id": request_id,
         "variables": {},
         "check_mode": False,
-        "state": job_rows.QUEUED,
+        "state": job_records.QUEUED,
         "idempotency_key": None,
         "request_hash": None,
         "retry_of": None,

@@ -14,17 +14,6 @@ from ..db.tables_ec2 import ec2_tag as table
 
 MOST = 50  # of one resource, as Amazon has it
 
-Tags = dict[str, str]
-
-
-def tags_of(connection: sa.Connection, project_id: str) -> dict[str, Tags]:
-    """{resource: its tags} of all that the project has tagged."""
-    tags_by_resource: dict[str, Tags] = {}
-    query = sa.select(table).where(table.c.project_id == project_id).order_by(table.c.resource, table.c.key)
-    for row in connection.execute(query):
-        tags_by_resource.setdefault(row.resource, {})[row.key] = row.value
-    return tags_by_resource
-
 
 def write_tags(connection: sa.Connection, project_id: str, resource: str, tags: t.Mapping[str, str]) -> None:
     """Add these, or put them in the place of those with the same keys. Raises QuotaError beyond 50."""

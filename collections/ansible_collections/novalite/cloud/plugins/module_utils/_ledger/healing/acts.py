@@ -20,11 +20,11 @@ from ..compute import migrations, server_actions
 from ..compute.named_servers import take_over
 from ..compute.plans import plan_hosts
 from ..db.tables import instance
+from ..instances import actions as action_log
 from ..migration import host_plans
 from ..migration.choices import move_of, place
-from ..queries import actions as action_log
-from ..queries.instance_rows import instance_row
-from ..queries.views import instances_by
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import instances_by
 from ..volumes.ha_disks import local_volume
 from . import watch_rows
 from .guests import guests

@@ -10,31 +10,14 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ForbiddenError, NotFoundError, QuotaError
-from ..._json import JsonMapping, JsonObject
+from ..._errors import ForbiddenError, QuotaError
+from ..._json import JsonMapping
 from ..db.tables_identity import access_rule as table
 from ..db.tables_identity import application_credential
 from ..queries.counts import count
+from ..queries.identity.credential_records import FIELDS, Rule, find_access_rule, list_access_rules
 
-Rule = JsonObject
-
-FIELDS = ("id", "service", "method", "path")
 MOST = 1000  # of one user
-
-
-def list_access_rules(connection: sa.Connection, user_id: str) -> list[Rule]:
-    """Return the user's rules."""
-    query = sa.select(*(table.c[name] for name in FIELDS)).where(table.c.user_id == user_id)
-    ordered = query.order_by(table.c.service, table.c.path, table.c.method)
-    return [dict(row) for row in connection.execute(ordered).mappings()]
-
-
-def find_access_rule(connection: sa.Connection, user_id: str, rule_id: str) -> Rule:
-    """Return one of the user's rules. Raises NotFoundError."""
-    for rule in list_access_rules(connection, user_id):
-        if rule["id"] == rule_id:
-            return rule
-    raise NotFoundError(f"Could not find Access Rule: {rule_id[:64]}.")
 
 
 def record_access_rules(

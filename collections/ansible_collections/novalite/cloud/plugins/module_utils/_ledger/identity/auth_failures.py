@@ -14,16 +14,12 @@ made again under the name of before is somebody else. Names of nobody are told a
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import typing as t
 
-import netaddr
 import sqlalchemy as sa
 
-from ..._addressing.texts import parse_address
 from ..db.tables_identity import auth_failure as table
 
-LENGTH = 255
 _DOUBLINGS = 20  # more than any limit has seconds
 
 
@@ -44,23 +40,6 @@ class Limit:
     def memory(self) -> float:
         """Time (seconds) for which a failure counts."""
         return self.calm if self.grows else self.seconds
-
-
-def subject(kind: str, name: str) -> str:
-    """Return the name to count failures under. Of an IPv6 address it is the /64, which one machine may have all of."""
-    if kind == "address":
-        try:
-            address = parse_address(name.partition("%")[0])
-        except ValueError:
-            return "address:unknown"
-        if address.version == 6:
-            if address.is_ipv4_mapped():
-                return f"address:{address.ipv4()}"
-            return f"address:{netaddr.IPNetwork((int(address), 64), version=6).cidr}"
-        return f"address:{address}"
-    text = f"{kind}:{name}"
-    # not cut off: two long names would share what is known of one
-    return text if len(text) <= LENGTH else f"{kind}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def locked_for(connection: sa.Connection, subjects: t.Iterable[str], now: float, hold: bool = False) -> float:

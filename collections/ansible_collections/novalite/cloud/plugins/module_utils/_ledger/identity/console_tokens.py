@@ -5,25 +5,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 
 import sqlalchemy as sa
 
 from ..db import clock
 from ..db.tables_identity import console_token as table
-from .tokens import token_hash
+from ..queries.identity.token_holders import Way, token_hash
 
 LIFETIME = 600  # seconds
-
-
-@dataclasses.dataclass(frozen=True)
-class Way:
-    """A way to the console `type` of an instance, for whom the token with the hash `holder` stands."""
-
-    holder: str
-    instance_uuid: str
-    type: str
 
 
 def issue(connection: sa.Connection, way: Way) -> str:

@@ -9,62 +9,38 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, ForbiddenError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, ForbiddenError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
-from ..db import clock, tables, tables_identity
+from ..db import clock, tables
 from ..db.tables_identity import domain as table
 from ..db.tables_identity import token, user, user_group
-from ..queries.counts import count, equal
-from ..queries.projects import projects_below
+from ..queries.counts import count
+from ..queries.identity.projects import DEFAULT_DOMAIN, Domain, domain_by_id, domain_key, find_domain, projects_below
 from .key_owners import remove_keys
 from .projects import delete_project
 
-Domain = JsonObject
-
-DEFAULT_DOMAIN = tables_identity.DEFAULT_DOMAIN
 NAME_LENGTH = 64  # Keystone's
 MOST = 1000
 
 
-def domain_by_id(connection: sa.Connection, domain_id: str) -> Domain | None:
-    """Return the domain of this id; None where there is none."""
-    row = connection.execute(sa.select(table).where(table.c.id == domain_id)).mappings().first()
-    return None if row is None else dict(row)
-
-
 def domain_by_name(connection: sa.Connection, name: str) -> Domain | None:
     """Return the domain of this name, in upper or lower case; None where there is none."""
-    row = connection.execute(sa.select(table).where(table.c.name_key == _key(name))).mappings().first()
+    row = connection.execute(sa.select(table).where(table.c.name_key == domain_key(name))).mappings().first()
     return None if row is None else dict(row)
 
 
 def domain_named(connection: sa.Connection, domain_id: str | None, name: str | None) -> Domain | None:
     """Return the domain of this id, of this name in upper or lower case, or of both; None where there is none."""
     record = domain_by_name(connection, name or "") if domain_id is None else domain_by_id(connection, domain_id)
-    has_name = record is not None and (name is None or record["name_key"] == _key(name))
+    has_name = record is not None and (name is None or record["name_key"] == domain_key(name))
     return record if has_name else None
-
-
-def find_domain(connection: sa.Connection, domain_id: str) -> Domain:
-    """Return the domain of this id. Raises NotFoundError."""
-    record = domain_by_id(connection, domain_id)
-    if record is None:
-        raise NotFoundError(f"Could not find domain: {domain_id[:64]}.")
-    return record
 
 
 def hold_domain(connection: sa.Connection, domain_id: str) -> Domain:
     """Return the domain of this id, which stays until the transaction ends. Raises NotFoundError."""
     connection.execute(sa.select(table.c.id).where(table.c.id == domain_id).with_for_update())
     return find_domain(connection, domain_id)
-
-
-def list_domains(connection: sa.Connection, name: str | None = None, enabled: bool | None = None) -> list[Domain]:
-    """Return all domains, by name; or those of this name, or that are enabled or not."""
-    key = None if name is None else _key(name)
-    query = sa.select(table).where(*equal({table.c.name_key: key, table.c.enabled: enabled})).order_by(table.c.name)
-    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def create_domain(connection: sa.Connection, values: JsonMapping) -> Domain:
@@ -127,11 +103,6 @@ def delete_domain(connection: sa.Connection, domain_id: str) -> None:
     connection.execute(sa.delete(table).where(table.c.id == domain_id))
 
 
-def _key(name: str) -> str:
-    """Return the form in which names of domains are compared, as Keystone's usual database does."""
-    return name.casefold()[:128]
-
-
 def _refuse_taken(connection: sa.Connection, name: str) -> None:
     if domain_by_name(connection, name) is not None:
         raise ConflictError(
@@ -144,7 +115,7 @@ def _checked(values: JsonMapping) -> JsonObject:
     checked: JsonObject = {key: values[key] for key in ("enabled",) if key in values}
     if "name" in values:
         (checked["name"],) = checked_names("domain", [values], NAME_LENGTH)
-        checked["name_key"] = _key(checked["name"])
+        checked["name_key"] = domain_key(checked["name"])
     if "description" in values:
         checked["description"] = check_text("domain's description", values["description"])
     return checked

@@ -14,30 +14,11 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
 from ..db.tables_identity import user_group as table
 from ..db.tables_identity import user_group_member as member
-from ..queries.counts import count, equal, is_any
-
-Group = JsonObject
+from ..queries.counts import count
+from ..queries.identity.user_records import Group, find_group, list_groups
 
 NAME_LENGTH = 64  # Keystone's
 MOST = 1000  # in a domain
-
-
-def find_group(connection: sa.Connection, group_id: str) -> Group:
-    """Return the group of this id. Raises NotFoundError."""
-    row = connection.execute(sa.select(table).where(table.c.id == group_id)).mappings().first()
-    if row is None:
-        raise NotFoundError(f"Could not find group: {group_id[:64]}.")
-    return dict(row)
-
-
-def list_groups(
-    connection: sa.Connection, name: str | None = None, domain_id: str | None = None, user_id: str | None = None
-) -> list[Group]:
-    """Return all groups, by name; or those of this name or domain, or that the user is in."""
-    query = sa.select(table).where(*equal({table.c.name: name, table.c.domain_id: domain_id}))
-    if user_id is not None:
-        query = query.join(member, member.c.group_id == table.c.id).where(member.c.user_id == user_id)
-    return [dict(row) for row in connection.execute(query.order_by(table.c.name, table.c.id)).mappings()]
 
 
 def create_group(connection: sa.Connection, values: JsonMapping) -> Group:
@@ -68,15 +49,6 @@ def delete_group(connection: sa.Connection, group_id: str) -> None:
     """Remove a group with its roles. Raises NotFoundError."""
     if connection.execute(sa.delete(table).where(table.c.id == group_id)).rowcount == 0:
         raise NotFoundError(f"Could not find group: {group_id[:64]}.")
-
-
-def members_of(connection: sa.Connection, group_id: str) -> list[str]:
-    """Return the ids of the users in the group."""
-    return list(connection.execute(sa.select(member.c.user_id).where(member.c.group_id == group_id)).scalars())
-
-
-def is_member(connection: sa.Connection, group_id: str, user_id: str) -> bool:
-    return is_any(connection, member.c.group_id == group_id, member.c.user_id == user_id)
 
 
 def add_member(connection: sa.Connection, group_id: str, user_id: str) -> None:

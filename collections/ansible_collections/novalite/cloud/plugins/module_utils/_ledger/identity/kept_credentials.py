@@ -19,7 +19,8 @@ from ..db.sealing import Seal
 from ..db.tables_identity import credential as table
 from ..db.tables_identity import ec2_credential as ec2
 from ..queries.counts import count, equal, is_any
-from .credentials import MOST, UnreadableError, create_ec2_credential, ec2_credential_rows
+from ..queries.identity.credential_records import UnreadableError, ec2_credential_rows
+from .credentials import MOST, create_ec2_credential
 
 Credential = JsonObject  # id, type, user_id, project_id, blob
 

@@ -10,25 +10,25 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._addressing.pools import to_text
-from ..._errors import ConflictError, ForbiddenError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, ForbiddenError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.ha_wishes import HaWishes
 from ..._rules.records import check_text, checked_names
 from ..db import clock, tables
 from ..db.tables_identity import DEFAULT_DOMAIN, project_tag, token
-from ..db.tables_images import server_backup
-from ..db.tables_networking import address_scope, port, router, subnet_pool
-from ..db.tables_volumes import volume, volume_backup, volume_snapshot, volume_transfer
 from ..queries.counts import count, is_any
+from ..queries.identity.projects import (
+    FLOATING_IP,
+    find_project,
+    left_in,
+    project_id_of,
+    projects_above,
+    projects_below,
+)
 from ..queries.lookups import lock_project
-from ..queries.projects import project_by_id, project_id_of, projects_above, projects_below
 from .key_owners import remove_keys
 
-Project = JsonObject
-
 NAME_LENGTH, MAX_DEPTH, MAX_TAGS = 64, 5, 80  # Keystone's
-FLOATING_IP = "floating IP"
 EDITABLE = ("name", "description", "enabled", "extra", "tags")
 
 
@@ -171,46 +171,3 @@ def delete_project(connection: sa.Connection, project_id: str) -> None:
     connection.execute(sa.delete(rules).where(rules.c.group_id.in_(mine_too)))
     remove_keys(connection, "project_id", [project_id])
     connection.execute(sa.delete(tables.project).where(tables.project.c.id == project_id))
-
-
-def find_project(connection: sa.Connection, project_id: str) -> Project:
-    """Return the record of the project of this id. Raises NotFoundError."""
-    record = project_by_id(connection, project_id)
-    if record is None:
-        raise NotFoundError(f"Could not find project: {project_id[:64]}.")
-    return record
-
-
-def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, str]]:
-    """Return what keeps a project from being removed: of each kind the number, and the first one's name."""
-    instances, floating = tables.instance, tables.floating_ip
-    own_servers = sa.select(instances.c.uuid).where(instances.c.project_id == project_id)
-    of_servers = sa.select(tables.vif.c.id).where(tables.vif.c.instance_uuid.in_(own_servers))
-    left = []
-    for column, mine, kind in (
-        (instances.c.name, sa.and_(instances.c.project_id == project_id, instances.c.deleted == 0), "instance"),
-        (_name(router), router.c.project_id == project_id, "router"),
-        # one of a server goes with that
-        (_name(port), sa.and_(port.c.project_id == project_id, port.c.vif_id.not_in(of_servers)), "port"),
-        (tables.network.c.name, tables.network.c.owner == project_id, "network"),
-        (_name(tables.image), tables.image.c.owner == project_id, "image"),
-        # snapshots may stay behind when their volume is given away
-        (_name(volume_transfer), volume_transfer.c.project_id == project_id, "volume transfer"),
-        (_name(volume_snapshot), volume_snapshot.c.project_id == project_id, "volume snapshot"),
-        (volume.c.name, volume.c.project_id == project_id, "volume"),
-        (server_backup.c.name, server_backup.c.project_id == project_id, "backup"),
-        (volume_backup.c.id, volume_backup.c.project_id == project_id, "volume backup"),
-        (_name(subnet_pool), subnet_pool.c.project_id == project_id, "subnet pool"),
-        (_name(address_scope), address_scope.c.project_id == project_id, "address scope"),
-        (floating.c.address, floating.c.project_id == project_id, FLOATING_IP),
-    ):
-        number, first = connection.execute(sa.select(sa.func.count(), sa.func.min(column)).where(mine)).one()
-        if number:
-            left.append((kind, int(number), to_text(first) if kind == FLOATING_IP else str(first)))
-    return left
-
-
-def _name(table: sa.Table) -> sa.ColumnElement[str]:
-    """Return the name of a row; its id where it has none."""
-    (key,) = table.primary_key
-    return sa.func.coalesce(sa.func.nullif(table.c.name, ""), key)

@@ -12,53 +12,16 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
-from ..db import clock, tables
-from ..db.tables_identity import DEFAULT_DOMAIN, domain, role_assignment, user
-from ..queries.counts import equal, is_any
-from .assignments import Place, grant, revoke
+from ..db import clock
+from ..db.tables_identity import DEFAULT_DOMAIN, user
+from ..queries.identity.assignments import ROLES, Place
+from ..queries.identity.user_records import User, find_user, user_by_name
+from .assignments import grant, revoke
 from .key_owners import remove_keys
-from .roles import ROLES
 from .tokens import revoke_tokens
-
-User = JsonObject  # its row, and `shown_name`: what Identity shows; `name` is the playbooks' handle
 
 TEXT_LENGTH = 255
 EDITABLE = ("name", "enabled", "description", "email", "default_project_id", "password_hash", "extra", "options")
-
-SHOWN: sa.ColumnElement[str] = sa.func.coalesce(user.c.display_name, user.c.name)
-_USERS = sa.select(user, SHOWN.label("shown_name"))
-
-
-def find_user(connection: sa.Connection, user_id: str) -> User:
-    """The user's row. Raises NotFoundError."""
-    row = user_by_id(connection, user_id)
-    if row is None:
-        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
-    return row
-
-
-def user_by_id(connection: sa.Connection, user_id: str) -> User | None:
-    return _first(connection, user.c.id == user_id)
-
-
-def user_by_name(connection: sa.Connection, name: str, domain_id: str = DEFAULT_DOMAIN) -> User | None:
-    """The user that the domain has under this name; None where there is none."""
-    return _first(connection, _is_shown_as(name), user.c.domain_id == domain_id)
-
-
-def list_users(
-    connection: sa.Connection, name: str | None = None, enabled: bool | None = None, domain_id: str | None = None
-) -> list[User]:
-    """List all users by name, or only those of this name, state or domain."""
-    conditions = equal({user.c.enabled: enabled, user.c.domain_id: domain_id})
-    conditions += [] if name is None else [_is_shown_as(name)]
-    query = _USERS.where(*conditions).order_by(SHOWN, user.c.id)
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def is_in_enabled_domain(connection: sa.Connection, record: JsonMapping) -> bool:
-    """Return whether the domain of the user or project `record` is enabled."""
-    return is_any(connection, domain.c.id == record["domain_id"], domain.c.enabled)
 
 
 def insert_user(connection: sa.Connection, values: JsonMapping, domain_id: str = DEFAULT_DOMAIN) -> User:
@@ -113,27 +76,6 @@ def grant_role(connection: sa.Connection, user_id: str, project_id: str, role: s
 def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: str) -> bool:
     """Take a role away; it counts at once, for tokens that exist too. Returns whether the user had it."""
     return revoke(connection, Place(user_id=user_id, project_id=project_id), role)
-
-
-def list_roles(connection: sa.Connection, user_id: str) -> list[JsonObject]:
-    """List which of the four roles were given to the user in which projects: project_id, project_name, role."""
-    assignment, project = role_assignment.c, tables.project
-    query = (
-        sa.select(assignment.project_id, project.c.name.label("project_name"), assignment.role)
-        .join(project, project.c.id == assignment.project_id)
-        .where(assignment.user_id == user_id, ~assignment.inherited, assignment.role.in_(ROLES))
-        .order_by(project.c.name, assignment.role)
-    )
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def _is_shown_as(name: str) -> sa.ColumnElement[bool]:
-    return sa.or_(user.c.display_name == name, sa.and_(user.c.display_name.is_(None), user.c.name == name))
-
-
-def _first(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> User | None:
-    row = connection.execute(_USERS.where(*conditions)).mappings().first()
-    return None if row is None else dict(row)
 
 
 def _checked(values: JsonMapping) -> JsonObject:

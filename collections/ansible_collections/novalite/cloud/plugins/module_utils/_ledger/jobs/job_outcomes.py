@@ -17,7 +17,7 @@ from ..compute.create import begin_again as build_again
 from ..compute.server_states import record_outcomes
 from ..db import clock
 from ..db.tables import instance, instance_action
-from ..queries.volume_views import attachments_by
+from ..queries.volumes.volume_views import attachments_by
 from ..volumes import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 
 LAUNCH, TERMINATE = "launch", "terminate"

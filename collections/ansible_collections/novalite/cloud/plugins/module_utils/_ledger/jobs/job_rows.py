@@ -6,24 +6,20 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NotFoundError
-from ..._json import Json, JsonMapping, JsonObject
+from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
 from ..db import clock
-from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..identity.quotas import check_quota
-from ..queries.counts import count, equal
+from ..queries.counts import count
+from ..queries.jobs.job_records import CANCELLED, FINAL, QUEUED, RUNNING, SHOWN, Job, of_key, shown
 from .claiming import OPEN
 from .waking import notify
 
-QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = "queued", "running", "succeeded", "failed", "cancelled"
-FINAL = (SUCCEEDED, FAILED, CANCELLED)
-STATES = (QUEUED, RUNNING, *FINAL)
 # What takes away what a project has, and an operator's moves: it has a quota of its own, as large, so that nobody who
 # asked for too much has to keep it.
 FREEING = (
@@ -31,98 +27,10 @@ FREEING = (
     *("security_groups", "floating_ips"),
     *("migrate", "live-migration", "evacuate", "confirmResize", "revertResize"),
 )
-PAGE = 1000
 LOOKED_AT = 50  # jobs of a kind; those for single hosts, after a build that failed there, are no matter
 
 
-@dataclasses.dataclass(frozen=True)
-class JobRow:
-    """A job as its row says it. Times are in seconds since the epoch."""
-
-    id: str
-    kind: str  # which playbook, and what variables it takes
-    project_id: str | None  # None: of the cloud as a whole
-    user_id: str | None
-    request_id: str | None
-    variables: JsonObject
-    check_mode: bool
-    state: str  # of STATES
-    idempotency_key: str | None
-    request_hash: str | None  # of what came with that key
-    run_id: str | None
-    retry_of: str | None
-    cancel_requested: bool
-    timeout_seconds: int
-    message: str | None
-    result: Json
-    created_at: float
-    started_at: float | None
-    finished_at: float | None
-
-
-Job = JsonObject  # what is shown of a job: its row but the hash, and its "instances" (UUIDs)
-
-_SHOWN = [field.name for field in dataclasses.fields(JobRow) if field.name != "request_hash"]
-
-
 # --- Looking --------------------------------------------------------------------------------------------------------
-
-
-def get(connection: sa.Connection, job_id: str, project_id: str | None = None) -> Job:
-    """The job; with `project_id`, only one of that project. Raises NotFoundError."""
-    return _views(connection, [row_of(connection, job_id, project_id)])[0]
-
-
-def list_jobs(
-    connection: sa.Connection,
-    *,
-    project_id: str | None = None,
-    kind: str | None = None,
-    state: str | None = None,
-    instance_uuid: str | None = None,
-    limit: int = 100,
-    marker: str | None = None,
-) -> list[Job]:
-    """Jobs, newest first, of all projects or of one; those after the job `marker`. Raises NotFoundError for it."""
-    query = sa.select(job).order_by(job.c.created_at.desc(), job.c.id.desc()).limit(min(limit, PAGE))
-    query = query.where(*equal({job.c.project_id: project_id, job.c.kind: kind, job.c.state: state}))
-    if instance_uuid is not None:
-        mine = sa.select(job_instance.c.job_id).where(job_instance.c.instance_uuid == instance_uuid)
-        query = query.where(job.c.id.in_(mine))
-    if marker is not None:
-        last = row_of(connection, marker, project_id)
-        query = query.where(sa.tuple_(job.c.created_at, job.c.id) < (last.created_at, last.id))
-    return _views(connection, [JobRow(**row) for row in connection.execute(query).mappings()])
-
-
-def row_of(connection: sa.Connection, job_id: str, project_id: str | None = None) -> JobRow:
-    """Return the job's row; with `project_id`, only one of that project. Raises NotFoundError."""
-    query = sa.select(job).where(*equal({job.c.id: job_id, job.c.project_id: project_id}))
-    row = connection.execute(query).mappings().first()
-    if row is None:
-        raise NotFoundError(f"there is no job {job_id[:70]}")
-    return JobRow(**row)
-
-
-def of_key(connection: sa.Connection, project_id: str | None, key: str) -> JobRow | None:
-    """Return the row of the job that the project asked for with this idempotency key, None where there is none."""
-    query = sa.select(job).where(job.c.project_id.is_not_distinct_from(project_id), job.c.idempotency_key == key)
-    row = connection.execute(query).mappings().first()
-    return None if row is None else JobRow(**row)
-
-
-def instances_of(connection: sa.Connection, job_ids: t.Collection[str]) -> dict[str, list[str]]:
-    """Return the UUIDs of each job's instances, in the order in which these were made."""
-    uuids: dict[str, list[str]] = {job_id: [] for job_id in job_ids}
-    query = (
-        sa.select(job_instance.c.job_id, job_instance.c.instance_uuid)
-        .outerjoin(instance, instance.c.uuid == job_instance.c.instance_uuid)
-        .where(job_instance.c.job_id.in_(list(uuids)))
-        .order_by(instance.c.id, job_instance.c.instance_uuid)
-    )
-    for row in connection.execute(query):
-        uuids[row.job_id].append(row.instance_uuid)
-    return uuids
 
 
 def waiting_variables(connection: sa.Connection, kind: str) -> list[JsonObject]:
@@ -184,8 +92,8 @@ def add(connection: sa.Connection, row: Job, instances: t.Sequence[str]) -> Job:
         connection.execute(sa.insert(job_instance), values)
     notify(connection)
     return {
-        **dict.fromkeys(_SHOWN),
-        **{name: row[name] for name in _SHOWN if name in row},
+        **dict.fromkeys(SHOWN),
+        **{name: row[name] for name in SHOWN if name in row},
         "cancel_requested": False,
         "instances": list(instances),
     }
@@ -224,9 +132,4 @@ def _known(connection: sa.Connection, row: Job) -> Job | None:
         return None
     if known.request_hash != row["request_hash"]:
         raise ConflictError(f"the idempotency key '{key}' was used for another request: use a new one")
-    return _views(connection, [known])[0]
-
-
-def _views(connection: sa.Connection, rows: t.Sequence[JobRow]) -> list[Job]:
-    instances = instances_of(connection, [row.id for row in rows])
-    return [{**{name: getattr(row, name) for name in _SHOWN}, "instances": instances[row.id]} for row in rows]
+    return shown(connection, [known])[0]

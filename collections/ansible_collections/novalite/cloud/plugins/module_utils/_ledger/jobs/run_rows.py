@@ -11,13 +11,11 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._json import Json, JsonMapping, JsonObject
+from ..._json import Json, JsonMapping
 from ..db.tables_jobs import job, job_event, run, run_job
 from ..queries.counts import equal
-from .job_rows import FINAL, PAGE, RUNNING, JobRow
-from .job_rows import row_of as job_row
+from ..queries.jobs.job_records import FINAL, RUNNING, JobRow
 
-EVENT_SHOWN = ("seq", "created_at", "event", "play", "task", "host", "status", "duration", "text")
 FORGOTTEN_AT_ONCE = 1000  # jobs: others wait to write
 
 
@@ -102,34 +100,6 @@ def write_events(connection: sa.Connection, rows: t.Sequence[JsonMapping]) -> No
     """Record events of runs."""
     if rows:
         connection.execute(sa.insert(job_event), list(rows))
-
-
-def events_of(
-    connection: sa.Connection,
-    job_id: str,
-    *,
-    after: int = 0,
-    limit: int = PAGE,
-    project_id: str | None = None,
-    texts: bool = False,
-) -> list[JsonObject]:
-    """List the events of the job's run so far, after the one with the number `after`, oldest first.
-
-    A run may serve jobs of several projects. What its tasks said is then shown with `texts` (to administrators) only,
-    and so is on which hosts, which is no tenant's business.
-    """
-    run_id = job_row(connection, job_id, project_id).run_id
-    if run_id is None:
-        return []
-    shared = connection.execute(sa.select(run.c.project_id).where(run.c.id == run_id)).scalar() is None
-    query = (
-        sa.select(*(job_event.c[name] for name in EVENT_SHOWN))
-        .where(job_event.c.run_id == run_id, job_event.c.seq > after)
-        .order_by(job_event.c.seq)
-        .limit(min(limit, PAGE))
-    )
-    hidden: JsonObject = {} if texts else {"host": None, "text": None} if shared else {"host": None}
-    return [{**row, **hidden} for row in connection.execute(query).mappings()]
 
 
 def forget(connection: sa.Connection, runs_before: float, jobs_before: float) -> None:

@@ -12,8 +12,6 @@ import sqlalchemy as sa
 from ..db import clock
 from ..db.tables_jobs import run, worker
 
-SERVICE_DOWN_TIME = 60.0  # seconds, as in Nova
-
 
 def add(connection: sa.Connection, worker_id: str, *, machine: str, hostname: str, pid: int) -> None:
     """Record a worker that begins to work now."""
@@ -35,31 +33,6 @@ def beat(connection: sa.Connection, worker_id: str) -> None:
 def stop(connection: sa.Connection, worker_id: str) -> None:
     """Record that the worker works no more."""
     connection.execute(sa.update(worker).where(worker.c.id == worker_id).values(stopped_at=clock.now(connection)))
-
-
-def last_seen(connection: sa.Connection) -> float | None:
-    """Return when any worker that was not stopped gave its last sign of life, None where there is none."""
-    return connection.execute(sa.select(sa.func.max(worker.c.seen_at)).where(worker.c.stopped_at.is_(None))).scalar()
-
-
-class Machine(t.NamedTuple):
-    """A machine of the control plane, by its workers."""
-
-    name: str
-    seen_at: float  # the last sign of life of any of them
-    up: bool
-
-
-def machines(connection: sa.Connection) -> list[Machine]:
-    """Return the machines on which workers were started that nobody stopped."""
-    seen_at = sa.func.max(worker.c.seen_at)
-    query = (
-        sa.select(worker.c.hostname, seen_at, clock.now(connection) - seen_at < SERVICE_DOWN_TIME)
-        .where(worker.c.stopped_at.is_(None))
-        .group_by(worker.c.hostname)
-        .order_by(worker.c.hostname)
-    )
-    return [Machine(name, seen, bool(up)) for name, seen, up in connection.execute(query)]
 
 
 class Held(t.NamedTuple):

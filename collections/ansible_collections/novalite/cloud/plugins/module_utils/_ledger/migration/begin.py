@@ -18,10 +18,10 @@ from ..compute import migrations, server_actions
 from ..compute.live_resize import check_quotas
 from ..db import clock
 from ..db.tables import compute_host, instance
-from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
-from ..queries.instance_rows import instance_rows
-from ..volumes import volume_attachments
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.placement.host_states import SERVICE_DOWN_TIME
+from ..queries.volumes import volume_views
 from ..volumes.ha_disks import local_volume
 
 _SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
@@ -71,7 +71,7 @@ def begin_move(
                 f"Instance {row.uuid} has a {open_moves[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
             )
         if action == "resize":
-            _check_flavor(row, flavor, own_root=not volume_attachments.from_volumes(connection, [row.uuid]))
+            _check_flavor(row, flavor, own_root=not volume_views.from_volumes(connection, [row.uuid]))
         _check_host(connection, action, row, host)
         migrations.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
     if action == "resize" and flavor is not None:

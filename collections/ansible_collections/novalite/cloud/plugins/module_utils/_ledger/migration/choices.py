@@ -20,7 +20,7 @@ from ..db import clock
 from ..db.tables import compute_host
 from ..db.tables_migrations import migration
 from ..placement import migration_claims
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 from ..volumes import replicas
 from ..volumes.ha_disks import local_volume
 

@@ -16,7 +16,8 @@ from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.volumes import replica_records
 from ..volumes import replicas
 
 # Fields of a host's plan that depend on its other instances
@@ -91,7 +92,9 @@ def plans(
 def _from_copies(connection: sa.Connection, moves: t.Sequence[Move], hosts: t.Mapping[str, Plan]) -> None:
     """Add `copies` to what is built, those of servers' disks that they are to run from: what such a guest was told at
     its first start is on them."""
-    copied = {each.instance_uuid: each for each in replicas.replicas_by(connection, servers=[m["uuid"] for m in moves])}
+    copied = {
+        each.instance_uuid: each for each in replica_records.replicas_by(connection, servers=[m["uuid"] for m in moves])
+    }
     for move in moves:
         replica, build = copied.get(move["uuid"]), hosts.get(move["to_host"], {}).get("build")
         if build is not None and replica is not None and replicas.is_used(replica, move["to_host"]):

@@ -18,8 +18,9 @@ from ..._rules.records import with_diff
 from ..compute import migrations, power_states, server_actions
 from ..compute.named_servers import take_over
 from ..db.tables import instance
-from ..queries.instance_rows import check_known, instance_row, instance_rows, swap
-from ..queries.views import instances_by
+from ..instances.actions import swap
+from ..queries.compute.instance_rows import check_known, instance_row, instance_rows
+from ..queries.compute.views import instances_by
 from . import host_plans
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 
 import sqlalchemy as sa
@@ -14,29 +13,11 @@ from ..._errors import NovaliteError, QuotaError
 from ..._json import JsonMapping
 from ..db.tables_networking import address_scope, subnet_pool
 from ..queries.lookups import lock_project
+from ..queries.network.subnet_pool_records import AddressScope, scopes_seen
 from .pool_claims import pool_lock
 from .tenant_networks import TenantError
 
 MAX_SCOPES = 100  # of a project
-
-
-@dataclasses.dataclass(frozen=True)
-class AddressScope:
-    """An address scope of a project."""
-
-    id: str
-    project_id: str
-    name: str
-    ip_version: int
-    shared: bool
-
-
-def scopes_seen(connection: sa.Connection, project_id: str | None) -> list[AddressScope]:
-    """The project's own address scopes and those that are shared (None: all projects')."""
-    c = address_scope.c
-    mine = sa.true() if project_id is None else sa.or_(c.project_id == project_id, c.shared)
-    query = sa.select(address_scope).where(mine).order_by(c.name, c.id)
-    return [AddressScope(**row) for row in connection.execute(query).mappings()]
 
 
 def create_scope(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._addressing.places import host_takes
-from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, NotFoundError, NovaliteError, PoolExhaustedError
 from ..._model.instance import Instance, Nic
 from ..._model.instance import Network as NicNetwork
 from ..._rules.records import Changes
@@ -28,11 +28,11 @@ from ..db.tables import instance, network, vif
 from ..db.tables_addresses import OF_VIF, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
 from ..db.tables_networking import MOST_RANGES
-from ..queries import host_networks
-from ..queries.host_networks import Further, Ipv4Range, OwnAddresses
-from ..queries.network_records import Network
+from ..queries.network import host_networks
+from ..queries.network.host_networks import Further, Ipv4Range, OwnAddresses
+from ..queries.network.network_records import Network
 from .ipv6_claims import take_ipv6
-from .pool_claims import PoolExhaustedError, claim_again, claim_free, claim_one, held_by
+from .pool_claims import claim_again, claim_free, claim_one, held_by
 
 CLAIM_ATTEMPTS = 3
 _NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expanding=True)))

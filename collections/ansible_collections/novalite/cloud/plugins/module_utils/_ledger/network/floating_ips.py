@@ -14,7 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_int, to_text
-from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, NotFoundError, NovaliteError, PortLedToError, UnreachableError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db import clock
@@ -22,16 +22,11 @@ from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
 from ..db.tables_addresses import HELD, HELD_ALL, LED_TO
 from ..identity.quotas import check_quota
-from ..queries import state_rules
-from ..queries.instance_rows import instance_rows
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import instance_rows
 from ..queries.lookups import project_by_name, unknown, unknown_server
 from . import routers
 from .router_gateways import FREE
-
-
-class PortLedToError(ConflictError):
-    """Another floating IP of the pool leads to the same address of the port."""
-
 
 QUARANTINE = 600  # seconds, as for fixed IPs; the address that was free for longest goes out first in any case
 
@@ -56,7 +51,7 @@ def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequenc
 
     Returns `floating_ips`, and as `hosts` the names of the compute hosts where an association came or went. Raises
     NotFoundError for names that do not exist, ConflictError for what others have, QuotaError,
-    routers.UnreachableError, PortLedToError.
+    UnreachableError, PortLedToError.
     """
     work = _begin(connection, project, items)
     numbers = [_present(work, item) for item in items]
@@ -120,7 +115,7 @@ def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id
     """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet. No host learns.
 
     Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for,
-    routers.UnreachableError, PortLedToError.
+    UnreachableError, PortLedToError.
     """
     on = sa.select(network.c.uuid, network.c.gateway).join(vif, vif.c.network_id == network.c.id)
     row = connection.execute(on.where(vif.c.id == vif_id)).one()
@@ -128,7 +123,7 @@ def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id
         raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
     (before,) = _rows(connection, table.c.id == number)
     if not routers.reaches(connection, row.uuid, to_int(vif_ip), before.pool):
-        raise routers.UnreachableError(before.pool_uuid, row.uuid, vif_id)
+        raise UnreachableError(before.pool_uuid, row.uuid, vif_id)
     _refuse_second(connection, before, vif_id, to_int(vif_ip))
     further = sa.select(fixed_ip.c.ip).where(fixed_ip.c.further_of == vif_id, fixed_ip.c.ip == to_int(vif_ip))
     leads_to = {"vif_id": vif_id, "further_ip": connection.execute(further).scalar()}
@@ -229,7 +224,7 @@ def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
         reached = (nic for nic in nics if routers.reaches(work.connection, nic.network_uuid, nic.ip, before.pool))
         nic = next(reached, None)
         if nic is None:
-            raise routers.UnreachableError(before.pool_uuid, nics[0].network_uuid, nics[0].vif_id)
+            raise UnreachableError(before.pool_uuid, nics[0].network_uuid, nics[0].vif_id)
         _refuse_second(work.connection, before, nic.vif_id, nic.ip)
         leads_to = {"vif_id": nic.vif_id, "further_ip": nic.ip if nic.further_of is not None else None}
     _update(work.connection, work.project["id"], table.c.address == number, leads_to)

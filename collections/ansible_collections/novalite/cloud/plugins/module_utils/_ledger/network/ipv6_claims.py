@@ -15,7 +15,7 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping
 from ..db.secrets import derived_key
 from ..db.tables import vif
-from ..queries.network_records import Network
+from ..queries.network.network_records import Network
 
 RETRIES = 3  # RFC 7217's IDGEN_RETRIES
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ..._errors import ForbiddenError
 from ..._json import JsonMapping, JsonObject
-from ..queries.network_records import Network
+from ..queries.network.network_records import Network
 
 
 def check(network_uuid: str, owner: str, project_id: str, choices: JsonMapping, by_admin: bool) -> None:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ..._addressing.places import Use
 from ..._addressing.pools import to_text
-from ..._errors import ConflictError, NotFoundError
+from ..._errors import ConflictError, DefaultTakenError, NotFoundError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._rules import pools
 from ..._rules.noun_options import NETWORK, NETWORK_COLUMNS
@@ -25,7 +25,7 @@ from ..db.engine import inserted_id
 from ..db.tables_networking import subnet
 from ..identity.quotas import check_quota
 from ..queries import counts
-from ..queries.network_records import Network
+from ..queries.network.network_records import Network
 from .host_places import refuse_ranges
 from .pool_claims import pool_lock, within
 
@@ -35,10 +35,6 @@ COLUMNS = (*NETWORK_COLUMNS, "admin_state_up")
 NEW: JsonMapping = {**new_values(NETWORK[1:]), "admin_state_up": True}
 
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges
-
-
-class DefaultTakenError(ConflictError):
-    """Another network is the default one."""
 
 
 class TakenError(ConflictError):

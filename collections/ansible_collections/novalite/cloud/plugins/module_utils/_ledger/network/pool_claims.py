@@ -15,7 +15,7 @@ import netaddr
 import sqlalchemy as sa
 
 from ..._addressing import pools
-from ..._errors import ConflictError, NovaliteError
+from ..._errors import AddressInUseError, ConflictError, NovaliteError, PoolExhaustedError
 from ..db.tables import fixed_ip, instance, vif
 from ..db.tables_addresses import OF_HOST
 
@@ -95,14 +95,6 @@ class HasPool(t.Protocol):
     def name(self) -> str: ...
     @property
     def cidr(self) -> str | None: ...
-
-
-class AddressInUseError(ConflictError):
-    """An address that was asked for belongs to another."""
-
-
-class PoolExhaustedError(ConflictError):
-    """A network has too few addresses left."""
 
 
 def pool_lock(connection: sa.Connection) -> None:

@@ -23,8 +23,8 @@ from ..._json import JsonMapping
 from ..db import clock
 from ..db.tables import fixed_ip, floating_ip, vif
 from ..db.tables_addresses import MOST_ADDRESSES, OF_VIF
-from ..queries.network_records import Network, Port
-from ..queries.subnet_records import Subnet, subnets_of_network
+from ..queries.network.network_records import Network, Port
+from ..queries.network.subnet_records import Subnet, subnets_of_network
 from .addresses import claim_addresses
 from .ipv6_claims import take_ipv6
 from .tenant_networks import TenantError

@@ -26,7 +26,7 @@ from ..db.tables import floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
-from ..queries.network_records import Network, Port
+from ..queries.network.network_records import Network, Port
 from ..security.security_groups import ensure_default_group
 from . import port_details, port_security
 from .addresses import release_addresses

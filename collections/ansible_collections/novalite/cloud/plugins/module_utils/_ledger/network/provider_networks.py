@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Neutron's provider attributes: the manager that an administrator asks for by them, and those that a network has.
+"""Neutron's provider attributes, and the manager that an administrator asks for by them.
 
 A physical network is an interface of the hosts. Refusals are in the words of Neutron's type drivers.
 """
@@ -11,26 +11,13 @@ from __future__ import annotations
 import typing as t
 
 from ..._errors import NovaliteError
-from ..._json import JsonMapping, JsonObject
+from ..._json import JsonMapping
 from ..._rules.pools import NUMBERED
-from ..queries.network_records import Network
-from .tenant_networks import Carrier, TenantError
+from ..queries.network.carriers import ATTRIBUTES, PHYSICAL, PREFIX, SEGMENT, TYPE, Carrier
+from .tenant_networks import TenantError
 
-TYPE, PHYSICAL, SEGMENT = "network_type", "physical_network", "segmentation_id"
-PREFIX = "provider:"
-ATTRIBUTES = tuple(f"{PREFIX}{name}" for name in (TYPE, PHYSICAL, SEGMENT))
 _MANAGERS = {"flat": "flat_dhcp", "local": "flat_dhcp", "vlan": "vlan", "vxlan": "vxlan"}
 _TAKES = {"flat": (PHYSICAL,), "local": (), "vlan": (PHYSICAL, SEGMENT), "vxlan": (SEGMENT,)}
-
-
-def attributes_of(row: Network) -> JsonObject:
-    """The provider attributes of a network. A bridge that nothing connects to other hosts' is a local network."""
-    if row.manager in NUMBERED:
-        kind = row.manager
-    else:
-        kind = "local" if row.isolated and row.bridge_interface is None else "flat"
-    values = (kind, row.bridge_interface, row.vlan if kind == "vlan" else row.vni)
-    return dict(zip(ATTRIBUTES, values))
 
 
 def carrier_of(attributes: JsonMapping, interfaces: t.Collection[str]) -> Carrier | None:

@@ -15,15 +15,6 @@ from ..db.tables_networking import resource_tag
 MAX_TAGS = 50  # Neutron's
 
 
-def tags_of(connection: sa.Connection, numbers: t.Collection[str]) -> dict[str, list[str]]:
-    """Resource -> its tags, sorted; those without any are left out."""
-    tags_by_resource: dict[str, list[str]] = {}
-    query = sa.select(resource_tag).where(resource_tag.c.resource_id.in_(list(numbers)))
-    for row in connection.execute(query.order_by(resource_tag.c.tag)):
-        tags_by_resource.setdefault(row.resource_id, []).append(row.tag)
-    return tags_by_resource
-
-
 def replace_tags(connection: sa.Connection, number: str, tags: t.Iterable[str]) -> None:
     """Let the resource have these tags and no others. Raises NovaliteError for too many."""
     distinct_tags = sorted(set(tags))

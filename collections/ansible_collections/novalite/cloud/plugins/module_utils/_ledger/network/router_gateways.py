@@ -11,23 +11,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_int, to_text
-from ..._errors import NovaliteError
+from ..._errors import AddressInUseError, NovaliteError, PoolExhaustedError
 from ..._json import JsonMapping
 from ..db import clock
 from ..db.tables import floating_ip, floating_pool
-from ..queries.subnet_records import derived_id
-from .pool_claims import AddressInUseError, PoolExhaustedError
+from ..queries.network.subnet_records import derived_id
 
 FREE = sa.and_(floating_ip.c.project_id.is_(None), floating_ip.c.router_id.is_(None))
-
-
-def addresses_of(connection: sa.Connection, numbers: t.Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Router -> its gateway addresses."""
-    table, addresses = floating_ip, dict[str, tuple[str, ...]]()
-    query = sa.select(table.c.router_id, table.c.address).where(table.c.router_id.in_(list(numbers)))
-    for number, address in connection.execute(query.order_by(table.c.address)):
-        addresses[number] = (*addresses.get(number, ()), to_text(address))
-    return addresses
 
 
 def give(

@@ -8,7 +8,6 @@ A network is let out (network.snat) while a router that is up has an interface o
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 import uuid
 
@@ -22,7 +21,8 @@ from ..db.tables import floating_pool, instance, network, vif
 from ..db.tables_networking import port, resource_tag, router, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
-from ..queries.subnet_records import Subnet, subnet_ids
+from ..queries.network.router_records import Router
+from ..queries.network.subnet_records import Subnet, subnet_ids
 from . import router_gateways
 from .pool_claims import pool_lock
 from .ports import drop, insert_port
@@ -30,55 +30,6 @@ from .tenant_networks import TenantError
 from .vifs import insert_vifs
 
 INTERFACE = "network:router_interface"
-
-
-class UnreachableError(NotFoundError):
-    """A port's network has no router to the pool of a floating IP."""
-
-    def __init__(self, pool_uuid: str, network_uuid: str, port_id: str) -> None:
-        super().__init__(
-            f"External network {pool_uuid} is not reachable from the network {network_uuid}. Therefore, cannot "
-            f"associate Port {port_id} with a Floating IP."
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Router:
-    """A router of a project. Times are in seconds since the epoch."""
-
-    id: str
-    project_id: str
-    name: str
-    description: str
-    admin_state_up: bool
-    external_pool: str | None  # the floating pool that it leads to; None: nowhere
-    enable_snat: bool
-    created_at: int
-    updated_at: int
-    network_uuid: str | None  # the pool's, as an external network
-    addresses: tuple[str, ...] = ()  # its own ones in that pool
-
-
-@dataclasses.dataclass(frozen=True)
-class RouterInterface:
-    """A router's interface in a subnet."""
-
-    vif_id: str
-    router_id: str
-    network_id: int
-    version: int  # of IP
-    subnet_id: str
-    network_uuid: str
-
-
-def routers_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Router]:
-    """The project's routers (None: all projects'), or the one with this UUID."""
-    mine = sa.true() if project_id is None else router.c.project_id == project_id
-    query = sa.select(router, floating_pool.c.uuid.label("network_uuid")).outerjoin(floating_pool)
-    query = query.where(mine if number is None else sa.and_(mine, router.c.id == number))
-    rows = connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings().all()
-    addresses = router_gateways.addresses_of(connection, [row["id"] for row in rows])
-    return [Router(**row, addresses=addresses.get(row["id"], ())) for row in rows]
 
 
 def create_router(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:
@@ -157,17 +108,6 @@ def add_interface(
         )
     )
     return port_id, settle(connection, [of_subnet.network_id])
-
-
-def interfaces(connection: sa.Connection, router_id: str) -> list[RouterInterface]:
-    """The router's interfaces."""
-    rows = connection.execute(
-        sa.select(router_interface, network.c.uuid.label("network_uuid"))
-        .join(network, network.c.id == router_interface.c.network_id)
-        .where(router_interface.c.router_id == router_id)
-        .order_by(router_interface.c.network_id, router_interface.c.version, router_interface.c.subnet_id)
-    ).mappings()
-    return [RouterInterface(**interface) for interface in rows]
 
 
 def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> list[str]:

@@ -24,6 +24,7 @@ from ..db.tables import network
 from ..db.tables_networking import resource_tag, subnet, subnet_pool
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
+from ..queries.network.subnet_pool_records import SubnetPool, subnet_pools_seen
 from .address_scopes import check_scope
 from .pool_claims import pool_lock
 
@@ -31,34 +32,6 @@ SHORTEST = {4: 8, 6: 64}  # Neutron's default of min_prefixlen
 WIDTH = {4: 32, 6: 128}  # bits of an address
 UNIT = {4: 32, 6: 64}  # default_quota counts prefixes of this length
 _CIDR = sa.func.coalesce(subnet.c.cidr, sa.case((subnet.c.version == 4, network.c.cidr), else_=network.c.cidr_v6))
-
-
-@dataclasses.dataclass(frozen=True)
-class SubnetPool:
-    """A subnet pool. Times are in seconds since the epoch."""
-
-    id: str
-    project_id: str
-    name: str
-    description: str
-    ip_version: int
-    prefixes: list[str]
-    min_prefixlen: int
-    max_prefixlen: int
-    default_prefixlen: int
-    default_quota: int | None  # of a project: IPv4 addresses, or /64s of IPv6
-    address_scope_id: str | None
-    is_default: bool
-    shared: bool
-    created_at: int
-    updated_at: int
-
-
-def subnet_pools_seen(connection: sa.Connection, project_id: str | None) -> list[SubnetPool]:
-    """The project's own pools and those that are shared (None: all projects')."""
-    mine = sa.true() if project_id is None else sa.or_(subnet_pool.c.project_id == project_id, subnet_pool.c.shared)
-    query = sa.select(subnet_pool).where(mine).order_by(subnet_pool.c.created_at, subnet_pool.c.id)
-    return [SubnetPool(**row) for row in connection.execute(query).mappings()]
 
 
 def create_subnet_pool(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:
@@ -102,14 +75,6 @@ def delete_subnet_pool(connection: sa.Connection, number: str) -> None:
         raise NovaliteError("Unable to delete subnet pool: Subnet pool has existing allocations.")
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
     connection.execute(sa.delete(subnet_pool).where(subnet_pool.c.id == number))
-
-
-def default_pool(connection: sa.Connection, project_id: str | None, version: int) -> str:
-    """The UUID of the default pool of this IP version. Raises NovaliteError where there is none."""
-    for pool in subnet_pools_seen(connection, project_id):
-        if pool.is_default and pool.ip_version == version:
-            return pool.id
-    raise NovaliteError(f"No default subnetpool found for IPv{version}: name one in subnetpool_id.")
 
 
 def draw(connection: sa.Connection, pool: SubnetPool, project_id: str, request: JsonMapping) -> str:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ..db.tables import fixed_ip, instance, vif
 from ..db.tables_addresses import HELD_ALL
 from ..db.tables_networking import router_interface
-from ..queries.subnet_records import Subnet
+from ..queries.network.subnet_records import Subnet
 from .pool_claims import within
 from .tenant_networks import TenantError
 

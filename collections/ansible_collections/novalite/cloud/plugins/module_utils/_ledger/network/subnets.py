@@ -23,8 +23,8 @@ from ..db.tables_addresses import OF_HOST, OF_VIF
 from ..db.tables_networking import MOST_RANGES, resource_tag, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries import counts
-from ..queries.network_records import Network
-from ..queries.subnet_records import SLAAC, Subnet, derived_id, subnets_of_network
+from ..queries.network.network_records import Network
+from ..queries.network.subnet_records import SLAAC, Subnet, derived_id, subnets_of_network
 from . import networks
 from .host_places import refuse_ranges
 from .networks import check_handed_out_once

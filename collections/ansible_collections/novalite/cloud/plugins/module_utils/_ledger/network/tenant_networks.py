@@ -9,7 +9,6 @@ bounds a project may use any addresses, where its networks are isolated: on each
 
 from __future__ import annotations
 
-import typing as t
 import uuid
 
 import sqlalchemy as sa
@@ -22,11 +21,11 @@ from ..db.tables import instance, network, vif
 from ..db.tables_networking import port, resource_tag
 from ..queries.counts import is_any
 from ..queries.lookups import lock_project
-from ..queries.network_records import Network
+from ..queries.network.carriers import Carrier
+from ..queries.network.network_records import Network
 from . import networks
 from .pool_claims import pool_lock
 
-MANAGERS = ("vxlan", "vlan", "flat_dhcp")
 HANDLE_LENGTH = 255
 
 
@@ -36,25 +35,6 @@ class TenantError(ConflictError):
     def __init__(self, neutron_type: str, message: str) -> None:
         super().__init__(message)
         self.neutron_type = neutron_type
-
-
-class Carrier(t.NamedTuple):
-    """The manager that carries projects' networks, and the hosts' interface where it takes one; the VLAN or VNI of a
-    network (None: a free one)."""
-
-    manager: str = "vxlan"
-    interface: str | None = None
-    number: int | None = None
-
-
-def carrier(text: str) -> Carrier:
-    """Read "vxlan", "vlan:eth1" or "flat_dhcp". Raises NovaliteError."""
-    manager, _colon, interface = text.partition(":")
-    if manager not in MANAGERS or (manager == "vlan") != bool(interface):
-        raise NovaliteError(f"networks of projects by {text[:40]!r}: write vxlan, vlan:<interface> or flat_dhcp")
-    if interface:
-        pools.check_bridge("interface", interface)
-    return Carrier(manager, interface or None)
 
 
 def create_network(

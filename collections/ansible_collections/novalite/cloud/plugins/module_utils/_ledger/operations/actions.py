@@ -9,7 +9,6 @@ import typing as t
 
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
-from ..catalog import image_snapshots
 from ..compute import (
     guest_passwords,
     live_resize,
@@ -19,10 +18,11 @@ from ..compute import (
     server_backups,
     server_snapshots,
 )
+from ..instances.actions import last_details
 from ..queries import lookups
-from ..queries.actions import last_details
-from ..queries.instance_rows import instance_row
-from ..queries.views import flavor_of, instances_by
+from ..queries.catalog import image_views
+from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.views import flavor_of, instances_by
 from . import servers
 from .call import Call
 
@@ -53,7 +53,7 @@ def begin(
     for instance in instances:
         row = instance_row(call.connection, instance["uuid"])
         if name == reimage.SNAPSHOT:
-            details = image_snapshots.details_of(names[row.uuid], request.get("properties"))
+            details = image_views.details_of(names[row.uuid], request.get("properties"))
             begun += servers.create_image(call, row, details).instances
         elif name == "rescue":
             image = request.get("image")

@@ -11,8 +11,8 @@ from ..._model.rows import InstanceRow
 from ..compute import interfaces
 from ..compute.interfaces import InterfaceRequest
 from ..network import network_choices
-from ..queries.state_rules import RULES
-from ..queries.volume_views import Attachment
+from ..queries.compute.state_rules import RULES
+from ..queries.volumes.volume_views import Attachment
 from ..volumes import volume_attachments
 from .call import OVERRIDE_LOCK, Call
 

@@ -24,9 +24,9 @@ from ..db.tables import compute_host
 from ..db.tables import instance as instance_table
 from ..db.tables_images import server_snapshot
 from ..db.tables_migrations import migration
-from ..placement.compute_hosts import EVER, host_states
-from ..queries.groups import groups_of
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.placement.groups import groups_of
+from ..queries.placement.host_states import EVER, host_states
 from ..volumes.ha_disks import local_volumes
 
 WINDOW = Window(3600, 60)  # of what was measured: the highest of an hour counts

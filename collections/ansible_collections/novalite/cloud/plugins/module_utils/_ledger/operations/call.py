@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..._errors import ForbiddenError, UnauthorizedError
 from ..._json import JsonMapping
 from ..db.tables_identity import DEFAULT_DOMAIN
-from ..queries import actions
+from ..instances import actions
 
 OVERRIDE_LOCK: t.Final = "compute:servers:override_lock"
 

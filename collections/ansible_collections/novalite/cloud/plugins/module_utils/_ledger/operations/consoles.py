@@ -11,7 +11,8 @@ from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
 from ..._model.rows import InstanceRow
 from ..identity import console_tokens
-from ..queries.server_listing import image_of
+from ..queries.compute.server_listing import image_of
+from ..queries.identity import token_holders
 from .call import Call
 
 NOVNC, SERIAL = "novnc", "serial"
@@ -28,10 +29,10 @@ def open_console(call: Call, row: InstanceRow, console_type: str, holder: str) -
         raise NovaliteError(f"Unavailable console type {console_type}.")
     if not _is_on(row):
         raise ConflictError("Instance not yet ready")
-    return console_tokens.issue(call.connection, console_tokens.Way(holder, row.uuid, console_type))
+    return console_tokens.issue(call.connection, token_holders.Way(holder, row.uuid, console_type))
 
 
-def redeem(call: Call, text: str) -> console_tokens.Way | None:
+def redeem(call: Call, text: str) -> token_holders.Way | None:
     """Use up a token; None for one that is void. Of two at once, one gets it."""
     return console_tokens.redeem(call.connection, text)
 

@@ -16,7 +16,7 @@ from ..db.tables import compute_host, instance
 from ..db.tables_migrations import host_watch, watch
 from ..healing import watch_rows
 from ..queries import lookups
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 from .call import Call
 
 WRITE = "cloud:ha:write"

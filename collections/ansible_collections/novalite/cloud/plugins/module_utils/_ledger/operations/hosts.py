@@ -10,7 +10,7 @@ import typing as t
 from ..._json import JsonObject
 from ..compute.port_changes import PortChange
 from ..jobs.job_rows import is_waiting
-from ..queries import projects
+from ..queries.identity import projects
 from ..security import group_rules
 from .call import Call
 

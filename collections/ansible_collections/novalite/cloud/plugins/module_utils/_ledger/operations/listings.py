@@ -12,18 +12,20 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping
 from ..._rules.listed_nouns import Read
-from ..catalog import flavors, image_records
-from ..queries import keypair_records, network_records, projects, usage, volume_views
+from ..queries.catalog import flavor_records, image_views, keypair_records
+from ..queries.compute import usage
+from ..queries.identity import projects
+from ..queries.network import network_records
+from ..queries.volumes import server_backup_rows, server_snapshot_rows, volume_views
 from ..security import group_rules
-from ..volumes import server_backup_rows, server_snapshot_rows
 
 LOAD: dict[str, sa.Select[t.Any]] = {
     **network_records.LOAD,
     **volume_views.LOAD,
-    **image_records.LOAD,
+    **image_views.LOAD,
     **group_rules.LOAD,
     **keypair_records.LOAD,
-    **flavors.LOAD,
+    **flavor_records.LOAD,
     **projects.LOAD,
     **usage.LOAD,
     **server_snapshot_rows.LOAD,

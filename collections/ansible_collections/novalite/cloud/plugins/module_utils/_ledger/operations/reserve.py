@@ -18,9 +18,9 @@ from ..._scheduling.balance_placed import Placed
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of, unpinned
 from ..db import clock
-from ..placement.compute_hosts import EVER, host_states
-from ..queries.groups import groups_of
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.placement.groups import groups_of
+from ..queries.placement.host_states import EVER, host_states
 from ..volumes.ha_disks import local_volumes
 
 

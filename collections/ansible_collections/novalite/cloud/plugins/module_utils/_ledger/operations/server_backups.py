@@ -9,9 +9,10 @@ from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
 from ..compute import server_backups
 from ..compute.server_backups import CREATE, DELETE, RESTORE, VERIFY
-from ..queries.volume_views import Volume
-from ..volumes import backup_policies, volumes
-from ..volumes.server_backup_rows import ServerBackup, backup_in, backups_by
+from ..queries.volumes import backup_ages
+from ..queries.volumes.server_backup_rows import ServerBackup, backup_in, backups_by
+from ..queries.volumes.volume_views import Volume
+from ..volumes import volumes
 from . import servers
 from .call import Call
 from .servers import Begun
@@ -34,12 +35,10 @@ def of_project(call: Call) -> list[ServerBackup]:
 
 def ages(
     call: Call, *, server: str | None = None, marker: str | None = None, limit: int | None = None
-) -> list[backup_policies.Ages]:
+) -> list[backup_ages.Ages]:
     """The servers of the caller's project, or this one, with the times of their newest backups."""
     call.check(READ)
-    return backup_policies.ages(
-        call.connection, call.project_id, everyone=True, server=server, marker=marker, limit=limit
-    )
+    return backup_ages.ages(call.connection, call.project_id, everyone=True, server=server, marker=marker, limit=limit)
 
 
 def create(call: Call, row: InstanceRow, request: JsonMapping) -> Begun:

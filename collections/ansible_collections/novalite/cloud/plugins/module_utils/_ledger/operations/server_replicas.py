@@ -14,8 +14,10 @@ from ..._rules.backup_policies import seconds_of
 from ..._rules.replicas import LEAST
 from ..healing import watch_rows
 from ..queries import lookups
+from ..queries.volumes import replica_records
+from ..queries.volumes.replica_records import Replica
 from ..volumes import ha_disks, replicas
-from ..volumes.replicas import REPLICATE, Replica
+from ..volumes.replicas import REPLICATE
 from . import servers
 from .call import Call
 
@@ -25,7 +27,7 @@ READ, WRITE = "compute:server-replicas:read", "compute:server-replicas:write"
 def listed(call: Call) -> list[Replica]:
     """List the copies of the servers of the caller's project, or of all."""
     call.check(READ)
-    return replicas.replicas_by(call.connection, project_id=call.project_id)
+    return replica_records.replicas_by(call.connection, project_id=call.project_id)
 
 
 def of_server(call: Call, uuid: str) -> Replica | None:

@@ -9,7 +9,7 @@ from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
 from ..compute import server_snapshots
 from ..compute.server_snapshots import CREATE, DELETE, REVERT
-from ..volumes.server_snapshot_rows import ServerSnapshot, snapshots_of
+from ..queries.volumes.server_snapshot_rows import ServerSnapshot, snapshots_of
 from . import servers
 from .call import Call
 from .servers import Begun

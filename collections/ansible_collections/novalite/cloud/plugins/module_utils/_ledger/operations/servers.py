@@ -21,7 +21,6 @@ from ..._model.rows import InstanceRow
 from ..._rules import hints
 from ..._rules.ha_wishes import HaWishes
 from ..._scheduling.attributes import FOR_TENANTS
-from ..catalog.image_snapshots import Details
 from ..compute import (
     api_created,
     guest_passwords,
@@ -33,11 +32,13 @@ from ..compute import (
     server_choices,
     volume_images,
 )
+from ..instances import actions
 from ..migration.begin import begin_move
-from ..queries import actions, state_rules
-from ..queries.open_jobs import open_job
-from ..queries.state_rules import RULES, StateRule
-from ..volumes import volume_attachments
+from ..queries.catalog.image_views import Details
+from ..queries.compute import state_rules
+from ..queries.compute.state_rules import RULES, StateRule
+from ..queries.jobs.open_jobs import open_job
+from ..queries.volumes import volume_views
 from .call import OVERRIDE_LOCK, Call
 
 
@@ -135,10 +136,10 @@ def rescue(call: Call, row: InstanceRow, image_id: str | None, password_hash: st
 
 
 def create_image(call: Call, row: InstanceRow, details: Details) -> Begun:
-    """Begin to make the image that `details` (image_snapshots.details_of) say: of the server's disk, or of snapshots of
+    """Begin to make the image that `details` (image_views.details_of) say: of the server's disk, or of snapshots of
     its volumes if it starts from one. Return the servers whose hosts copy a disk. Raises NovaliteError for one that
     starts from a volume where the image is to be one of Nova's backups."""
-    if not volume_attachments.from_volumes(call.connection, [row.uuid]):
+    if not volume_views.from_volumes(call.connection, [row.uuid]):
         return begin(call, "createImage", [row.uuid], details)
     call.check(RULES["createImage"].policy)
     if "rotation" in details:

@@ -9,11 +9,12 @@ import typing as t
 
 from ..._guest.image_properties import check_new, checked_host_mount
 from ..._json import JsonMapping, JsonObject
-from ..catalog import volume_types
-from ..queries.volume_views import Snapshot, Volume
+from ..._rules.volume_mappings import NO_IMAGE
+from ..queries.catalog import volume_type_records
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_backup_records import VolumeBackup
+from ..queries.volumes.volume_views import Snapshot, Volume
 from ..volumes import volume_backups, volume_snapshots, volume_uploads, volumes
-from ..volumes.server_volumes import NO_IMAGE
-from ..volumes.volume_backups import VolumeBackup
 from .call import Call
 
 ADMIN: t.Final = "volume:admin"
@@ -86,7 +87,7 @@ def describe_image(call: Call, row: Volume, properties: t.Mapping[str, str]) -> 
 def retype(call: Call, row: Volume, type_name: str) -> None:
     """Have a volume be of another type, by its name or id. Raises NotFoundError for a type that its project does not
     see, and as volumes.retype()."""
-    of_type = volume_types.type_seen(call.connection, type_name, row.project_id, call.permits(PRIVATE_TYPES))
+    of_type = volume_type_records.type_seen(call.connection, type_name, row.project_id, call.permits(PRIVATE_TYPES))
     volumes.retype(call.connection, row.id, of_type)
 
 
@@ -198,7 +199,7 @@ class BackupRequest(t.TypedDict, total=False):
 def create_backup(call: Call, request: BackupRequest) -> VolumeBackup:
     """Record a backup of a volume, and have it taken. Raises as volume_backups.begin_create()."""
     row = volume_backups.begin_create(call.connection, call.project, {**request, "user_id": call.user_id})
-    _have_done_of_backup(call, row, volumes.one_volume(call.connection, row.volume_id))
+    _have_done_of_backup(call, row, volume_views.one_volume(call.connection, row.volume_id))
     return row
 
 
@@ -245,7 +246,7 @@ def _have_done_of_backup(call: Call, row: VolumeBackup, of: Volume | None) -> No
 
 
 def _have_done_of_snapshot(call: Call, kind: str, row: Snapshot) -> None:
-    of = volumes.one_volume(call.connection, row.volume_id)
+    of = volume_views.one_volume(call.connection, row.volume_id)
     call.enqueue(kind, _servers_of(of), row.project_id, {"snapshots": [row.id]})
 
 

@@ -15,12 +15,12 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._model import listed_hosts
-from ..._model.listed_hosts import Membership
 from ..._rules.records import Changes, check_text, checked_names, scalar_text
 from ..db import clock, tables
 from ..db.engine import inserted_id
+from ..db.tables import aggregate
 from ..queries.lookups import check_compute_hosts
+from ..queries.placement.host_states import memberships
 
 DEFAULT_ZONE = "nova"  # Nova's: what a host is in that nobody put into any
 METADATA_LENGTH = 255  # Nova's, for keys and values
@@ -72,22 +72,6 @@ def _concern(connection: sa.Connection, changes: Changes) -> None:
     connection.execute(
         sa.update(hosts).where(hosts.c.name.in_(sorted(concerned))).values(generation=hosts.c.generation + 1)
     )
-
-
-# What listed_hosts.memberships reads. The command `novalite` has them as texts, too: operations/looks.py
-LOAD: dict[str, sa.Select[t.Any]] = {
-    "aggregates": sa.select(tables.aggregate).order_by(tables.aggregate.c.name),
-    "hosts_of_aggregates": sa.select(tables.aggregate_host),
-}
-
-
-def memberships(connection: sa.Connection, named: t.Mapping[str, t.Sequence[str]]) -> dict[str, list[Membership]]:
-    """The aggregates of each host in `named`, whose values are the names that the host's inventory gives."""
-
-    def read(name: str, _values: JsonMapping) -> t.Iterable[t.Any]:
-        return connection.execute(LOAD[name]).mappings()
-
-    return listed_hosts.memberships(read, named)
 
 
 def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:
@@ -157,3 +141,8 @@ def _requested_attributes(item: JsonMapping, name: str) -> Record:
     if item["hosts"] is not None:
         attributes["hosts"] = sorted(set(item["hosts"]))
     return attributes
+
+
+def rename_aggregate(connection: sa.Connection, number: int, name: str) -> None:
+    changed = {"name": name, "updated_at": clock.seconds(connection)}
+    connection.execute(sa.update(aggregate).where(aggregate.c.id == number).values(**changed))

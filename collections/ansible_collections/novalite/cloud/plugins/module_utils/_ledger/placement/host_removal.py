@@ -12,7 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
+from ..._errors import HostInUseError
 from ..._json import JsonObject
 from ..db import clock
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
@@ -21,22 +21,6 @@ from ..db.tables_migrations import OPEN, departure, host_watch, migration, rolli
 from ..db.tables_networking import MOST_RANGES
 from ..db.tables_volumes import volume
 from . import replica_rows
-
-NAMED = 5  # of each kind that is still there, in an error's text
-
-
-class HostInUseError(ConflictError):
-    """A compute host that cannot do what it would do empty; `instances`, `moves` and `volumes` are the names of what is
-    there, `refused` what it cannot do."""
-
-    def __init__(self, host: str, instances: list[str], moves: list[str], volumes: list[str], refused: str) -> None:
-        self.instances, self.moves, self.volumes = instances, moves, volumes
-        kinds = (("instances", instances), ("moves that are not done", moves), ("volumes", volumes))
-        there = "; ".join(f"{kind}: {_some(names)}" for kind, names in kinds if names)
-        super().__init__(
-            f"compute host '{host}' {refused}, for it has {there}. Move or delete them "
-            "(host_evacuate.yml, terminate.yml, volumes.yml) and run again"
-        )
 
 
 def remove(connection: sa.Connection, host: str) -> JsonObject | None:
@@ -96,8 +80,3 @@ def _moves(connection: sa.Connection, host: str) -> list[str]:
 def _volumes(connection: sa.Connection, host: str) -> list[str]:
     query = sa.select(volume.c.name).where(volume.c.host == host).order_by(volume.c.name)
     return list(connection.execute(query).scalars())
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

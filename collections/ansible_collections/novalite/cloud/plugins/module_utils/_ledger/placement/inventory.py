@@ -16,8 +16,8 @@ from ..._ssh.inventory import Guest, guest
 from ..db import clock
 from ..db.engine import DEFAULT_HOME, FILE_NAME, open_ledger, reading
 from ..queries import lookups
-from ..queries.views import instances_by
-from .compute_hosts import host_states
+from ..queries.compute.views import instances_by
+from ..queries.placement.host_states import host_states
 
 
 def read_guests(

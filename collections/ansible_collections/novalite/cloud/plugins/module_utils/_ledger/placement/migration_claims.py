@@ -23,9 +23,9 @@ from ..._scheduling.rows import AMOUNTS, HostState, Request, request_of, unpinne
 from ..._scheduling.select import select
 from ..db import clock
 from ..db.tables import allocation, compute_host
-from ..queries.groups import groups_of, lock_groups
+from ..queries.placement.groups import groups_of, lock_groups
+from ..queries.placement.host_states import SERVICE_DOWN_TIME, host_states
 from . import claims, departures
-from .compute_hosts import SERVICE_DOWN_TIME, host_states
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,9 +19,9 @@ from ..._model.instance import Instance
 from ..._scheduling.options import Options
 from ..._scheduling.select import select
 from ..db import clock
-from ..queries.groups import lock_groups
+from ..queries.placement.groups import lock_groups
+from ..queries.placement.host_states import EVER, host_states
 from . import claims, replica_rows
-from .compute_hosts import EVER, host_states
 from .migration_claims import request_at
 
 

@@ -15,6 +15,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.hints import SERVERS, Hints
 from ..._rules.records import Changes, check_range, checked_names
 from ..db import tables
+from ..db.tables import server_group
 from ..identity.quotas import check_quota
 from ..queries.lookups import project_by_name, unknown
 
@@ -201,3 +202,27 @@ def resolve_hints(
                     raise NovaliteError(f"hint {key} of '{name}' names that server itself: name others")
         resolved[name] = server_hints
     return resolved
+
+
+def create_server_group(
+    connection: sa.Connection,
+    project: t.Mapping[str, str],
+    name: str,
+    policy: str,
+    most: int | None,
+    user_id: str | None = None,
+) -> str:
+    """Make a group of `project` (id, name); returns its id. Raises ConflictError for a name that it has, QuotaError."""
+    mine = sa.and_(server_group.c.project_id == project["id"], server_group.c.name == name)
+    query = sa.select(server_group.c.id).where(mine)
+    if connection.execute(query).first() is not None:
+        raise ConflictError(f"the project has a server group {name!r} already: names are unique here")
+    item = {"name": name, "policy": policy, "max_server_per_host": most}
+    write_server_groups(connection, project["name"], [item])
+    connection.execute(sa.update(server_group).where(mine).values(user_id=user_id))
+    return str(connection.execute(query).scalar_one())
+
+
+def delete_server_group(connection: sa.Connection, group_id: str) -> None:
+    """Delete a server group. Its servers stay where they are."""
+    connection.execute(sa.delete(server_group).where(server_group.c.id == group_id))

@@ -14,8 +14,8 @@ from ..db.tables_images import server_backup
 from ..db.tables_jobs import job
 from ..db.tables_networking import port, router, subnet_pool
 from ..db.tables_volumes import volume_backup
-from .usage import usage
-from .volume_views import used as used_by_volumes
+from .compute.usage import usage
+from .volumes.volume_views import used as used_by_volumes
 
 MIB = 1 << 20
 

@@ -15,8 +15,8 @@ from ..._plan.firewall import firewall_plan
 from ..._plan.host_plan import Plan
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, instance_security_group
-from ..queries import group_members
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.network import group_members
 
 
 def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, Plan]:

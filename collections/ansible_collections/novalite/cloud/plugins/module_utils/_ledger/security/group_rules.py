@@ -17,17 +17,16 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._json import JsonMapping, JsonObject
-from ..._rules.listed_nouns import NOBODY, WRITTEN_COLUMNS, open_egress, shown_groups
+from ..._json import JsonMapping
+from ..._rules.listed_nouns import NOBODY, WRITTEN_COLUMNS, open_egress
 from ..._rules.records import check_text, checked_names
 from ..._rules.rules import identity, normalised
 from ..db.tables import instance, instance_security_group, security_group, security_group_rule
 from ..identity.quotas import check_quota
-from ..queries.counts import equal, is_any, owned
+from ..queries.counts import is_any, owned
 from ..queries.lookups import lock_project, of_project, security_groups_by_name
-from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
-
-Record = JsonObject
+from ..queries.network.group_records import DEFAULT_GROUP, GROUPS, RULES, Record, groups_of
+from .security_groups import insert_group, remove_groups
 
 
 class RuleExistsError(ConflictError):
@@ -38,24 +37,9 @@ class RuleExistsError(ConflictError):
         self.rule_id = rule_id
 
 
-def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
-    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown."""
-    mine = equal({security_group.c.project_id: project_id, security_group.c.uuid: group_uuid})
-    rows, rules = (connection.execute(query.where(*mine)).mappings() for query in (_GROUPS, _RULES))
-    return shown_groups(map(dict, rows), map(dict, rules))
-
-
-_REMOTE = security_group.alias("remote")
-_GROUPS = sa.select(security_group).order_by(security_group.c.id)
-_RULES = (
-    sa.select(security_group_rule, _REMOTE.c.uuid.label("remote_group_uuid"))
-    .join(security_group, security_group.c.id == security_group_rule.c.group_id)
-    .outerjoin(_REMOTE, _REMOTE.c.id == security_group_rule.c.remote_group_id)
-    .order_by(security_group_rule.c.id)
-)
 LOAD: dict[str, sa.Select[t.Any]] = {
-    "security_groups": _GROUPS.where(of_project(security_group.c.project_id)),
-    "security_group_rules": _RULES.where(of_project(security_group.c.project_id)),
+    "security_groups": GROUPS.where(of_project(security_group.c.project_id)),
+    "security_group_rules": RULES.where(of_project(security_group.c.project_id)),
 }
 
 

@@ -11,18 +11,14 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
+from ..._errors import ConflictError, DefaultGroupError
 from ..._rules.rules import EVERYONE
 from ..db import tables
 from ..db.engine import inserted_id
 from ..queries.lookups import security_groups_by_name
+from ..queries.network.group_records import DEFAULT_GROUP
 
-DEFAULT_GROUP = "default"
 DEFAULT_DESCRIPTION = "The default group"
-
-
-class DefaultGroupError(ConflictError):
-    """A project has one default group, which stays."""
 
 
 _DEFAULT = sa.select(tables.security_group.c.id).where(

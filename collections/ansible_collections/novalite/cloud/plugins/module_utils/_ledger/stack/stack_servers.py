@@ -17,8 +17,8 @@ from ..._rules import guest_requests, server_requests
 from ..._rules.server_requests import ServerRequest
 from ..._stack.document import Server, Stack
 from ..db.tables import instance, server_group, server_group_member
-from ..queries.instance_rows import instance_rows
-from ..queries.views import instances_by
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.compute.views import instances_by
 from .stack_marks import METADATA_KEY
 
 

@@ -11,7 +11,8 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
 from ..queries import lookups
-from ..volumes import server_backup_rows, volume_plans
+from ..queries.volumes import server_backup_rows
+from ..volumes import volume_plans
 
 FRAGMENTS = ("ledger.project",)
 ARGUMENT_SPEC = {

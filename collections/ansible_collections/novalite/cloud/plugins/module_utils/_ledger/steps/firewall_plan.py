@@ -15,7 +15,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import not_adopted
 from ..._plan import firewall
 from ..queries import lookups
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 from ..security.firewalls import Instance, complete, facts_of_hosts
 
 ARGUMENT_SPEC = {

@@ -30,9 +30,9 @@ from ..drift.cut_off_moves import cut_off_moves
 from ..drift.resize_disk_backups import resize_disk_backups
 from ..drift.words import Elsewhere, words
 from ..ec2 import ec2_shutdowns
-from ..queries import actions
-from ..queries.instance_rows import swap
-from ..queries.views import instances_by
+from ..instances import actions
+from ..instances.actions import swap
+from ..queries.compute.views import instances_by
 from ..volumes import volume_heal
 from .orphans import orphans
 from .whereabouts import rehearse

@@ -17,7 +17,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
 from ..db import clock
 from ..placement.fresh_facts import fresh_hosts
-from ..queries import launch_calls
+from ..queries.compute import launch_calls
 from ..tasks.fixed_ip import fixed_ip
 from ..tasks.scheduler import scheduler
 from .server_plan import server_plan

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
-from ..queries import launch_calls
+from ..instances import actions
+from ..queries.compute import launch_calls
 from .launch_plan import changes, launch_plan
 from .server_state import OUTCOMES, server_state
 
@@ -33,7 +34,7 @@ def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     silent = [guest for outcome in outcomes for guest in outcome.get("silent") or ()]
     with launch_calls.timed(calls, "launch_record"):
         recorded = server_state(connection, params)
-    launch_calls.add(
+    actions.add_calls(
         connection,
         {
             uuid: [*calls[:-1], *launch_calls.of_trip(outcome.get("host"), outcome.get("trip") or {}), calls[-1]]

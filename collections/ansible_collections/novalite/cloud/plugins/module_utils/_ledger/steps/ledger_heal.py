@@ -33,8 +33,8 @@ from ..db.tables_jobs import worker
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.preexisting_ports import KEPT, let_go
-from ..queries.instance_rows import being_built, instance_rows, whereabouts
-from ..queries.open_jobs import with_open_job
+from ..queries.compute.instance_rows import being_built, instance_rows, whereabouts
+from ..queries.jobs.open_jobs import with_open_job
 from ..volumes import volume_heal
 from .server_state import server_state
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._json import JsonMapping, JsonObject
 from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 from ..security import firewalls
 
 FRAGMENTS = ("state_dir",)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
 from ..compute.power_states import follow, to_look_at
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 
 ARGUMENT_SPEC = {
     # What was found, once for each host. Without it, `hosts` tells where to look.

@@ -51,8 +51,8 @@ from ..migration.outcomes import error_of
 from ..operations import actions as named_actions
 from ..operations import servers as operations
 from ..operations.call import by_playbook
-from ..queries.instance_rows import check_known
-from ..queries.views import instances_by
+from ..queries.compute.instance_rows import check_known
+from ..queries.compute.views import instances_by
 
 LOCKS = ("lock", "unlock")
 CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is recorded

@@ -21,19 +21,20 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Adopted, AdoptedDisk, Flavor, Instance
 from ..._model.rows import InstanceRow
 from ..._rules import server_requests
+from ..._rules.volume_mappings import NO_IMAGE
 from ..adoption.adopted_nics import FoundNic, OwnNic, chosen_nics, give_back, take
 from ..compute.power_states import GUEST_STATES
 from ..db import clock
 from ..db.ledger_identity import ledger_id
 from ..db.tables import flavor, instance
-from ..identity import quotas
+from ..instances import actions
 from ..network import dns_names
 from ..placement.claims import claim_what_it_has, release_claims
-from ..queries import actions, lookups
-from ..queries.instance_rows import instance_rows
-from ..queries.usage import usage
-from ..queries.views import flavor_of, instances_by
-from ..volumes.server_volumes import NO_IMAGE
+from ..queries import lookups
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.compute.usage import usage
+from ..queries.compute.views import flavor_of, instances_by
+from ..queries.identity import quota_records
 
 FRAGMENTS = ("ledger.project",)
 ARGUMENT_SPEC = {
@@ -123,7 +124,7 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "adopted": adopted,
     }
     requested_amounts = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
-    limits = quotas.quota_limits(connection, owner["id"])
+    limits = quota_records.quota_limits(connection, owner["id"])
     before = usage(connection, owner["id"], server_requests.limited(requested_amounts, limits))
     try:
         connection.execute(sa.insert(instance).values(**row))

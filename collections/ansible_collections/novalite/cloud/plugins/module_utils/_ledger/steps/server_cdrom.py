@@ -25,8 +25,8 @@ from ..compute.server_changes import change
 from ..migration.outcomes import error_of
 from ..operations import servers as operations
 from ..operations.call import by_playbook
-from ..queries.instance_rows import check_known, locked_row
-from ..queries.views import instances_by
+from ..queries.compute.instance_rows import check_known, locked_row
+from ..queries.compute.views import instances_by
 
 FRAGMENTS = ("ledger.project", "state_dir")
 ARGUMENT_SPEC = {

@@ -14,7 +14,7 @@ from ..._rules.server_requests import expand_names
 from ..compute.named_servers import servers_named, with_names
 from ..operations import servers as operations
 from ..operations.call import by_playbook
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
 
 FRAGMENTS = ("ledger.project",)
 ARGUMENT_SPEC = {

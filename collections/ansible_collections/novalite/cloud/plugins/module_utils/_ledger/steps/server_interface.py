@@ -27,8 +27,8 @@ from ..compute.plans import plan_hosts
 from ..migration.outcomes import error_of
 from ..operations import attachments
 from ..operations.call import by_playbook
-from ..queries.instance_rows import check_known, locked_row
-from ..queries.views import instances_by
+from ..queries.compute.instance_rows import check_known, locked_row
+from ..queries.compute.views import instances_by
 from ..security import firewalls
 
 # `state`: whether the interfaces shall be there

@@ -26,14 +26,15 @@ from ..._plan import targets
 from ..._rules import server_requests
 from ..compute import live_resize, migrations, server_actions
 from ..compute.named_servers import servers_named, states_of, take_over, under_way, with_names
+from ..instances import actions
 from ..migration import host_plans, outcomes
 from ..migration.choices import away_from, is_settled, move_of, place
 from ..migration.outcomes import error_of
 from ..operations import servers as operations
 from ..operations.call import by_playbook
 from ..placement.compute_hosts import record
-from ..queries import actions, lookups
-from ..queries.views import flavor_of, instances_by
+from ..queries import lookups
+from ..queries.compute.views import flavor_of, instances_by
 
 FRAGMENTS = ("ledger.project", "state_dir")
 ARGUMENT_SPEC = {

@@ -18,12 +18,13 @@ from ..._rules import server_requests
 from ..._rules.records import with_diff
 from ..compute import server_actions
 from ..compute.named_servers import OUTCOMES, servers_named, take_over, under_way, with_names
+from ..instances import actions
 from ..migration import host_plans
 from ..migration.outcomes import error_of
 from ..operations import server_replicas
 from ..operations.call import by_playbook
-from ..queries import actions
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.volumes import replica_records
 from ..volumes import replicas
 from ..volumes.replicas import REPLICATE
 
@@ -84,7 +85,7 @@ def _ensure(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 def _shown(connection: sa.Connection) -> dict[str, JsonObject]:
     return {
         each.instance_uuid: {"server": each.server, "every": each.every, "host": each.host, "next_host": each.next_host}
-        for each in replicas.replicas_by(connection)
+        for each in replica_records.replicas_by(connection)
     }
 
 
@@ -125,7 +126,9 @@ def _moves(
     endpoints: t.Mapping[str, str | None],
 ) -> list[JsonObject]:
     """List the copies that are under way, as moves of nothing but data."""
-    to_hosts = {each.instance_uuid: each.target or "" for each in replicas.replicas_by(connection, servers=details)}
+    to_hosts = {
+        each.instance_uuid: each.target or "" for each in replica_records.replicas_by(connection, servers=details)
+    }
     return [
         {
             **{"uuid": server["uuid"], "id": details[server["uuid"]]["copy_id"], "name": server["name"]},

@@ -28,8 +28,8 @@ from ..._stack.source import Where
 from ..identity.quotas import checked_quotas
 from ..operations import servers as operations
 from ..operations.call import by_playbook
-from ..queries.volume_views import volumes_by
-from ..security.security_groups import DEFAULT_GROUP
+from ..queries.network.group_records import DEFAULT_GROUP
+from ..queries.volumes.volume_views import volumes_by
 from ..stack import stack_marks
 from ..stack.stack_marks import Made
 from ..stack.stack_servers import Live, checked, desired_server, launched_with, live_servers

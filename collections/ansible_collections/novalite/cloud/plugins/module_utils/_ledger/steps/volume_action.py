@@ -25,9 +25,9 @@ from ..db.tables import instance
 from ..operations import attachments
 from ..operations.call import by_playbook
 from ..queries import lookups
-from ..queries.volume_views import snapshots_by, volumes_by
+from ..queries.volumes import server_backup_rows, volume_backup_records
+from ..queries.volumes.volume_views import snapshots_by, volumes_by
 from ..volumes import (
-    server_backup_rows,
     volume_attachments,
     volume_backups,
     volume_plans,
@@ -124,7 +124,7 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         idle += [{"id": str(item.get("backup")), "reason": "it is so already"}] if backup_id is None else []
     hosts, nowhere = volume_plans.plan(
         connection,
-        backups=volume_backups.backups_by(connection, ids=backups),
+        backups=volume_backup_records.backups_by(connection, ids=backups),
         forgotten=server_backups.being_forgotten(connection, backups),
         volumes=volumes_by(connection, ids=ids),
         snapshots=snapshots_by(connection, ids=copied),
@@ -213,19 +213,19 @@ def _back_up(
     name, state = str(item.get("backup") or ""), item.get("state") or "present"
     if item.get("of_server"):
         return server_backups.begin_forget(connection, name, owner).id
-    there = volume_backups.backups_by(connection, project_id=owner, name=name) if name else []
-    there = there or volume_backups.backups_by(connection, project_id=owner, ids=[name])
+    there = volume_backup_records.backups_by(connection, project_id=owner, name=name) if name else []
+    there = there or volume_backup_records.backups_by(connection, project_id=owner, ids=[name])
     if state == "absent":
-        if there and there[-1].status != volume_backups.DELETING:
+        if there and there[-1].status != volume_backup_records.DELETING:
             volume_backups.begin_delete(connection, there[-1].id)
         return there[-1].id if there else None
     if state == "present" and there:
-        return None if there[-1].status == volume_backups.AVAILABLE else there[-1].id
+        return None if there[-1].status == volume_backup_records.AVAILABLE else there[-1].id
     of = volume_sources.volume_named(connection, owner, str(item.get("volume") or ""))
     if state == "restored":
         if not there:
             raise NotFoundError(f"the project has no backup of a volume {name!r}: see `openstack volume backup list`")
-        if there[-1].status != volume_backups.RESTORING or there[-1].restore_volume_id != of.id:
+        if there[-1].status != volume_backup_records.RESTORING or there[-1].restore_volume_id != of.id:
             volume_backups.begin_restore(connection, there[-1].id, volume_id=of.id, project_id=owner)
         return there[-1].id
     asked = {"volume_id": of.id, "name": name, "incremental": bool(item.get("incremental")), "force": True}

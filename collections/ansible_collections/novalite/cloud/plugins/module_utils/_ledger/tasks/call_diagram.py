@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from ..._errors import NotFoundError
 from ..._graph.call_diagram import svg
 from ..._json import JsonMapping, JsonObject
-from ..queries import launch_calls, lookups
-from ..queries.views import instances_by
+from ..queries import lookups
+from ..queries.compute import launch_calls
+from ..queries.compute.views import instances_by
 
 
 def call_diagram(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -11,14 +11,14 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._rules import hints
+from ..._rules.volume_mappings import NO_IMAGE
 from ..._scheduling import capacity_tools
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of
 from ..db import clock
-from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
-from ..queries.views import flavor_of, image_of
-from ..volumes.server_volumes import NO_IMAGE
+from ..queries.compute.views import flavor_of, image_of
+from ..queries.placement.host_states import EVER, host_states
 
 
 def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:

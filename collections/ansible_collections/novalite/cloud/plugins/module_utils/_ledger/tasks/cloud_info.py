@@ -15,9 +15,9 @@ from ..._model.instance import Instance
 from ..._scheduling.rows import HostState
 from ..db import behind, clock
 from ..db.tables import fixed_ip, network, project
-from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
-from ..queries.views import instances_by
+from ..queries.compute.views import instances_by
+from ..queries.placement.host_states import EVER, host_states
 
 
 def cloud_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:

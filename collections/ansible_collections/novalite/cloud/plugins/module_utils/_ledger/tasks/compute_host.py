@@ -13,7 +13,8 @@ from ..db import clock
 from ..db.tables import compute_host as table
 from ..operations.call import by_playbook
 from ..operations.catalog import compute_hosts
-from ..placement.compute_hosts import STATE_COLUMNS, record
+from ..placement.compute_hosts import record
+from ..queries.placement.host_states import STATE_COLUMNS
 
 _PUBLIC_COLUMNS = (*STATE_COLUMNS, "state_dir", "count_foreign", "id", "last_seen_at")
 

@@ -23,12 +23,12 @@ from ..._rules.records import Changes, check_range, check_text, checked_names, s
 from ..catalog import image_store
 from ..catalog.foreign_images import ORIGIN, STAT, request_of
 from ..catalog.image_files import File, measure
-from ..catalog.image_records import checked_properties
 from ..catalog.kept_images import give_files
 from ..db import clock, engine, tables
 from ..identity.quotas import check_quota
 from ..operations.call import by_playbook
 from ..operations.catalog import images
+from ..queries.catalog.image_views import checked_properties
 from ..queries.lookups import project_by_name
 
 COLUMNS = tuple(field for field in KeptImage.__annotations__ if field not in ("id", "name"))

@@ -15,8 +15,9 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance, addresses_of, is_secured
 from ..._plan import reach, walks
 from ..db.tables import security_group
-from ..queries import group_members, lookups
-from ..queries.views import instances_by
+from ..queries import lookups
+from ..queries.compute.views import instances_by
+from ..queries.network import group_members
 
 
 def reachability(connection: sa.Connection, params: JsonMapping) -> JsonObject:

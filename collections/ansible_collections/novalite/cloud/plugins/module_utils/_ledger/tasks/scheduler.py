@@ -20,6 +20,7 @@ from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
 from ..compute import shelving
 from ..db import clock
 from ..db.tables import allocation, compute_host, instance
+from ..instances.actions import one_line
 from ..placement.claims import (
     DEFAULT_CHOICE,
     asks_for_instances,
@@ -28,11 +29,11 @@ from ..placement.claims import (
     release_claims,
     take_room,
 )
-from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
+from ..placement.compute_hosts import record
 from ..placement.placements import Outcome, StaleChoiceError, result_of, write_outcome
-from ..queries.actions import one_line
-from ..queries.groups import groups_of, lock_groups, violated
-from ..queries.instance_rows import instance_rows
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.placement.groups import groups_of, lock_groups, violated
+from ..queries.placement.host_states import SERVICE_DOWN_TIME, host_states
 
 
 def scheduler(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -14,9 +14,10 @@ from ..._rules.records import Changes, check_text, checked_names
 from ..._rules.rules import ordered, range_of
 from ..db import tables
 from ..queries.lookups import project_by_name, security_groups_by_name
+from ..queries.network.group_records import DEFAULT_GROUP
 from ..security.firewalls import plan_for_groups
 from ..security.group_rules import add_group, replace_rules
-from ..security.security_groups import DEFAULT_DESCRIPTION, DEFAULT_GROUP, remove_groups, rules_query
+from ..security.security_groups import DEFAULT_DESCRIPTION, remove_groups, rules_query
 
 Group = JsonObject  # {"description", "rules": [...]}
 

@@ -37,15 +37,16 @@ from ..compute.create import (
 from ..compute.server_states import record_deleted
 from ..db import clock
 from ..db.tables import instance
-from ..identity import quotas
 from ..identity.new_ids import new_uuids
+from ..instances import actions
 from ..operations import servers as operations
 from ..operations.call import by_playbook
 from ..placement import server_groups
-from ..queries import actions, lookups
-from ..queries.instance_rows import instance_rows
-from ..queries.usage import usage
-from ..queries.views import flavor_of, image_of, instances_by
+from ..queries import lookups
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.compute.usage import usage
+from ..queries.compute.views import flavor_of, image_of, instances_by
+from ..queries.identity import quota_records
 from ..volumes import server_volumes
 
 _SUMMARY: t.Final = ("vm_state", "task_state", "host", "availability_zone", "metadata")
@@ -82,7 +83,7 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     rest, again = _split_existing(stored.values(), now, dead_since)
     new = [request for request in requests if request.name not in stored]
     new_instances = _new_instances(connection, owner, new, uuids, params.get("user_id"))
-    limits = quotas.quota_limits(connection, owner["id"])
+    limits = quota_records.quota_limits(connection, owner["id"])
     requested_amounts = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
     used = usage(connection, owner["id"], server_requests.limited(requested_amounts, limits))
     server_requests.check_quota(requested_amounts, used, limits)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..queries import actions, lookups
-from ..queries.views import instances_by
+from ..queries import lookups
+from ..queries.compute import server_history
+from ..queries.compute.views import instances_by
 
 
 def server_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -30,7 +31,7 @@ def server_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         deleted=bool(params.get("deleted")),
     )
     if params.get("actions"):
-        history = actions.history(connection, [server["uuid"] for server in servers])
+        history = server_history.history(connection, [server["uuid"] for server in servers])
         for server in servers:
             server["actions"] = history.get(server["uuid"], [])
     return {"changed": False, "servers": servers}

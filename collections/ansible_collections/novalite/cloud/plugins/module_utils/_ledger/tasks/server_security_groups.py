@@ -14,11 +14,13 @@ from ..._model.instance import Instance
 from ..._rules.records import Changes
 from ..compute.named_servers import servers_named
 from ..db.tables import instance, instance_security_group
-from ..queries import lookups, state_rules
-from ..queries.instance_rows import instance_rows
-from ..queries.views import instances_by
+from ..queries import lookups
+from ..queries.compute import state_rules
+from ..queries.compute.instance_rows import instance_rows
+from ..queries.compute.views import instances_by
+from ..queries.network.group_records import DEFAULT_GROUP
 from ..security.firewalls import plan_for_members
-from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
+from ..security.security_groups import ensure_default_group
 
 
 def server_security_groups(connection: sa.Connection, params: JsonMapping) -> JsonObject:

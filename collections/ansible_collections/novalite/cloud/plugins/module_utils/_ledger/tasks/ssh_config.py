@@ -18,7 +18,7 @@ from ..._host.locks import locked_directory
 from ..._json import JsonMapping, JsonObject
 from ..._ssh.config import console_command, directory_of, render, render_guests
 from ..._ssh.way_in import WayIn
-from ..queries.views import instances_with_ways_in, named_alike
+from ..queries.compute.views import instances_with_ways_in, named_alike
 
 
 def ssh_config(connection: sa.Connection, params: JsonMapping) -> JsonObject:

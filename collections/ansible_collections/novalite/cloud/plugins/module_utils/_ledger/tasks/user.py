@@ -14,13 +14,13 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.passwords import hash_password, is_password
 from ..._rules.records import Changes, checked_names
 from ..db import engine
-from ..identity import users
 from ..operations.call import by_playbook
 from ..operations.identity import users as operations
 from ..operations.identity.assignments import Held
 from ..operations.identity.users import UserRequest
+from ..queries.identity import user_records
+from ..queries.identity.projects import project_name
 from ..queries.lookups import project_by_name
-from ..queries.projects import project_name
 
 SHOWN = ("enabled", "description", "email")
 
@@ -31,7 +31,7 @@ def prepare_user(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
     if params["state"] == "absent":
         return dict(params)
     with engine.reading(ledger) as connection:
-        there = {item["name"]: users.user_by_name(connection, item["name"]) for item in params["users"]}
+        there = {item["name"]: user_records.user_by_name(connection, item["name"]) for item in params["users"]}
     hashed = [{**item, "password_hash": _new_hash(item, there[item["name"]])} for item in params["users"]]
     return {**params, "users": hashed}
 
@@ -45,14 +45,14 @@ def user(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     changes = Changes()
     if params["state"] == "absent":
         for name in names:
-            row = users.user_by_name(connection, name)
+            row = user_records.user_by_name(connection, name)
             if row is not None:
                 changes.note(name, _shown(connection, row), None)
                 operations.delete(call, row["id"])
         return changes.result("users", [])
     records = []
     for item, name in zip(params["users"], names):
-        row = users.user_by_name(connection, name)
+        row = user_records.user_by_name(connection, name)
         before = _shown(connection, row) if row is not None else None
         values = t.cast(UserRequest, {key: item[key] for key in SHOWN if item[key] is not None})
         if item["default_project"] is not None:
@@ -95,7 +95,7 @@ def _roles(connection: sa.Connection, roles: t.Sequence[JsonMapping]) -> list[He
 
 def _shown(connection: sa.Connection, row: JsonMapping) -> JsonObject:
     """A user as people see one: no id, no hash."""
-    assignments = users.list_roles(connection, row["id"])
+    assignments = user_records.list_roles(connection, row["id"])
     default = row["default_project_id"]
     return {
         **{key: row[key] for key in SHOWN},

@@ -18,7 +18,8 @@ from ..catalog import volume_types
 from ..operations.call import by_playbook
 from ..operations.catalog import volume_types as type_operations
 from ..queries import lookups
-from ..queries.volume_views import Volume, volumes_by
+from ..queries.catalog import volume_type_records
+from ..queries.volumes.volume_views import Volume, volumes_by
 from ..volumes import volume_plans, volume_sources, volumes
 
 _CHANGEABLE = option_names(VOLUME[1:], "any")
@@ -63,7 +64,7 @@ def volume(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 def _type(connection: sa.Connection, item: JsonMapping) -> bool:
     """Have the volume type; whether it had to be made. Where volumes are is not changed for those that there are."""
-    types = volume_types.types_by(connection, names=[item["name"]])
+    types = volume_type_records.types_by(connection, names=[item["name"]])
     if not types:
         type_operations.create(by_playbook(connection), item)
         return True

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 import uuid as uuids
 
@@ -22,73 +21,13 @@ from ..db import clock
 from ..db.tables import compute_host, instance
 from ..db.tables_images import replica as table
 from ..placement import replica_claims, replica_rows
-from ..queries.views import instances_by
-from . import ha_disks, volume_attachments
+from ..queries.compute.views import instances_by
+from ..queries.volumes import volume_views
+from ..queries.volumes.replica_records import Replica, replicas_by
+from . import ha_disks
 
 REPLICATE = "replicate"  # the action on a server that takes a copy
 _AT_REST = ("active", "stopped", "paused", "suspended")  # states in which a copy is taken
-
-
-@dataclasses.dataclass(frozen=True)
-class Replica:
-    """The copy of a server's disks. Times are in seconds since the epoch, `every` in seconds, `moved` in bytes."""
-
-    instance_uuid: str
-    server: str
-    project_id: str
-    server_host: str | None
-    every: int
-    host: str | None
-    next_host: str | None
-    requested_host: str | None
-    copy_id: str | None
-    taken_at: int | None
-    tried_at: int | None
-    silent_since: int | None
-    kind: str | None
-    reason: str | None
-    moved: int | None
-    consistency: str | None
-    fault: str | None
-    created_at: int
-    updated_at: int
-
-    @property
-    def target(self) -> str | None:
-        """The host that gets the next copy."""
-        return self.next_host or self.host
-
-    def in_words(self, now: int) -> str:
-        """Return which copy it is for a person: from where, and how old."""
-        return f"the copy on {self.host}, {rules.in_words(max(0, now - (self.taken_at or now)))}"
-
-
-_FIELDS = [field.name for field in dataclasses.fields(Replica)]
-LOAD = {
-    "uncopied": sa.select(instance.c.uuid, instance.c.name, table.c.fault)
-    .join(instance, instance.c.uuid == table.c.instance_uuid)
-    .where(instance.c.deleted == 0, table.c.every.is_not(None), table.c.fault.is_not(None))
-    .order_by(instance.c.id)
-}
-_OF_SERVER = {"server": instance.c.name, "project_id": instance.c.project_id, "server_host": instance.c.host}
-
-
-def replicas_by(
-    connection: sa.Connection, *, servers: t.Iterable[str] | None = None, project_id: str | None = None
-) -> list[Replica]:
-    """The copies of these servers (UUIDs; None: of all), of this project (None: of any), oldest servers first."""
-    columns = [_OF_SERVER[name].label(name) if name in _OF_SERVER else table.c[name] for name in _FIELDS]
-    query = (
-        sa.select(*columns)
-        .join(instance, instance.c.uuid == table.c.instance_uuid)
-        .where(instance.c.deleted == 0, table.c.every.is_not(None))
-        .order_by(instance.c.id)
-    )
-    if servers is not None:
-        query = query.where(table.c.instance_uuid.in_(sorted(set(servers))))
-    if project_id is not None:
-        query = query.where(instance.c.project_id == project_id)
-    return [Replica(**row) for row in connection.execute(query).mappings()]
 
 
 def replica_of(connection: sa.Connection, uuid: str) -> Replica | None:
@@ -135,7 +74,7 @@ def _go_to(connection: sa.Connection, server: Instance, before: Replica | None, 
 def check(connection: sa.Connection, server: Instance) -> None:
     """Raise NovaliteError for a server whose disks cannot be copied, with the reason."""
     flavor, uuid = server["flavor"], server["uuid"]
-    owns = flavor["ephemeral_gb"] or flavor["swap_mb"] or not volume_attachments.from_volumes(connection, [uuid])
+    owns = flavor["ephemeral_gb"] or flavor["swap_mb"] or not volume_views.from_volumes(connection, [uuid])
     disks = rules.Disks(
         disk_backend(flavor) if owns else None,
         ha_disks.local_volume(connection, uuid),
@@ -233,11 +172,6 @@ def ended(
 def failed(connection: sa.Connection, uuid: str, reason: str) -> None:
     """Record why a copy could not even be begun."""
     replica_rows.write(connection, uuid, {"fault": reason, "tried_at": clock.seconds(connection)})
-
-
-def uncopied(connection: sa.Connection) -> list[JsonObject]:
-    """Return the servers of which the last copy failed: `uuid`, `name` and `fault`."""
-    return [dict(row) for row in connection.execute(LOAD["uncopied"]).mappings()]
 
 
 def due(connection: sa.Connection) -> list[str]:

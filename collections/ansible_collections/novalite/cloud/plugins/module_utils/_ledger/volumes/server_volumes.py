@@ -11,43 +11,23 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from ..._errors import InvalidVolumeError, NovaliteError
-from ..._guest.image_properties import PRIVATE
 from ..._json import JsonObject
 from ..._model.hardware import SECURE_BOOT
 from ..._model.instance import Image
 from ..._plan.host_plan import ServersPlan
 from ..._rules.listed_nouns import RESERVED
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
-from ..catalog.volume_types import LOCAL_BACKENDS, type_usable, types_by
+from ..._rules.volume_mappings import NO_IMAGE
+from ..catalog.volume_types import LOCAL_BACKENDS, type_usable
 from ..db import clock
 from ..db.tables_volumes import volume, volume_attachment
-from ..queries.views import image_of
-from ..queries.volume_views import attachments_by, volumes_by
+from ..queries.catalog.volume_type_records import types_by
+from ..queries.compute.views import image_of
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import attachments_by, volumes_by
 from . import volume_attachments, volume_plans, volume_sources, volumes
 
-LAUNCHED_FROM = f"{PRIVATE}image"  # property of an instance's image: the id of the one that named its volumes
-
-BOOT_SEQUENCE = (
-    "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not "
-    "valid."
-)
 _BEFORE = ("creating", "attaching", RESERVED)  # statuses of volumes that a build gives to its guest
-# what an instance keeps as its image that starts from a volume of which nobody knows an image
-NO_IMAGE: Image = {
-    "id": "",
-    "name": "",
-    "disk_format": "raw",
-    "source": "",
-    "checksum": f"sha256:{'0' * 64}",
-    "size": 0,
-    "virtual_size": 0,
-    "kernel": None,
-    "ramdisk": None,
-    "cmdline": "",
-    "min_disk_gb": 0,
-    "min_ram_mb": 0,
-    "properties": {},
-}
 
 
 def resolved(
@@ -75,9 +55,9 @@ def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest, d
     """
     if root.source == SNAPSHOT:
         snapshot = volume_sources.snapshot_named(connection, project_id, root.of or "")
-        record = volume_sources.volume_of(connection, snapshot.volume_id)
+        record = volume_views.one_volume(connection, snapshot.volume_id)
     elif root.source == VOLUME:
-        record = volume_sources.volume_of(connection, root.of or "", project_id)
+        record = volume_views.one_volume(connection, root.of or "", project_id)
     else:
         properties = {} if described is None else described["properties"]
         hardware = {key: value for key, value in properties.items() if key.startswith(("hw_", SECURE_BOOT))}
@@ -107,7 +87,7 @@ def give(
     # the root disk first: it has its name in any case
     for request in sorted(requests, key=lambda each: not each.boot):
         if request.source == VOLUME:
-            row = volumes.one_volume(connection, request.of or "", project_id)
+            row = volume_views.one_volume(connection, request.of or "", project_id)
         else:
             params: JsonObject = {"size_gb": request.size_gb, "type": request.type, "availability_zone": zone}
             params |= {"user_id": user_id, "deferred": True, "private_types": True}  # resolved() has looked

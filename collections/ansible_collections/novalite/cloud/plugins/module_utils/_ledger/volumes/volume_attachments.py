@@ -18,14 +18,16 @@ from ..._domain.guest import choose_device, own_devices
 from ..._errors import InvalidVolumeError, NotFoundError, NovaliteError, RootVolumeError
 from ..._json import JsonMapping
 from ..._rules.listed_nouns import RESERVED
-from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
+from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
-from ..queries import actions, state_rules
-from ..queries.state_rules import RULES
-from ..queries.volume_views import Attachment, Volume, attachments_by, volumes_by
-from .volumes import begin, one_volume, swap, write
+from ..instances import actions
+from ..queries.catalog.volume_type_records import check_shown
+from ..queries.compute import state_rules
+from ..queries.compute.state_rules import RULES
+from ..queries.volumes.volume_views import Attachment, Volume, attachments_by, one_volume, volumes_by
+from .volumes import begin, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
 _HELD = (RESERVED, "attaching", "in-use", "detaching", "error_attaching", "error_detaching")
@@ -166,13 +168,6 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
                 actions.finish(connection, action, ended)
                 changed.append(volume_id)
     return changed
-
-
-def from_volumes(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    """Return those of these instances that start from a volume, instead of a root disk of their own."""
-    table = volume_attachment
-    query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(set(uuids))))
-    return set(connection.execute(query.where(table.c.boot_index == 0)).scalars())
 
 
 def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:

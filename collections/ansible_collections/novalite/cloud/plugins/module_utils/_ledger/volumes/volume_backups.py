@@ -10,87 +10,42 @@ what was written since: else it stands for itself, too. Messages are Cinder's.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import typing as t
 import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, InvalidVolumeError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, InvalidVolumeError, NovaliteError
 from ..._host.files import is_uuid
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_range, check_text
-from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
+from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables_volumes import volume_backup as table
 from ..identity import quotas
-from ..queries import actions, counts, lookups
+from ..instances import actions
+from ..queries import counts, lookups
 from ..queries.counts import is_any
-from ..queries.volume_views import Fault, Volume, volumes_by
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_backup_records import (
+    AVAILABLE,
+    CREATING,
+    DELETING,
+    ERROR,
+    EXPORTED,
+    RESTORING,
+    SERVICE,
+    VolumeBackup,
+    backups_by,
+    one_backup,
+)
+from ..queries.volumes.volume_views import Volume, volumes_by
 from . import volume_sources, volumes
 
-CREATING, AVAILABLE, RESTORING, DELETING, ERROR = "creating", "available", "restoring", "deleting", "error"
 BACKING_UP, RESTORING_VOLUME = "backing-up", "restoring-backup"  # a volume's statuses meanwhile
-STATES = (CREATING, AVAILABLE, RESTORING, DELETING, ERROR, "error_deleting")
-SERVICE = "novalite.restic"  # what an exported record is of
 _LONGEST_RECORD = 1 << 16
 _NO_PARENT = "No backups available to do an incremental backup."
-
-
-@dataclasses.dataclass(frozen=True)
-class VolumeBackup:
-    """A backup of a volume. Times are in seconds since the epoch, `moved` and `size` in bytes."""
-
-    id: str
-    volume_id: str
-    project_id: str
-    user_id: str | None
-    name: str | None
-    description: str | None
-    metadata: dict[str, str]
-    size_gb: int
-    status: str
-    incremental: bool
-    parent_id: str | None
-    reason: str | None
-    host: str | None
-    restore_volume_id: str | None
-    consistency: str | None
-    moved: int | None
-    size: int | None
-    fault: Fault | None
-    created_at: int
-    updated_at: int
-    has_dependents: bool
-
-
-def backups_by(
-    connection: sa.Connection,
-    *,
-    ids: t.Iterable[str] | None = None,
-    volumes: t.Iterable[str] | None = None,
-    project_id: str | None = None,
-    name: str | None = None,
-) -> list[VolumeBackup]:
-    """The backups with these ids, of these volumes, of this project and with this name (None: any), oldest first."""
-    child = table.alias("child")
-    dependents = sa.exists().where(child.c.parent_id == table.c.id).label("has_dependents")
-    query = sa.select(table, dependents)
-    for column, values in ((table.c.id, ids), (table.c.volume_id, volumes)):
-        if values is not None:
-            query = query.where(column.in_(sorted(set(values))))
-    query = query.where(*counts.equal({table.c.project_id: project_id, table.c.name: name}))
-    rows = connection.execute(query.order_by(table.c.created_at, table.c.id)).mappings()
-    return [VolumeBackup(**{**row, "has_dependents": bool(row["has_dependents"])}) for row in rows]
-
-
-def one_backup(connection: sa.Connection, backup_id: str, project_id: str | None = None) -> VolumeBackup:
-    """The backup of this id, if the project (None: anybody) has it. Raises NotFoundError."""
-    rows = backups_by(connection, ids=[backup_id], project_id=project_id)
-    if not rows:
-        raise NotFoundError(f"Backup {check_shown(backup_id)} could not be found.")
-    return rows[0]
 
 
 def begin_create(connection: sa.Connection, project_id: str, params: JsonMapping) -> VolumeBackup:
@@ -101,7 +56,7 @@ def begin_create(connection: sa.Connection, project_id: str, params: JsonMapping
     NotFoundError, ConflictError for what cannot be done now, QuotaError.
     """
     lookups.lock_project(connection, project_id)
-    row = volumes.one_volume(connection, params["volume_id"], project_id)
+    row = volume_views.one_volume(connection, params["volume_id"], project_id)
     if row.status not in ("available", "in-use"):
         raise InvalidVolumeError(
             "Invalid volume: Volume to be backed up must be available or in-use, but the current status is "
@@ -186,7 +141,7 @@ def begin_restore(
         }
         of = volumes.create_volume(connection, caller_project or row.project_id, values)
     else:
-        of = volumes.one_volume(connection, volume_id, caller_project or project_id)
+        of = volume_views.one_volume(connection, volume_id, caller_project or project_id)
     if of.status != "available":
         raise InvalidVolumeError("Invalid volume: Volume to be restored to must be available")
     if row.size_gb > of.size_gb:
@@ -200,7 +155,7 @@ def begin_restore(
     if not _swap(connection, row.id, AVAILABLE, RESTORING):
         raise ConflictError("Invalid backup: Backup status must be available")
     _write(connection, row.id, {"restore_volume_id": of.id})
-    return one_backup(connection, row.id), volumes.one_volume(connection, of.id)
+    return one_backup(connection, row.id), volume_views.one_volume(connection, of.id)
 
 
 def finish_restore(connection: sa.Connection, backup_id: str, *, error: str | None = None) -> bool:
@@ -259,21 +214,6 @@ def reset_status(connection: sa.Connection, backup_id: str, status: str) -> None
 
 # --- records for another cloud ------------------------------------------------------------------------------------
 
-_EXPORTED: t.Mapping[str, type] = {
-    **dict.fromkeys(("id", "volume_id", "parent_id", "name", "description"), str),
-    **dict.fromkeys(("size_gb", "size", "created_at"), int),
-    "metadata": dict,
-}
-
-
-def exported(connection: sa.Connection, backup_id: str, project_id: str | None = None) -> str:
-    """Return the record of a backup as a text that imported() takes, of a cloud with the same store and key."""
-    row = one_backup(connection, backup_id, project_id)
-    if row.status != AVAILABLE:
-        raise ConflictError(f"Invalid backup: Backup status must be available and not {row.status}.")
-    fields = {key: getattr(row, key) for key in _EXPORTED}
-    return base64.b64encode(json.dumps(fields, sort_keys=True).encode()).decode()
-
 
 def imported(
     connection: sa.Connection, project_id: str, text: str, *, service: str = SERVICE, user_id: str | None = None
@@ -298,9 +238,9 @@ def _record_of(text: str) -> JsonObject:
         fields = None
     if not isinstance(fields, dict) or not {"id", "volume_id", "size_gb"} <= set(fields):
         raise NovaliteError("Invalid input received: backup_url is not a record that was exported: give one as it is")
-    known: JsonObject = {key: fields.get(key) for key in _EXPORTED}
+    known: JsonObject = {key: fields.get(key) for key in EXPORTED}
     bad = "Invalid input received: the record's {} is not what was exported: give the record as it is"
-    for key, kind in _EXPORTED.items():
+    for key, kind in EXPORTED.items():
         value = known[key]  # true is an integer to Python
         if value is not None and not (isinstance(value, kind) and isinstance(value, bool) == (kind is bool)):
             raise NovaliteError(bad.format(key))

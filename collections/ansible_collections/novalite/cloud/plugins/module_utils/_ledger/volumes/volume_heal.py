@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from ..db.tables_jobs import job
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from ..queries.counts import is_any
-from ..queries.volume_views import attachments_by
+from ..queries.volumes import volume_backup_records
+from ..queries.volumes.volume_views import attachments_by
 from . import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 from .volume_sources import TABLES
 
@@ -95,7 +96,7 @@ def _in_jobs(connection: sa.Connection) -> set[str]:
     for variables in rows.scalars():
         for name in ("volumes", "snapshots"):
             ids.update(variables.get(name) or ())
-        of_backups = volume_backups.backups_by(connection, ids=variables.get("backups") or ())
+        of_backups = volume_backup_records.backups_by(connection, ids=variables.get("backups") or ())
         ids.update(number for row in of_backups for number in (row.volume_id, row.restore_volume_id) if number)
         attached = attachments_by(connection, ids=variables.get("attachments") or ())
         ids.update(attachment.volume_id for attachment in attached)

@@ -18,7 +18,9 @@ from ..._json import JsonObject as Plan
 from ..._model.devices import devices_of
 from ..._model.whole_servers import domain_name
 from ..db.tables import compute_host, instance
-from ..queries.volume_views import (
+from ..queries.volumes.server_backup_rows import ServerBackup
+from ..queries.volumes.volume_backup_records import VolumeBackup
+from ..queries.volumes.volume_views import (
     Attachment,
     BackupDisk,
     Snapshot,
@@ -29,8 +31,6 @@ from ..queries.volume_views import (
     volumes_by,
 )
 from . import volume_uploads
-from .server_backup_rows import ServerBackup
-from .volume_backups import VolumeBackup
 from .volume_sources import worker
 
 # status -> what is under way, as tasks/volume_action.py knows it

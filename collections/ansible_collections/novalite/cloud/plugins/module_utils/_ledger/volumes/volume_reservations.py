@@ -19,8 +19,8 @@ from ..._json import JsonObject
 from ..._rules.listed_nouns import RESERVED
 from ..db import clock
 from ..db.tables_volumes import volume_reservation
-from ..queries.volume_views import Reservation, Volume, reservations_by
-from .volumes import begin, one_volume, swap
+from ..queries.volumes.volume_views import Reservation, Volume, one_volume, reservations_by
+from .volumes import begin, swap
 
 _KEPT = (RESERVED, "attaching", "in-use")  # statuses of a volume in which its client may go on
 _FREED = (*_KEPT, "detaching")  # in which nothing else goes on with it

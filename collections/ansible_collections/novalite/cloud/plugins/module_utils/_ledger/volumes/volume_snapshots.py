@@ -11,18 +11,17 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, InvalidVolumeError, NovaliteError
 from ..._json import JsonMapping
-from ..catalog import volume_types
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables_volumes import volume, volume_snapshot
 from ..queries import lookups
+from ..queries.catalog import volume_type_records
 from ..queries.counts import is_any
-from ..queries.volume_views import Snapshot, Volume, snapshots_by
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import Snapshot, Volume, snapshots_by
 from . import volume_sources, volumes
 
 ERRORS = {"creating": "error", "deleting": "error_deleting"}
-
-one_snapshot = volume_sources.snapshot_of
 
 
 def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapping) -> Snapshot:
@@ -34,7 +33,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
     ConflictError for a volume that is not at rest, QuotaError.
     """
     lookups.lock_project(connection, project_id)
-    row = volumes.one_volume(connection, params["volume_id"], project_id)
+    row = volume_views.one_volume(connection, params["volume_id"], project_id)
     allowed = ("available", "in-use") if params.get("force") else ("available",)
     if row.status not in allowed:
         raise InvalidVolumeError(
@@ -49,7 +48,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
     of = {"volume_id": row.id, "size_gb": row.size_gb, "status": "creating"}
     connection.execute(sa.insert(volume_snapshot).values(**new, **of))
     volumes.check_quota(connection, project_id, row.size_gb, snapshot=True)
-    return one_snapshot(connection, new["id"])
+    return volume_views.one_snapshot(connection, new["id"])
 
 
 def finish_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str | None = None) -> bool:
@@ -69,7 +68,7 @@ def begin_delete_snapshot(
     connection: sa.Connection, snapshot_id: str, *, project_id: str | None = None, force: bool = False
 ) -> Snapshot:
     """Begin to delete a snapshot; what was made of it stays. Raises ConflictError while something is being made."""
-    row = one_snapshot(connection, snapshot_id, project_id)
+    row = volume_views.one_snapshot(connection, snapshot_id, project_id)
     if is_any(connection, volume.c.snapshot_id == snapshot_id, volume.c.status == "creating"):
         raise ConflictError(f"Invalid snapshot: Snapshot {snapshot_id} is in use: a volume is being made of it.")
     allowed = {"available", "error", "error_deleting"} | ({row.status} if force else set())
@@ -77,14 +76,14 @@ def begin_delete_snapshot(
         raise ConflictError(
             f"Invalid snapshot: Snapshot status must be available or error, but current status is: {row.status}."
         )
-    return one_snapshot(connection, snapshot_id)
+    return volume_views.one_snapshot(connection, snapshot_id)
 
 
 def begin_delete_all(
     connection: sa.Connection, volume_id: str, *, project_id: str | None = None, force: bool = False
 ) -> Volume:
     """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would."""
-    row = volumes.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     for snapshot in snapshots_by(connection, volumes=[row.id]):
         if snapshot.status != "deleting":
             begin_delete_snapshot(connection, snapshot.id, force=force)
@@ -101,15 +100,15 @@ def begin_revert(
 ) -> Volume:
     """Begin to give a volume back the data of its newest snapshot. Raises NovaliteError for another one, none, or one
     of another size, and ConflictError for a volume or a snapshot that is not at rest, in Cinder's words."""
-    row = volumes.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     taken = snapshots_by(connection, volumes=[row.id])
     if not taken:
         raise NovaliteError(f"Volume {row.id} doesn't have any snapshots.")
     newest = taken[-1]
     if snapshot_id != newest.id:
         raise NovaliteError(
-            f"Specified snapshot {volume_types.check_shown(str(snapshot_id))} is None or not the latest one of volume "
-            f"{row.id}."
+            f"Specified snapshot {volume_type_records.check_shown(str(snapshot_id))} is None or not the latest one of "
+            f"volume {row.id}."
         )
     which = f"Can't revert volume {row.id} to its latest snapshot {newest.id}."
     if newest.size_gb != row.size_gb:
@@ -118,7 +117,7 @@ def begin_revert(
         raise InvalidVolumeError(f"Invalid volume: {which} Volume's status must be 'available'.")
     if not _swap(connection, newest.id, "available", "restoring", None):
         raise ConflictError(f"Invalid snapshot: {which} Snapshot's status must be 'available'.")
-    return volumes.one_volume(connection, row.id)
+    return volume_views.one_volume(connection, row.id)
 
 
 def revert_named(connection: sa.Connection, owner: str, item: JsonMapping) -> str:
@@ -134,9 +133,9 @@ def update_snapshot(
     connection: sa.Connection, snapshot_id: str, changes: JsonMapping, *, project_id: str | None = None
 ) -> Snapshot:
     """Change what is only shown: `name`, `description`, `metadata`; and `status`, for an administrator."""
-    one_snapshot(connection, snapshot_id, project_id)
+    volume_views.one_snapshot(connection, snapshot_id, project_id)
     volumes.change(connection, "snapshot", snapshot_id, changes, ("description", "status"))
-    return one_snapshot(connection, snapshot_id)
+    return volume_views.one_snapshot(connection, snapshot_id)
 
 
 def settle(connection: sa.Connection, snapshot_ids: t.Iterable[str], reason: str) -> list[str]:

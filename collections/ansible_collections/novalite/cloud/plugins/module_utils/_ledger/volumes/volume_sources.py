@@ -16,15 +16,24 @@ from ..._json import JsonMapping
 from ..._model.instance import Image
 from ..._rules.records import LARGEST, check_range
 from ..catalog import volume_types
-from ..catalog.volume_types import VolumeType
 from ..db.tables import compute_host
 from ..db.tables_volumes import volume, volume_snapshot
 from ..placement.aggregates import DEFAULT_ZONE
 from ..queries import lookups
+from ..queries.catalog import volume_type_records
+from ..queries.catalog.volume_type_records import Options, VolumeType
+from ..queries.compute.views import image_of
 from ..queries.counts import is_any
-from ..queries.views import image_of
-from ..queries.volume_views import BackupDisk, Options, Snapshot, Volume, snapshots_by, volumes_by
-from . import server_backup_rows
+from ..queries.volumes import server_backup_rows
+from ..queries.volumes.volume_views import (
+    BackupDisk,
+    Snapshot,
+    Volume,
+    one_snapshot,
+    one_volume,
+    snapshots_by,
+    volumes_by,
+)
 
 GIB = 1024**3
 TABLES = {"volume": volume, "snapshot": volume_snapshot}  # by kind
@@ -64,14 +73,14 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
     if kinds[0] == "backup":
         return _source_of_backup(connection, project_id, str(params["backup"]), str(params.get("backup_disk") or ""))
     if kinds[0] == "snapshot_id":
-        snapshot = snapshot_of(connection, str(params["snapshot_id"]), project_id)
+        snapshot = one_snapshot(connection, str(params["snapshot_id"]), project_id)
         if snapshot.status != "available":
             raise ConflictError(
                 f"Invalid snapshot: Originating snapshot status must be one of available values, not {snapshot.status}."
             )
-        of, least = volume_of(connection, snapshot.volume_id), snapshot.size_gb
+        of, least = one_volume(connection, snapshot.volume_id), snapshot.size_gb
     else:
-        of = volume_of(connection, params["source_volume_id"], project_id)
+        of = one_volume(connection, params["source_volume_id"], project_id)
         least = of.size_gb
         if of.status not in ("available", "in-use"):
             raise InvalidVolumeError(
@@ -100,7 +109,7 @@ def type_of(connection: sa.Connection, project_id: str, params: JsonMapping, sou
     use, NovaliteError for another one than that of what it is made of."""
     name = params.get("type")
     if source.of is not None:
-        of_type = volume_types.type_of(connection, source.of.type_id)
+        of_type = volume_type_records.type_of(connection, source.of.type_id)
         if name not in (None, of_type.id, of_type.name):
             raise NovaliteError(
                 f"Invalid volume type: {name} is another one than that of the volume that it is made of, "
@@ -109,8 +118,8 @@ def type_of(connection: sa.Connection, project_id: str, params: JsonMapping, sou
     elif name is not None:
         of_type = volume_types.type_usable(connection, name, project_id, bool(params.get("private_types")))
     else:
-        of_type = volume_types.type_of(connection, None)
-    if of_type.id == volume_types.DEFAULT_ID:
+        of_type = volume_type_records.type_of(connection, None)
+    if of_type.id == volume_type_records.DEFAULT_ID:
         volume_types.ensure_default(connection)
     return of_type
 
@@ -154,7 +163,7 @@ def _check_zone(connection: sa.Connection, zone: str) -> None:
     # volumes are shown in the default one, be a host in it or not
     if zone != DEFAULT_ZONE and not is_any(connection, compute_host.c.zone == zone):
         raise NovaliteError(
-            f"Availability zone '{volume_types.check_shown(zone)}' is invalid: no compute host is in it."
+            f"Availability zone '{volume_type_records.check_shown(zone)}' is invalid: no compute host is in it."
         )
 
 
@@ -204,22 +213,6 @@ def worker(connection: sa.Connection, of: Volume, limit_to: t.Collection[str] | 
     if host is not None or of.backend in volume_types.LOCAL_BACKENDS:
         return host
     return choose_host(connection, of.type, of.options, limit_to=limit_to)
-
-
-def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
-    """The volume of this id, if the project (None: anybody) has it. Raises NotFoundError."""
-    volumes = volumes_by(connection, ids=[volume_id], project_id=project_id)
-    if not volumes:
-        raise NotFoundError(f"Volume {volume_types.check_shown(volume_id)} could not be found.")
-    return volumes[0]
-
-
-def snapshot_of(connection: sa.Connection, snapshot_id: str, project_id: str | None = None) -> Snapshot:
-    """The snapshot of this id, likewise."""
-    snapshots = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
-    if not snapshots:
-        raise NotFoundError(f"Snapshot {volume_types.check_shown(snapshot_id)} could not be found.")
-    return snapshots[0]
 
 
 def volume_named(connection: sa.Connection, owner: str, name: str) -> Volume:

@@ -15,46 +15,19 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, InvalidVolumeError, NotFoundError, NovaliteError
+from ..._errors import ConflictError, InvalidVolumeError, NovaliteError
 from ..._rules.records import NAME_LENGTH, check_text
 from ..db import clock
 from ..db.tables_volumes import volume_transfer
-from ..identity.tokens import token_hash
 from ..queries import lookups
-from ..queries.counts import equal
-from ..queries.volume_views import snapshots_by
+from ..queries.identity.token_holders import token_hash
+from ..queries.volumes import volume_views
+from ..queries.volumes.transfer_records import Transfer, one_transfer
+from ..queries.volumes.volume_views import snapshots_by
 from . import volumes
 
 WAITING = "awaiting-transfer"
 KEY_BYTES = 8  # random ones; Cinder's keys have as many digits
-
-
-@dataclasses.dataclass(frozen=True)
-class Transfer:
-    """An offer of a volume. `created_at` is in seconds since the epoch."""
-
-    id: str
-    volume_id: str
-    project_id: str  # that offers it
-    name: str | None
-    no_snapshots: bool  # whether the snapshots stay with the project that offers
-    created_at: int
-
-
-_COLUMNS = [volume_transfer.c[field.name] for field in dataclasses.fields(Transfer)]
-
-
-def transfers_of(connection: sa.Connection, project_id: str | None) -> list[Transfer]:
-    """Return the offers of a project (None: of all), the newest first."""
-    return _select(connection, project_id=project_id)
-
-
-def one_transfer(connection: sa.Connection, transfer_id: str, project_id: str | None = None) -> Transfer:
-    """Return the offer of this id, if the project (None: any) made it. Raises NotFoundError."""
-    rows = _select(connection, project_id=project_id, id=transfer_id)
-    if not rows:
-        raise NotFoundError(f"Transfer {transfer_id[:60]} could not be found.")
-    return rows[0]
 
 
 def offer(
@@ -69,7 +42,7 @@ def offer(
 
     Raises NotFoundError; ConflictError unless the volume, and each snapshot that goes with it, is available.
     """
-    row = volumes.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     if name is not None:
         check_text("transfer name", name, NAME_LENGTH)
     volumes.begin(connection, row, "transfer", ("available",), WAITING)
@@ -102,7 +75,7 @@ def accept(connection: sa.Connection, transfer_id: str, key: str, project_id: st
         raise NovaliteError(f"Invalid auth key: Attempt to transfer {transfer_id} with invalid auth key.")
     for project in sorted({project_id, transfer.project_id}):
         lookups.lock_project(connection, project)
-    row = volumes.one_volume(connection, transfer.volume_id)
+    row = volume_views.one_volume(connection, transfer.volume_id)
     if not volumes.swap(connection, row.id, (WAITING,), "available"):
         raise InvalidVolumeError(
             f"Invalid volume: Transfer {transfer_id}: Volume id {row.id} expected in awaiting-transfer state."
@@ -116,13 +89,6 @@ def accept(connection: sa.Connection, transfer_id: str, key: str, project_id: st
     volumes.check_quota(connection, project_id, row.size_gb)
     connection.execute(sa.delete(volume_transfer).where(volume_transfer.c.id == transfer_id))
     return transfer
-
-
-def _select(connection: sa.Connection, **values: str | None) -> list[Transfer]:
-    conditions = equal({volume_transfer.c[name]: value for name, value in values.items()})
-    newest = (volume_transfer.c.created_at.desc(), volume_transfer.c.id.desc())
-    rows = connection.execute(sa.select(*_COLUMNS).where(*conditions).order_by(*newest)).mappings()
-    return [Transfer(**row) for row in rows]
 
 
 def _check_snapshots(connection: sa.Connection, volume_id: str) -> None:

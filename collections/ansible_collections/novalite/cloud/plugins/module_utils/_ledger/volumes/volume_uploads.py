@@ -15,17 +15,18 @@ from ..._guest import image_properties
 from ..._guest.image_properties import PRIVATE
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import checked_names
+from ..._rules.volume_asks import CONTAINER
 from ..catalog import image_states
 from ..catalog.image_records import delete_images, insert_image
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import image
-from ..queries.volume_views import Volume, volumes_by
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import Volume, volumes_by
 from . import volume_sources, volumes
 
 UPLOADING = "uploading"
 FORMATS = ("raw", "qcow2")
-CONTAINER = "bare"
 _OF = f"{PRIVATE}volume"  # property of an image: the volume that it is made of
 _FILE = ("source", "checksum", "size", "virtual_size")
 
@@ -48,7 +49,7 @@ def begin_upload(
     make a volume of which nothing was made yet (None: all). Raises NotFoundError, ConflictError for a volume that is
     not at rest, QuotaError, NovaliteError for a format that no image can have.
     """
-    row = volumes.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     checked_names("image", [{"name": name}], spaces=True)
     if disk_format not in FORMATS:
         raise NovaliteError(
@@ -73,7 +74,7 @@ def begin_upload(
     # not to be seen: who made it is of no use to anybody
     marked = {"properties": {**properties, _OF: row.id}}
     connection.execute(sa.update(image).where(image.c.id == image_id).values(**ready, **marked))
-    return volumes.one_volume(connection, row.id), image_id
+    return volume_views.one_volume(connection, row.id), image_id
 
 
 def finish_upload(

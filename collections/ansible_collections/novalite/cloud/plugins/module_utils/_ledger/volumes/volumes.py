@@ -20,13 +20,16 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.yaml_types import complaint
 from ..._rules.records import check_range, check_text
 from ..catalog import volume_types
-from ..catalog.volume_types import VolumeType
 from ..db import clock
 from ..db.tables_volumes import volume, volume_reservation, volume_snapshot
-from ..identity import quotas
-from ..queries import actions, lookups
+from ..instances import actions
+from ..queries import lookups
+from ..queries.catalog import volume_type_records
+from ..queries.catalog.volume_type_records import VolumeType
 from ..queries.counts import is_any
-from ..queries.volume_views import Volume, snapshots_by, used, volumes_by
+from ..queries.identity import quota_records
+from ..queries.volumes import volume_views
+from ..queries.volumes.volume_views import Volume, snapshots_by, used, volumes_by
 from . import volume_sources
 from .volume_sources import TABLES
 
@@ -75,7 +78,7 @@ def create_volume(connection: sa.Connection, project_id: str, params: JsonMappin
     }
     connection.execute(sa.insert(volume).values(**row))
     check_quota(connection, project_id, size)
-    return one_volume(connection, row["id"])
+    return volume_views.one_volume(connection, row["id"])
 
 
 def finish_create(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
@@ -103,7 +106,7 @@ def begin_delete(
     `cascade`: its snapshots are on their way out, and go before it (volume_snapshots.begin_delete_all()).
     Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
     """
-    row = one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     if row.is_attached:
         holder = f"instance {row.attachments[0].instance_uuid}" if row.attachments else "client that reserved it"
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is attached to the {holder}: detach it first.")
@@ -115,7 +118,7 @@ def begin_delete(
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is being copied to {copy}: wait for that.")
     allowed = ("available", "error", "error_deleting", "error_extending", "error_restoring", "error_managing")
     begin(connection, row, "delete", tuple({*allowed, row.status}) if force else allowed, "deleting")
-    return one_volume(connection, volume_id)
+    return volume_views.one_volume(connection, volume_id)
 
 
 def finish_delete(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
@@ -140,7 +143,7 @@ def begin_extend(
     `online`: also while an instance has it, as Cinder's API does from 3.42 on. Raises ConflictError, QuotaError,
     and NovaliteError for a size that is no larger.
     """
-    row = one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     lookups.lock_project(connection, row.project_id)
     check_range("volume size", size_gb, 1)
     if size_gb <= row.size_gb:
@@ -156,7 +159,7 @@ def begin_extend(
     details = {holder.instance_uuid: {"volume_id": volume_id} for holder in row.attachments}
     actions.start(connection, EXTEND, details, request_id, user_id=user_id, project_id=row.project_id)
     check_quota(connection, row.project_id, size_gb)
-    return one_volume(connection, volume_id)
+    return volume_views.one_volume(connection, volume_id)
 
 
 def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
@@ -196,11 +199,11 @@ def update_volume(
     connection: sa.Connection, volume_id: str, changes: JsonMapping, *, project_id: str | None = None
 ) -> Volume:
     """Change what is only shown or meant: `name` (shown), `description`, `metadata`, `bootable`, `readonly`."""
-    row = one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     if changes.get("readonly") not in (None, row.readonly) and row.attachments:
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is in use: detach it first.")
     change(connection, "volume", volume_id, changes, ("description", "bootable", "readonly"))
-    return one_volume(connection, volume_id)
+    return volume_views.one_volume(connection, volume_id)
 
 
 def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, project_id: str | None = None) -> Volume:
@@ -208,7 +211,7 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
 
     Raises ConflictError where its data would have to move, and for a volume that is of the type, or not at rest.
     """
-    row = one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id)
     if row.type_id == of_type.id:
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is of the type {of_type.name} already.")
     nowhere = row.made_at is None and row.host is None
@@ -222,11 +225,11 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
             f"Invalid volume: Volume {volume_id} status must be available or in-use to retype it, but current status "
             f"is: {row.status}."
         )
-    if of_type.id == volume_types.DEFAULT_ID:
+    if of_type.id == volume_type_records.DEFAULT_ID:
         volume_types.ensure_default(connection)
     own_format = {"format": volume_types.format_of(of_type)} if nowhere else {}
     write(connection, "volume", volume_id, {"type_id": of_type.id, **own_format})
-    return one_volume(connection, volume_id)
+    return volume_views.one_volume(connection, volume_id)
 
 
 def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volume:
@@ -235,7 +238,7 @@ def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volu
     write(connection, "volume", volume_id, {"status": status, "new_size_gb": None})
     if status == "available":
         connection.execute(sa.delete(volume_reservation).where(volume_reservation.c.volume_id == volume_id))
-    return one_volume(connection, volume_id)
+    return volume_views.one_volume(connection, volume_id)
 
 
 def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) -> list[str]:
@@ -254,9 +257,6 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
 
 
 # --- Shared with attachments and snapshots --------------------------------------------------------------------------
-
-
-one_volume = volume_sources.volume_of
 
 
 def begin(connection: sa.Connection, row: Volume, what: str, allowed: t.Collection[str], status: str) -> None:
@@ -348,7 +348,7 @@ def free_handle(connection: sa.Connection, kind: str, project_id: str, handle: s
 
 def check_quota(connection: sa.Connection, project_id: str, size_gb: int, snapshot: bool = False) -> None:
     """Raise QuotaError if the project has more than it may, what was just written included, in Cinder's words."""
-    limits, taken = quotas.quota_limits(connection, project_id), used(connection, project_id)
+    limits, taken = quota_records.quota_limits(connection, project_id), used(connection, project_id)
     largest = limits["per_volume_gigabytes"]
     if not snapshot and 0 <= largest < size_gb:
         raise VolumeQuotaError(f"Requested volume size {size_gb}G is larger than maximum allowed limit {largest}G.")

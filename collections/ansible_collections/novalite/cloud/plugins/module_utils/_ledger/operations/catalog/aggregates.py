@@ -8,9 +8,10 @@ from __future__ import annotations
 import typing as t
 
 from ...._errors import ConflictError, NotFoundError
-from ...placement import hypervisor_records
+from ...placement import aggregates
 from ...placement.aggregates import remove_aggregates, write_aggregates
-from ...placement.hypervisor_records import Aggregate
+from ...queries.placement import hypervisor_records
+from ...queries.placement.hypervisor_records import Aggregate
 from ..call import Call
 
 
@@ -37,7 +38,7 @@ def update(call: Call, row: Aggregate, *, name: str | None = None, zone: str | N
     name = row.name if name is None else name
     if name != row.name:
         _check_free(call, name)
-        hypervisor_records.rename_aggregate(call.connection, row.id, name)
+        aggregates.rename_aggregate(call.connection, row.id, name)
     return _write(call, name, zone=zone)
 
 

@@ -10,7 +10,8 @@ import uuid
 
 from ...._errors import ConflictError, NotFoundError
 from ...catalog import flavors
-from ...catalog.flavors import NewFlavor, SeenFlavor
+from ...queries.catalog import flavor_records
+from ...queries.catalog.flavor_records import NewFlavor, SeenFlavor
 from ..call import Call
 
 
@@ -61,5 +62,5 @@ def _check_private(row: SeenFlavor) -> None:
 
 
 def _again(call: Call, flavorid: str) -> SeenFlavor:
-    rows = flavors.flavors_seen(call.connection, call.permits("compute:flavors:private"), call.project)
+    rows = flavor_records.flavors_seen(call.connection, call.permits("compute:flavors:private"), call.project)
     return next(row for row in rows if row["flavorid"] == flavorid)

@@ -13,12 +13,12 @@ import dataclasses
 import os
 import typing as t
 
-from ...._errors import NovaliteError
+from ...._errors import NovaliteError, TooLargeError
 from ...._image_import.foreign_disks import DRIVERS
 from ...._image_import.imported import CONVERTED, Foreign, convert
 from ...._json import JsonMapping, JsonObject
 from ...catalog import image_files, image_records, image_states, image_store
-from ...catalog.image_records import SeenImage
+from ...queries.catalog.image_views import SeenImage
 from ..call import Call
 from . import images
 
@@ -57,13 +57,13 @@ def receive(
 ) -> None:
     """Take a stream of so many bytes (None: any) as the data of the image, or (`staged`) keep it for an import.
 
-    Whatever fails, the image waits for data again. Raises image_store.TooLargeError and BrokenOffError, QuotaError,
+    Whatever fails, the image waits for data again. Raises TooLargeError and BrokenOffError, QuotaError,
     ImageRefusedError, ConflictError for an image that has data, NovaliteError for data that are none.
     """
     with calls() as call:
         limit = _limit(call, row, store)
         if (length or 0) > limit:
-            raise image_store.TooLargeError(f"The image is larger than the {limit} bytes that it may have.")
+            raise TooLargeError(f"The image is larger than the {limit} bytes that it may have.")
         after = "uploading" if staged else "saving"
         upload = _Upload(calls, row, store, image_states.begin(call.connection, row["id"], "queued", after))
     part = image_store.part_of(store.home, row["id"], upload.transfer)

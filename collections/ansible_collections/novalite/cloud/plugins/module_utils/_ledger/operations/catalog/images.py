@@ -10,8 +10,9 @@ import typing as t
 from ...._errors import ForbiddenError, NotFoundError
 from ...._rules.volume_asks import VolumeRequest
 from ...catalog import image_records, image_states
-from ...catalog.image_records import ImageValues, Member, NewImage, SeenImage
 from ...compute import volume_images
+from ...queries.catalog import image_views
+from ...queries.catalog.image_views import ImageValues, Member, NewImage, SeenImage
 from ..call import Call
 
 OF_ALL: t.Final = "image:all_projects"
@@ -25,7 +26,7 @@ class ProtectedImageError(ForbiddenError):
 
 def seen(call: Call, image_id: str) -> SeenImage:
     """Return an image that the caller's project may use. Raises NotFoundError."""
-    rows = image_records.images_seen(call.connection, call.project, image_id, everything=call.permits(OF_ALL))
+    rows = image_views.images_seen(call.connection, call.project, image_id, everything=call.permits(OF_ALL))
     if not rows:
         raise NotFoundError(f"No image found with ID {image_id[:255]}")
     return rows[0]
@@ -109,7 +110,7 @@ def members(call: Call, row: SeenImage) -> list[Member]:
     """List the members that the caller may know of: its own image's, else itself. Only shared images have some."""
     if row["visibility"] != "shared":
         return []
-    return image_records.members(call.connection, row["id"], None if _is_own(call, row) else call.project)
+    return image_views.members(call.connection, row["id"], None if _is_own(call, row) else call.project)
 
 
 def member(call: Call, row: SeenImage, project_id: str) -> Member:
@@ -155,7 +156,7 @@ def change_members(call: Call, row: SeenImage, *, add: t.Iterable[str] = (), rem
     added = dict.fromkeys(add)
     if added and row["visibility"] == "private":
         row = update(call, row, {**row, "visibility": "shared"})
-    there = {sharing["member"] for sharing in image_records.members(call.connection, row["id"])}
+    there = {sharing["member"] for sharing in image_views.members(call.connection, row["id"])}
     for project_id in added:
         if project_id not in there:
             add_member(call, row, project_id)

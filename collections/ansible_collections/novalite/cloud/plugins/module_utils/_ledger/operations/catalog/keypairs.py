@@ -10,8 +10,8 @@ import re
 from ...._errors import ConflictError, NotFoundError, NovaliteError
 from ...catalog.keypairs import remove_keypairs, write_keypairs
 from ...ec2 import ec2_records
-from ...queries import projects
-from ...queries.keypair_records import KeyPair, keypairs_of
+from ...queries.catalog.keypair_records import KeyPair, keypairs_of
+from ...queries.identity import projects
 from ..call import Call
 
 SAFE = re.compile(r"[A-Za-z0-9 @._-]+")  # Nova's

@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 
 from ...._errors import InvalidVolumeError, NovaliteError
-from ...queries.volume_views import Attachment, Reservation, Volume
-from ...volumes import volume_reservations, volumes
+from ...queries.volumes import volume_views
+from ...queries.volumes.volume_views import Attachment, Reservation, Volume
+from ...volumes import volume_reservations
 from .. import attachments
 from ..call import Call
 
@@ -30,7 +31,7 @@ def reserve(
     volume_reservations.reserve()."""
     reservation = volume_reservations.reserve(call.connection, volume_id, mode=mode, project_id=project_id)
     if connector is not None:
-        connect(call, volumes.one_volume(call.connection, volume_id), reservation, connector)
+        connect(call, volume_views.one_volume(call.connection, volume_id), reservation, connector)
     return reservation
 
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from ...queries.volumes.transfer_records import Transfer
 from ...volumes import volume_transfers
-from ...volumes.volume_transfers import Transfer
 from ..call import Call
 
 

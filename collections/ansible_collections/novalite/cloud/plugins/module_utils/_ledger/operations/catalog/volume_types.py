@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...._json import JsonMapping
 from ...catalog import volume_types
-from ...catalog.volume_types import VolumeType
+from ...queries.catalog.volume_type_records import VolumeType
 from ..call import Call
 
 

@@ -10,10 +10,8 @@ import typing as t
 
 from ...._errors import NovaliteError
 from ...identity import access_rules, credentials
-from ...identity.access_rules import Rule
-from ...identity.credentials import Credential
-from ...identity.roles import implied
-from ...queries.assignments import roles_in_project
+from ...queries.identity.assignments import implied, roles_in_project
+from ...queries.identity.credential_records import Credential, Rule
 from ..call import Call
 from .delegations import refuse_restricted
 from .roles import RoleChoice, chosen, names_of

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ...identity import assignments, domains, groups, projects, users
-from ...identity.assignments import Place
+from ...identity import assignments, users
+from ...queries.identity import projects, user_records
+from ...queries.identity.assignments import Place
 from ..call import Call
 
 
@@ -36,9 +37,9 @@ def check_place(call: Call, place: Place) -> None:
     """Raise NotFoundError unless there are the user or the group, and the project or the domain, of `place`."""
     for find, number in (
         (projects.find_project, place.project_id),
-        (domains.find_domain, place.domain_id),
-        (users.find_user, place.user_id),
-        (groups.find_group, place.group_id),
+        (projects.find_domain, place.domain_id),
+        (user_records.find_user, place.user_id),
+        (user_records.find_group, place.group_id),
     ):
         if number is not None:
             find(call.connection, number)
@@ -47,7 +48,7 @@ def check_place(call: Call, place: Place) -> None:
 def set_roles(call: Call, user_id: str, roles: t.Collection[Held]) -> None:
     """Let a user have of the roles that come with the cloud these, in these projects, and no others. Raises
     ForbiddenError for who may not give or take them."""
-    before = {Held(row["project_id"], row["role"]) for row in users.list_roles(call.connection, user_id)}
+    before = {Held(row["project_id"], row["role"]) for row in user_records.list_roles(call.connection, user_id)}
     for held in sorted(before - set(roles)):
         call.check("identity:assignments:delete")
         users.revoke_role(call.connection, user_id, *held)

@@ -9,9 +9,10 @@ import dataclasses
 import math
 
 from ...._errors import TooManyRequestsError
+from ...._rules.attempts import subject
 from ...db import clock
 from ...identity import auth_failures
-from ...identity.auth_failures import Limit, subject
+from ...identity.auth_failures import Limit
 from ..call import Call
 
 DELAY = 60.0  # seconds between two guesses of a user's password from addresses where it is not known, at most

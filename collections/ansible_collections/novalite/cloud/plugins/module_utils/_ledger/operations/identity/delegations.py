@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...._errors import ForbiddenError
-from ...identity import credentials
+from ...queries.identity import credential_records
 from ..call import Call
 
 
@@ -22,7 +22,7 @@ def refuse_restricted(call: Call) -> None:
     """Raise ForbiddenError unless the token gives all that its user has: it is of no trust, and of no application
     credential but an unrestricted one without access rules."""
     number = call.authority.application_credential_id
-    credential = number and credentials.application_credential_of(call.connection, credential_id=number)
+    credential = number and credential_records.application_credential_of(call.connection, credential_id=number)
     if credential and (not credential["unrestricted"] or credential["access_rules"]):
         raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
     if call.authority.trust_id is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ...identity import domains
-from ...identity.domains import Domain
+from ...queries.identity.projects import Domain
 from ..call import Call
 
 

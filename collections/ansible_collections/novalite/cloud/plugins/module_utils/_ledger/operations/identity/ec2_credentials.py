@@ -8,8 +8,9 @@ from __future__ import annotations
 from ...._errors import NotFoundError
 from ...db.sealing import Seal
 from ...identity import credentials
-from ...identity.credentials import Credential
-from ...queries.assignments import roles_in_project
+from ...queries.identity import credential_records
+from ...queries.identity.assignments import roles_in_project
+from ...queries.identity.credential_records import Credential
 from ..call import Call
 from .delegations import refuse_delegated
 
@@ -18,14 +19,14 @@ def list_pairs(call: Call, seal: Seal, user_id: str, project_id: str | None = No
     """Return a user's pairs, with their secrets in the clear; one that cannot be read has None. Raises ForbiddenError
     for a delegated token."""
     refuse_delegated(call, "EC2 credentials")
-    return credentials.list_ec2_credentials(call.connection, seal, user_id, project_id)
+    return credential_records.list_ec2_credentials(call.connection, seal, user_id, project_id)
 
 
 def find(call: Call, seal: Seal, user_id: str, access: str) -> Credential:
     """Return a user's pair, with its secret in the clear. Raises ForbiddenError for a delegated token, NotFoundError,
     UnreadableError."""
     refuse_delegated(call, "EC2 credentials")
-    return credentials.find_ec2_credential(call.connection, seal, user_id, access)
+    return credential_records.find_ec2_credential(call.connection, seal, user_id, access)
 
 
 def create(call: Call, seal: Seal, user_id: str, project_id: str) -> Credential:

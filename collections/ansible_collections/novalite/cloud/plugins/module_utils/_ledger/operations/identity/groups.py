@@ -8,8 +8,9 @@ from __future__ import annotations
 import typing as t
 
 from ...._errors import NotFoundError
-from ...identity import groups, users
-from ...identity.groups import Group
+from ...identity import groups
+from ...queries.identity import user_records
+from ...queries.identity.user_records import Group
 from ..call import Call
 from .attributes import MOST, Attributes, keep_domain, merged
 from .domains import place_for
@@ -34,7 +35,7 @@ def create(call: Call, request: GroupRequest) -> Group:
 def update(call: Call, group_id: str, request: GroupRequest) -> Group:
     """Change a group. Raises NotFoundError, ConflictError for a name that is taken, NovaliteError for another
     domain."""
-    before = groups.find_group(call.connection, group_id)
+    before = user_records.find_group(call.connection, group_id)
     keep_domain(before["domain_id"], request.get("domain_id", before["domain_id"]))
     return groups.update_group(call.connection, group_id, {**request, **_extra(request, before["extra"])})
 
@@ -58,8 +59,8 @@ def remove_member(call: Call, group_id: str, user_id: str) -> None:
 
 
 def _check_both(call: Call, group_id: str, user_id: str) -> None:
-    groups.find_group(call.connection, group_id)
-    users.find_user(call.connection, user_id)
+    user_records.find_group(call.connection, group_id)
+    user_records.find_user(call.connection, user_id)
 
 
 def _extra(request: GroupRequest, before: Attributes) -> GroupRequest:

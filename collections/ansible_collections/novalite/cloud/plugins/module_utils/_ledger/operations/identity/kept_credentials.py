@@ -9,10 +9,11 @@ import typing as t
 
 from ...._errors import NotFoundError, NovaliteError
 from ...db.sealing import Seal
-from ...identity import kept_credentials, users
+from ...identity import kept_credentials
 from ...identity.kept_credentials import Credential, Sealed
-from ...queries.assignments import roles_in_project
-from ...queries.projects import project_name
+from ...queries.identity import user_records
+from ...queries.identity.assignments import roles_in_project
+from ...queries.identity.projects import project_name
 from ..call import Call
 from .delegations import refuse_delegated
 
@@ -61,7 +62,7 @@ def create(call: Call, seal: Seal, request: CredentialRequest) -> Credential:
     user_id, project_id = request.get("user_id", call.user), request.get("project_id")
     if _own(call) not in (None, user_id):
         raise NotFoundError(f"Could not find user: {user_id[:64]}.")
-    users.find_user(call.connection, user_id)
+    user_records.find_user(call.connection, user_id)
     _check_project(call, user_id, project_id)
     values = {**request, "user_id": user_id, "project_id": project_id}
     return kept_credentials.create_credential(call.connection, seal, values)

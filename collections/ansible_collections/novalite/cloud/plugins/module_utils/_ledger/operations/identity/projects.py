@@ -11,11 +11,11 @@ from ...._errors import ForbiddenError, NotFoundError, NovaliteError
 from ...._json import JsonMapping, JsonObject
 from ...._rules import ha_wishes
 from ...._rules.records import Changes, checked_names
-from ...identity import domains, projects
+from ...identity import projects
 from ...identity import quotas as quota_records
-from ...identity.projects import Project
+from ...queries.identity.projects import Project, domain_by_id, find_project, project_by_id, project_wishes
+from ...queries.identity.quota_records import quota_limits
 from ...queries.lookups import DEFAULT_PROJECT
-from ...queries.projects import project_by_id, project_wishes
 from ..call import Call
 from . import quotas
 from .attributes import MOST, Attributes, keep_domain, merged
@@ -43,7 +43,7 @@ def create(call: Call, request: ProjectRequest) -> Project:
     domain_id = request.get("domain_id") or (parent_id if parent is None else parent["domain_id"])
     if parent is None and parent_id is not None:
         # the top of a domain is the domain, as a project that acts as one
-        if domains.domain_by_id(call.connection, parent_id) is None:
+        if domain_by_id(call.connection, parent_id) is None:
             raise NotFoundError(f"Could not find project: {parent_id[:64]}.")
         if parent_id != domain_id:
             raise NovaliteError(f"parent_id {parent_id} is another domain than domain_id {domain_id}")
@@ -51,21 +51,21 @@ def create(call: Call, request: ProjectRequest) -> Project:
     place = place_for(call, domain_id)
     extra = merged({}, request.get("extra", {}), MOST)
     values = {**request, "extra": extra, "domain_id": place, "parent_id": parent_id}
-    return projects.find_project(call.connection, projects.create_project(call.connection, values))
+    return find_project(call.connection, projects.create_project(call.connection, values))
 
 
 def update(call: Call, project_id: str, request: ProjectRequest) -> Project:
     """Change a project; to disable it ends its tokens. Raises NotFoundError, ConflictError for a name that is taken,
     NovaliteError for another domain, ForbiddenError for another parent and for a state that does not fit the projects
     above and below."""
-    before = projects.find_project(call.connection, project_id)
+    before = find_project(call.connection, project_id)
     keep_domain(before["domain_id"], request.get("domain_id", before["domain_id"]))
     parent_id = before["parent_id"] or before["domain_id"]
     if request.get("parent_id", parent_id) != parent_id:
         raise ForbiddenError("Update of `parent_id` is not allowed.")
     extra = {"extra": merged(before["extra"], request["extra"], MOST)} if "extra" in request else {}
     projects.update_project(call.connection, project_id, {**request, **extra})
-    return projects.find_project(call.connection, project_id)
+    return find_project(call.connection, project_id)
 
 
 def delete(call: Call, project_id: str) -> None:
@@ -76,20 +76,20 @@ def delete(call: Call, project_id: str) -> None:
 
 def replace_tags(call: Call, project_id: str, tags: t.Collection[str]) -> Project:
     """Let a project have these tags and no others. Raises NotFoundError, NovaliteError for tags that cannot be."""
-    projects.find_project(call.connection, project_id)
+    find_project(call.connection, project_id)
     projects.replace_tags(call.connection, project_id, tags)
-    return projects.find_project(call.connection, project_id)
+    return find_project(call.connection, project_id)
 
 
 def add_tag(call: Call, project_id: str, tag: str) -> None:
     """Let a project have a tag as well. Raises NotFoundError, NovaliteError for a tag that cannot be."""
-    projects.find_project(call.connection, project_id)
+    find_project(call.connection, project_id)
     projects.add_tag(call.connection, project_id, tag)
 
 
 def remove_tag(call: Call, project_id: str, tag: str) -> None:
     """Take a tag off a project. Raises NotFoundError, for a tag that it has not as well."""
-    projects.find_project(call.connection, project_id)
+    find_project(call.connection, project_id)
     if not projects.remove_tag(call.connection, project_id, tag):
         raise NotFoundError(f"Could not find project tag: {tag[:64]}.")
 
@@ -125,7 +125,7 @@ def remove(call: Call, items: t.Sequence[JsonMapping]) -> JsonObject:
     ids = projects.ids_by_name(call.connection, names)
     for name in names:
         if name in ids:
-            changes.note(name, {"quotas": quota_records.quota_limits(call.connection, ids[name])}, None)
+            changes.note(name, {"quotas": quota_limits(call.connection, ids[name])}, None)
             delete(call, ids[name])
     return changes.result("projects", [])
 
@@ -133,4 +133,4 @@ def remove(call: Call, items: t.Sequence[JsonMapping]) -> JsonObject:
 def _shown(call: Call, project_id: str) -> JsonObject:
     """Return what a module shows of a project: its quotas, and what it wishes for its servers if it says so."""
     wishes = project_wishes(call.connection, project_id)
-    return {"quotas": quota_records.quota_limits(call.connection, project_id), **wishes.said()}
+    return {"quotas": quota_limits(call.connection, project_id), **wishes.said()}

@@ -10,6 +10,7 @@ import typing as t
 from ...._errors import NovaliteError
 from ...identity import quotas
 from ...queries import counts
+from ...queries.identity import quota_records
 from ..call import Call
 
 # Entries of the policy for limits of one service alone; for those of several, and of none, a route's own is enough
@@ -36,7 +37,7 @@ def set_limits(call: Call, project_id: str, limits: t.Mapping[str, int], *, forc
                 f"{used[name]}."
             )
     quotas.write_quotas(call.connection, project_id, limits)
-    return quotas.quota_limits(call.connection, project_id)
+    return quota_records.quota_limits(call.connection, project_id)
 
 
 def reset(call: Call, project_id: str, resources: t.Collection[str]) -> None:
@@ -50,7 +51,7 @@ def set_default_limits(call: Call, limits: t.Mapping[str, int]) -> dict[str, int
     set_limits()."""
     _check(call, limits)
     quotas.write_default_limits(call.connection, limits)
-    return quotas.default_limits(call.connection)
+    return quota_records.default_limits(call.connection)
 
 
 def _check(call: Call, resources: t.Iterable[str]) -> None:

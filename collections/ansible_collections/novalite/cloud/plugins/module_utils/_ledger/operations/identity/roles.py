@@ -8,8 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ...identity import roles
-from ...identity.roles import Role
-from ...queries.assignments import Names
+from ...queries.identity import assignments
+from ...queries.identity.assignments import Names, Role
 from ..call import Call
 from .attributes import keep_domain
 from .domains import place_for
@@ -54,7 +54,7 @@ def create(call: Call, name: str, request: RoleRequest) -> Role:
 def update(call: Call, role_id: str, request: RoleRequest) -> Role:
     """Change a role. Raises NotFoundError, ConflictError for a name that is taken, NovaliteError for another domain,
     ForbiddenError for a role that comes with the cloud."""
-    domain_id = roles.find_role(call.connection, role_id)["domain_id"]
+    domain_id = assignments.find_role(call.connection, role_id)["domain_id"]
     keep_domain(domain_id, request.get("domain_id", domain_id))
     return roles.update_role(call.connection, role_id, request)
 

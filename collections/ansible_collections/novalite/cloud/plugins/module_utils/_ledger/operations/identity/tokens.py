@@ -10,11 +10,11 @@ import typing as t
 
 from ...._errors import NotFoundError, UnauthorizedError
 from ...db import clock
-from ...identity import domains, tokens, trusts, users
-from ...identity.domains import DEFAULT_DOMAIN
-from ...identity.tokens import Holder, Token
-from ...identity.users import User
-from ...queries import projects
+from ...identity import domains, tokens, trusts
+from ...queries.identity import projects, user_records
+from ...queries.identity.projects import DEFAULT_DOMAIN
+from ...queries.identity.token_holders import Holder, Token
+from ...queries.identity.user_records import User
 from ..call import Call
 from . import attempts
 from .attempts import Attempt
@@ -84,7 +84,7 @@ def issue(call: Call, proof: Proof, scope: ScopeRequest | None, lifetime: float)
     that is not there or that the user has no role in, and for proofs that are not enough; TooManyRequestsError."""
     if proof.attempt is not None:
         attempts.succeed(call, proof.attempt)
-    user = users.user_by_id(call.connection, proof.user_id)
+    user = user_records.user_by_id(call.connection, proof.user_id)
     if user is None:  # removed meanwhile
         raise UnauthorizedError(REFUSED)
     _check_methods(user, proof)

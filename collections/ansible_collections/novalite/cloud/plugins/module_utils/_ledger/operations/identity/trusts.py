@@ -9,10 +9,10 @@ import dataclasses
 import typing as t
 
 from ...._errors import ForbiddenError, NotFoundError, NovaliteError
-from ...identity import projects, trusts, users
-from ...identity.roles import implied
+from ...identity import trusts
 from ...identity.trusts import Trust
-from ...queries.assignments import Names, roles_in_project
+from ...queries.identity import projects, user_records
+from ...queries.identity.assignments import Names, implied, roles_in_project
 from ..call import Call
 from .delegations import refuse_delegated
 from .roles import RoleChoice, chosen, names_of
@@ -62,7 +62,7 @@ def create(call: Call, request: TrustRequest) -> Trust:
         raise NovaliteError("project_id: a trust is for roles in a project; give one")
     if not request.roles:
         raise ForbiddenError("At least one role should be specified")
-    users.find_user(call.connection, request.trustee_user_id)
+    user_records.find_user(call.connection, request.trustee_user_id)
     projects.find_project(call.connection, request.project_id)
     held = roles_in_project(call.connection, call.user, request.project_id)
     names = names_of(held, implied(held))

@@ -9,8 +9,9 @@ import typing as t
 
 from ...._errors import ForbiddenError, NovaliteError, UnauthorizedError
 from ...identity import users
-from ...identity.users import User
-from ...queries.projects import project_name
+from ...queries.identity import user_records
+from ...queries.identity.projects import project_name
+from ...queries.identity.user_records import User
 from ..call import Call
 from . import attempts
 from .assignments import Held, set_roles
@@ -48,7 +49,7 @@ def update(call: Call, user_id: str, request: UserRequest, roles: t.Collection[H
     """Change a user, and the roles that it has in projects if those are said. A new password, or to disable the user,
     makes its tokens void. Raises NotFoundError, ConflictError for a name that is taken, NovaliteError for another
     domain and for a default project that is none."""
-    before = users.find_user(call.connection, user_id)
+    before = user_records.find_user(call.connection, user_id)
     keep_domain(before["domain_id"], request.get("domain_id", before["domain_id"]))
     row = users.update_user(call.connection, user_id, _values(call, request, before))
     if roles is not None:
@@ -60,7 +61,7 @@ def change_password(call: Call, attempt: Attempt, proved: User, password_hash: s
     """Give a user a new password, who proved that of `proved`. Raises UnauthorizedError where it was changed meanwhile,
     ForbiddenError where an administrator alone changes it, TooManyRequestsError."""
     attempts.succeed(call, attempt)
-    now = users.find_user(call.connection, proved["id"])
+    now = user_records.find_user(call.connection, proved["id"])
     if now["password_hash"] != proved["password_hash"]:
         raise UnauthorizedError(REFUSED)
     if now["options"].get("lock_password"):

@@ -10,8 +10,8 @@ import typing as t
 
 from ...._errors import ConflictError, NovaliteError
 from ...network import floating_ips
-from ...queries import projects
-from ...queries.network_records import FloatingIp, Port, floating_ips_of
+from ...queries.identity import projects
+from ...queries.network.network_records import FloatingIp, Port, floating_ips_of
 from ..call import Call
 from ..hosts import update_hosts
 from .owners import Named, owner_of

@@ -10,9 +10,9 @@ import typing as t
 
 from ...._errors import ForbiddenError, NovaliteError
 from ...network import external_networks, provider_networks, tenant_networks
-from ...network.external_networks import Pool
-from ...network.tenant_networks import Carrier
-from ...queries.network_records import Network
+from ...queries.network.carriers import Carrier
+from ...queries.network.network_records import Network
+from ...queries.network.pool_records import Pool
 from ..call import Call
 from ..hosts import update_networks_of_hosts
 from .owners import Named, check_for_all, owner_of
@@ -32,7 +32,7 @@ class Site(t.Protocol):
 
 
 class NetworkValues(t.TypedDict, total=False):
-    """Values of a network. `provider` holds attributes of provider_networks.ATTRIBUTES."""
+    """Values of a network. `provider` holds attributes of carriers.ATTRIBUTES."""
 
     name: str
     description: str

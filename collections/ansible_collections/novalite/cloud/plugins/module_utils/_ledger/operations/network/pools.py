@@ -9,8 +9,7 @@ import typing as t
 
 from ...._errors import ForbiddenError
 from ...network import address_scopes, subnet_pools
-from ...network.address_scopes import AddressScope
-from ...network.subnet_pools import SubnetPool
+from ...queries.network.subnet_pool_records import AddressScope, SubnetPool
 from ..call import Call
 from .networks import OPERATE
 from .owners import Named, check_for_all, owner_of

@@ -14,8 +14,8 @@ from ...._model.rows import InstanceRow
 from ...compute import port_changes, server_changes
 from ...network import network_choices, port_details, ports
 from ...network.tenant_networks import TenantError
-from ...queries import server_listing
-from ...queries.network_records import Network, Port, network_of
+from ...queries.compute import server_listing
+from ...queries.network.network_records import Network, Port, network_of
 from ..call import OVERRIDE_LOCK, Call
 from ..hosts import update_hosts, update_hosts_of_port
 from .networks import OPERATE

@@ -10,10 +10,11 @@ import typing as t
 from ...._errors import NovaliteError
 from ...._rules import pools
 from ...network import network_choices, routers
-from ...network.routers import Router, RouterInterface
 from ...network.tenant_networks import TenantError
-from ...queries.network_records import Network, Port, network_of, networks_by
-from ...queries.subnet_records import Subnet, subnets_of, subnets_of_network
+from ...queries.network import router_records
+from ...queries.network.network_records import Network, Port, network_of, networks_by
+from ...queries.network.router_records import Router, RouterInterface
+from ...queries.network.subnet_records import Subnet, subnets_of, subnets_of_network
 from ..call import Call
 from ..hosts import update_networks_of_hosts
 from .owners import Named, owner_of
@@ -97,7 +98,7 @@ def _add(call: Call, row: Router, network: Network, subnet: Subnet, port_id: str
 
 def _check_overlap(call: Call, row: Router, subnet: Subnet) -> None:
     """Raise NovaliteError for a subnet with addresses of another one: the router could not tell them apart."""
-    interfaces = routers.interfaces(call.connection, row.id)
+    interfaces = router_records.interfaces(call.connection, row.id)
     networks = networks_by(call.connection, {interface.network_id for interface in interfaces})
     there = {each.id: each for subnets in subnets_of(call.connection, networks).values() for each in subnets}
     for interface in interfaces:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ...._errors import ConflictError, NovaliteError
+from ...._errors import ConflictError, DefaultGroupError, NovaliteError
+from ...queries.network.group_records import DEFAULT_GROUP
 from ...security import group_rules
-from ...security.security_groups import DEFAULT_GROUP, DefaultGroupError, ensure_default_group
+from ...security.security_groups import ensure_default_group
 from ..call import Call
 from ..hosts import update_hosts_of_group
 from .owners import Named, check_own

@@ -9,9 +9,9 @@ import typing as t
 
 from ...._errors import ForbiddenError
 from ...network import external_networks, subnets
-from ...network.external_networks import Pool
-from ...queries.network_records import Network
-from ...queries.subnet_records import Subnet
+from ...queries.network.network_records import Network
+from ...queries.network.pool_records import Pool
+from ...queries.network.subnet_records import Subnet
 from ..call import Call
 from ..hosts import update_hosts, update_networks_of_hosts
 from .networks import OPERATE, check_changes

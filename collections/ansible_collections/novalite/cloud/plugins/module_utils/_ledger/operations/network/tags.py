@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ...network.resource_tags import replace_tags, tags_of
-from ...network.subnet_pools import SubnetPool
-from ...queries.network_records import Network
+from ...network.resource_tags import replace_tags
+from ...queries.network.network_records import Network
+from ...queries.network.subnet_pool_records import SubnetPool
+from ...queries.network.tag_records import tags_of
 from ..call import Call
 from .networks import check_changes
 from .pools import check_owner
