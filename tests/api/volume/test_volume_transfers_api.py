@@ -11,12 +11,15 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import snapshots_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volume_transfers
 from api.openstack.volume.routes_absent import ABSENT
 from tests.api.conftest import Cloud
 from tests.api.doors import Body, Doors, User
+from tests.support.rows import add_project
 
 NOWHERE = "11111111-1111-1111-1111-111111111111"
+THIRD = "f" * 32
 LATEST = {"OpenStack-API-Version": "volume 3.71"}
 
 
@@ -142,3 +145,38 @@ def test_what_administrators_look_at(doors: Doors) -> None:
 def test_no_type_is_the_default_type(doors: Doors, named: str | None) -> None:
     body = doors.member.post("/volumes", {"volume": {"size": 1, "volume_type": named}}, 202)["volume"]
     assert body["volume_type"] == doors.member.get("/types/default")["volume_type"]["name"]
+
+
+def test_snapshots_that_stayed_are_not_the_new_owners(doors: Doors) -> None:
+    volume = make(doors.member)
+    kept = doors.member.post("/snapshots", {"snapshot": {"volume_id": volume}}, 202)["snapshot"]["id"]
+    with transaction(doors.cloud.engine) as connection:
+        volume_snapshots.finish_snapshot(connection, kept)
+    for user in (doors.member, doors.stranger):
+        user.headers.update(LATEST)
+    accept(doors.stranger, offer(doors.member, volume, no_snapshots=True))
+    refusal = doors.stranger.ask("DELETE", f"/volumes/{volume}?cascade=true")
+    assert refusal.status_code == 400 and "stayed with the project that gave it away" in refusal.text
+    doors.stranger.post(f"/volumes/{volume}/action", {"revert": {"snapshot_id": kept}}, 400)
+    with transaction(doors.cloud.engine) as connection:
+        # neither are they the new owner's to give
+        mine = volume_snapshots.create_snapshot(connection, doors.stranger.project, {"volume_id": volume})
+        volume_snapshots.finish_snapshot(connection, mine.id)
+    offered = offer(doors.stranger, volume)
+    with transaction(doors.cloud.engine) as connection:
+        add_project(connection, "third", THIRD)
+        volume_transfers.accept(connection, offered["id"], offered["auth_key"], THIRD, None)
+        owners = {row.id: row.project_id for row in snapshots_by(connection, volumes=[volume])}
+    assert owners == {kept: doors.member.project, mine.id: THIRD}
+
+
+def test_an_administrator_deletes_snapshots_of_any_project_with_their_volume(doors: Doors) -> None:
+    volume = make(doors.member)
+    doors.member.post("/snapshots", {"snapshot": {"volume_id": volume}}, 202)
+    doors.member.headers.update(LATEST)
+    with transaction(doors.cloud.engine) as connection:
+        (taken,) = snapshots_by(connection)
+        volume_snapshots.finish_snapshot(connection, taken.id)
+    accept(doors.stranger, offer(doors.member, volume, no_snapshots=True))
+    doors.admin.delete(f"/volumes/{volume}?cascade=true", 202)
+    assert doors.member.get(f"/snapshots/{taken.id}")["snapshot"]["status"] == "deleting"

@@ -18,9 +18,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import host_owner
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_renaming import (
     NAMES,
+    OF_JOBS,
     OWNERS,
     WITHIN,
 )
+from api.jobs.kinds import HOST, KINDS
 from tests.support.cloud import Cloud
 from tests.support.rows import DEMO
 
@@ -34,6 +36,27 @@ OTHERS = {
     *("compute_host.zone", "aggregate.zone", "volume.availability_zone", "network.owner", "image.owner"),
     *("instance.hostname", "allocation.compute_host_id", "server_group.max_server_per_host", "run.attempts"),
     *("site_record.owner", "port.device_owner", "worker.hostname", "volume_reservation.host", "host_watch.attempts"),
+}
+
+
+# JSON that holds none: of people, images, networks and sizes; words about what was; what a host says of itself
+WITHOUT_HOSTS = {
+    *("aggregate.metadata", "backup_policy.keep", "ec2_request.result", "flavor.extra_specs", "image_task.input"),
+    *(f"compute_host.{name}" for name in ("aggregates", "traits", "identity", "marks_sent", "facts")),
+    *(f"host_watch.{name}" for name in ("reading", "proof", "moved", "fence", "means")),
+    *(f"image.{name}" for name in ("kernel", "ramdisk", "properties", "tags")),
+    *(f"network.{name}" for name in ("dns", "ntp", "routes")),
+    *(f"subnet.{name}" for name in ("pools", "dns", "routes")),
+    *(f"instance.{name}" for name in ("flavor", "image", "rescue_image", "disk_image", "cdroms", "adopted")),
+    *(f"instance.{name}" for name in ("metadata", "fault", "files", "tags")),
+    *(f"server_backup.{name}" for name in ("disks", "flavor", "boot", "fault")),
+    *("server_snapshot.volumes", "server_snapshot.fault", "migration.old_flavor", "migration.new_flavor"),
+    *(f"volume.{name}" for name in ("image", "backup_disk", "metadata", "fault")),
+    *(f"{name}.{column}" for name in ("volume_backup", "volume_snapshot") for column in ("metadata", "fault")),
+    *("instance_action.details", "job.result", "watch.balance", "allocation.numa", "volume_type.extra_specs"),
+    *("application_credential.roles", "application_credential.access_rules", "trust.roles", "subnet_pool.prefixes"),
+    *("project.extra", "user.extra", "user.options", "user_group.extra"),
+    *("vif.allowed_address_pairs", "port.extra_dhcp_opts"),
 }
 
 
@@ -53,14 +76,37 @@ def rename(cloud: Cloud, machine: dict[str, t.Any] = MACHINE, old: str = OLD, **
 
 def test_every_column_that_may_hold_a_name_is_known() -> None:
     """A new one is renamed, or named above as one that holds none."""
-    known = {str(column) for column in (*NAMES, *OWNERS, *WITHIN)} | OTHERS
+    known = {str(column) for column in (*NAMES, *OWNERS, *WITHIN)} | OTHERS | WITHOUT_HOSTS
     columns = {
         str(column)
         for table in tables.metadata.sorted_tables
         for column in table.columns
-        if any(word in column.name for word in WORDS)
+        if isinstance(column.type, sa.JSON) or any(word in column.name for word in WORDS)
     }
     assert columns - known == set()
+
+
+def test_every_variable_of_a_job_that_may_hold_a_name_is_known() -> None:
+    chosen = {name for kind in KINDS.values() for name in (*kind.hosts, *(["limit"] if kind.limit else []))}
+    schemas = [item for kind in KINDS.values() for item in kind.schema["properties"].items()]
+    named = {name for name, schema in schemas if HOST in (schema, schema.get("items"))}
+    assert (chosen | named) - {"everywhere"} == set(OF_JOBS)
+
+
+def test_a_name_is_replaced_in_patterns_and_lists_of_jobs(cloud: Cloud) -> None:
+    before = {"limit": f"{OLD},x-{OLD}:!{OLD}:{OLD}2", "holders": [OLD, f"{OLD}2"], "server": OLD}
+    cloud.write(a_row(tables.tables_jobs.job, id="j", kind="floating_ips", variables=before, state="queued"))
+    rename(cloud)
+    after = {"limit": f"{NEW},x-{OLD}:!{NEW}:{OLD}2", "holders": [NEW, f"{OLD}2"], "server": OLD}
+    assert [row.variables for row in cloud.rows(sa.select(tables.tables_jobs.job.c.variables))] == [after]
+
+
+def test_a_type_of_volumes_names_a_host_once(cloud: Cloud) -> None:
+    options = {"hosts": [NEW, OLD, "other"], "format": "raw"}  # the host had the new name once
+    of_type = tables.tables_volumes.volume_type
+    cloud.write(a_row(of_type, id="t", name="t", backend="file", options=options))
+    rename(cloud)
+    assert cloud.rows(sa.select(of_type.c.options)) == [({"hosts": [NEW, "other"], "format": "raw"},)]
 
 
 def a_row(table: sa.Table, **columns: t.Any) -> sa.Insert:
@@ -96,7 +142,7 @@ def fill(cloud: Cloud, host: str) -> None:
         a_row(moves.rolling_host, host=host),
         a_row(moves.host_watch, host=host),
         a_row(moves.watch_event, host=host),
-        a_row(volumes.volume_type, id=key, name=f"type-{host}", backend="file"),
+        a_row(volumes.volume_type, id=key, name=f"type-{host}", backend="file", options={"hosts": ["other", host]}),
         a_row(volumes.volume, id=key, project_id=DEMO, name=f"data-{host}", type_id=key, format="raw", host=host),
         a_row(volumes.volume_backup, id=key, volume_id=key, project_id=DEMO, host=host, incremental=False),
         a_row(images.server_backup, id=key, instance_uuid=instance, project_id=DEMO, host=host, disks=[], flavor={}),

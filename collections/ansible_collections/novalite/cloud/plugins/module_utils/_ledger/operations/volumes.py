@@ -14,7 +14,7 @@ from ..queries.catalog import volume_type_records
 from ..queries.volumes import volume_views
 from ..queries.volumes.volume_backup_records import VolumeBackup
 from ..queries.volumes.volume_views import Snapshot, Volume
-from ..volumes import volume_backups, volume_snapshots, volume_uploads, volumes
+from ..volumes import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
 from .call import Call
 
 ADMIN: t.Final = "volume:admin"
@@ -40,8 +40,8 @@ def delete(
         call.check(ADMIN)
     begin = volume_snapshots.begin_delete_all if with_snapshots else volumes.begin_delete
     row = begin(call.connection, volume_id, project_id=project_id, force=force)
-    if row.made_at is None and row.host is None:
-        volumes.finish_delete(call.connection, volume_id)  # it is nowhere yet
+    if volumes.is_nowhere(call.connection, row):
+        volumes.finish_delete(call.connection, volume_id)
     else:
         call.enqueue("volume_delete", [], row.project_id, {"volumes": [row.id]})
 
@@ -108,7 +108,8 @@ def begin_detaching(call: Call, row: Volume) -> None:
 
 
 def roll_detaching(call: Call, row: Volume) -> None:
-    """Go back from begin_detaching(). Raises ConflictError."""
+    """Go back from begin_detaching(). Raises ConflictError, also while a host takes the volume from its server."""
+    volume_attachments.check_not_leaving(call.connection, row)
     volumes.begin(call.connection, row, "keep", ("detaching",), "in-use")
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 import sqlalchemy as sa
@@ -21,7 +22,7 @@ from ..db.tables_images import replica, server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
 from ..db.tables_migrations import UNDER_WAY, departure, host_watch, migration, rolling_host, watch_event
 from ..db.tables_networking import MOST_RANGES, port
-from ..db.tables_volumes import volume, volume_backup
+from ..db.tables_volumes import volume, volume_backup, volume_type
 from .machines import same_machine
 
 # Columns that hold a host's name and nothing else
@@ -51,10 +52,12 @@ OWNERS: tuple[sa.Column[t.Any], ...] = (fixed_ip.c.owner, fixed_ip.c.last_owner)
 WITHIN: tuple[sa.Column[t.Any], ...] = (
     instance.c.attempts,  # [name]
     instance.c.availability_zone,  # zone:name
-    job.c.variables,  # {"host": name}
+    job.c.variables,  # {"host": name, "limit": "name,other", "holders": [name]}
     port.c.binding,  # {"host_id": name}
     replica.c.former,  # [name]
+    volume_type.c.options,  # {"hosts": [name]}
 )
+OF_JOBS = ("host", "limit", "network_hosts", "holders")  # variables of jobs that name hosts
 
 
 def rename(
@@ -130,25 +133,34 @@ def _within(connection: sa.Connection, host: str, new_name: str, renamed: dict[s
     replaced: list[tuple[sa.Column[t.Any], t.Any, t.Any]] = []
     for uuid, attempts in connection.execute(sa.select(i.uuid, i.attempts).where(sa.cast(i.attempts, sa.Text) != "[]")):
         if host in attempts:
-            values = {"attempts": [new_name if name == host else name for name in attempts]}
-            replaced.append((i.uuid, uuid, values))
+            replaced.append((i.uuid, uuid, {"attempts": _replaced(attempts, host, new_name)}))
     zones = sa.select(i.uuid, i.availability_zone).where(i.availability_zone.endswith(f":{host}", autoescape=True))
     for uuid, zone in connection.execute(zones):
         replaced.append((i.uuid, uuid, {"availability_zone": f"{zone.partition(':')[0]}:{new_name}"}))
     for number, variables in connection.execute(sa.select(j.id, j.variables).where(j.state.in_(("queued", "running")))):
-        if variables.get("host") == host:
-            replaced.append((j.id, number, {"variables": {**variables, "host": new_name}}))
+        changed = {key: _replaced(variables[key], host, new_name) for key in OF_JOBS if key in variables}
+        if (renamed_variables := {**variables, **changed}) != variables:
+            replaced.append((j.id, number, {"variables": renamed_variables}))
     for vif, binding in connection.execute(sa.select(p.vif_id, p.binding).where(p.binding.is_not(None))):
         if binding.get("host_id") == host:
             replaced.append((p.vif_id, vif, {"binding": {**binding, "host_id": new_name}}))
     for uuid, former in connection.execute(sa.select(replica.c.instance_uuid, replica.c.former)):
         if host in former:
-            replaced.append(
-                (replica.c.instance_uuid, uuid, {"former": [new_name if name == host else name for name in former]})
-            )
+            replaced.append((replica.c.instance_uuid, uuid, {"former": _replaced(former, host, new_name)}))
+    for type_id, options in connection.execute(sa.select(volume_type.c.id, volume_type.c.options)):
+        if host in (options.get("hosts") or ()):
+            hosts = list(dict.fromkeys(_replaced(options["hosts"], host, new_name)))
+            replaced.append((volume_type.c.id, type_id, {"options": {**options, "hosts": hosts}}))
     for key, value, values in replaced:
         connection.execute(sa.update(key.table).where(key == value).values(values))
         renamed[key.table.name] = renamed.get(key.table.name, 0) + 1
+
+
+def _replaced(value: t.Any, host: str, new_name: str) -> t.Any:
+    """Return a list of names, or an Ansible pattern of them, with the new one."""
+    if isinstance(value, list):
+        return [new_name if name == host else name for name in value]
+    return re.sub(rf"(?<![^,:&!]){re.escape(host)}(?![^,:])", lambda _name: new_name, value)
 
 
 def _replace(connection: sa.Connection, column: sa.Column[t.Any], old: str, new: str, renamed: dict[str, int]) -> None:

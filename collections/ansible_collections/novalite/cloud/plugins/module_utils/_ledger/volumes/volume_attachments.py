@@ -26,6 +26,7 @@ from ..instances import actions
 from ..queries.catalog.volume_type_records import check_shown
 from ..queries.compute import state_rules
 from ..queries.compute.state_rules import RULES
+from ..queries.jobs.open_jobs import open_job
 from ..queries.volumes.volume_views import Attachment, Volume, attachments_by, one_volume, volumes_by
 from .volumes import begin, swap, write
 
@@ -133,15 +134,28 @@ def begin_detach(
     return attachment
 
 
+def check_not_leaving(connection: sa.Connection, row: Volume) -> None:
+    """Raise ConflictError while a host is to take the volume from its server, which it does whatever is said since."""
+    for holder in row.attachments:
+        details = actions.open_details(connection, DETACH, [holder.instance_uuid]).values()
+        job = open_job(connection, holder.instance_uuid, "volume_detach", {"attachments": [holder.id]})
+        if job is not None or any(detached.get("volume_id") == row.id for detached in details):
+            raise InvalidVolumeError(
+                f"Invalid volume: Volume {row.id} is being detached from instance {holder.instance_uuid}: wait for "
+                "that, and attach it again."
+            )
+
+
 def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
-    """Record how it ended; after an `error` the guest still has it, as in Nova."""
+    """Record how it ended; after an `error` the guest still has it, as in Nova. Without one nobody has the volume any
+    more, also where its status was changed meanwhile, or its job was taken for dead."""
     attachments = attachments_by(connection, ids=[attachment_id])
     if not attachments:
         return False
     attachment = attachments[0]
     if error is None:
         connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
-        swap(connection, attachment.volume_id, ("detaching",), "available")
+        swap(connection, attachment.volume_id, ("detaching", "in-use", "error_detaching"), "available")
     else:
         swap(connection, attachment.volume_id, ("detaching",), "in-use", error)
     actions.finish(connection, DETACH, [(attachment.instance_uuid, attachment.host, error)])
@@ -171,11 +185,15 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
 
 
 def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:
-    """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
-    of an instance that is on no host, for nobody would remove that."""
+    """The volumes that go with these instances. One that has snapshots, or is being copied, stays, as in Cinder; and so
+    does one with data of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
     to_delete = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
-    kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(to_delete)))
+    snapped, source = volume_snapshot.c.volume_id, volume.c.source_volume_id
+    kept = sa.union(
+        sa.select(snapped).where(snapped.in_(sorted(to_delete))),
+        sa.select(source).where(source.in_(sorted(to_delete)), volume.c.status == "creating"),
+    )
     volumes = volumes_by(connection, ids=set(to_delete) - set(connection.execute(kept).scalars()))
     return [
         leaving_volume
@@ -196,12 +214,10 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     to_delete = {leaving_volume.id for leaving_volume in leaving_with(connection, sorted_uuids)}
     connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(sorted_uuids)))
     connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(to_delete))))
-    for volume_id in sorted({attachment.volume_id for attachment in gone} - to_delete):
-        made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
+    for row in volumes_by(connection, ids={attachment.volume_id for attachment in gone} - to_delete):
         # one that was to be made of something by a build that never came to it has nothing to offer
-        lost = made.made_at is None and made.image is not None and made.image["id"]
-        swap(connection, volume_id, ("creating", *_HELD), "error" if lost else "available")
-        unbind(connection, [volume_id])
+        swap(connection, row.id, ("creating", *_HELD), "error" if row.is_unmade_copy else "available")
+        unbind(connection, [row.id])
 
 
 def unbind(connection: sa.Connection, volume_ids: t.Iterable[str]) -> None:

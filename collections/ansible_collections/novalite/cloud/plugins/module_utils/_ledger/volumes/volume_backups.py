@@ -171,13 +171,17 @@ def finish_restore(connection: sa.Connection, backup_id: str, *, error: str | No
 def begin_delete(
     connection: sa.Connection, backup_id: str, *, project_id: str | None = None, force: bool = False
 ) -> VolumeBackup:
-    """Begin to delete a backup. Raises ConflictError while something is done with it, and while others change it."""
+    """Begin to delete a backup. Raises ConflictError while something is done with it, and while others change it.
+    `force`: also while it is taken or restored, which counts as failed: its volume is free again."""
     row = one_backup(connection, backup_id, project_id)
     allowed = (AVAILABLE, ERROR, "error_deleting")
     if row.status not in allowed and not force:
         raise ConflictError("Invalid backup: Backup status must be available or error")
     if row.has_dependents:
         raise ConflictError("Invalid backup: Incremental backups exist for this backup.")
+    if row.status in (CREATING, RESTORING):
+        settle(connection, [row.id], "its backup is deleted by force")
+        row = one_backup(connection, row.id)
     if not _swap(connection, row.id, row.status, DELETING):
         raise ConflictError("Invalid backup: Backup status must be available or error")
     return one_backup(connection, row.id)
@@ -270,7 +274,9 @@ def settle(connection: sa.Connection, backup_ids: t.Iterable[str], reason: str) 
 
 
 def settle_volume(connection: sa.Connection, volume_id: str, reason: str) -> list[str]:
-    """The same of the backup that is being taken of this volume, or restored to it."""
+    """The same of the backup that is being taken of this volume, or restored to it. A volume that waits for none of
+    them any more, as after another status was set by hand, is free again; nobody knows what one has that was restored
+    to."""
     ids = connection.execute(
         sa.select(table.c.id).where(
             sa.or_(
@@ -279,7 +285,11 @@ def settle_volume(connection: sa.Connection, volume_id: str, reason: str) -> lis
             )
         )
     ).scalars()
-    return settle(connection, list(ids), reason)
+    if changed := settle(connection, list(ids), reason):
+        return changed
+    _release(connection, volume_id, BACKING_UP, made=False)
+    volumes.swap(connection, volume_id, (RESTORING_VOLUME,), "error_restoring", reason)
+    return [volume_id]
 
 
 def _release(connection: sa.Connection, volume_id: str, status: str, made: bool) -> None:

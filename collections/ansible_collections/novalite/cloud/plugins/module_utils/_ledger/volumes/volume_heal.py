@@ -9,9 +9,13 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._rules.build_states import BUILDS
+from ..db.tables import instance
 from ..db.tables_jobs import job
 from ..db.tables_volumes import volume, volume_attachment, volume_type
+from ..queries.compute.instance_rows import being_built
 from ..queries.counts import is_any
+from ..queries.jobs.open_jobs import with_open_job
 from ..queries.volumes import volume_backup_records
 from ..queries.volumes.volume_views import attachments_by
 from . import volume_attachments, volume_backups, volume_snapshots, volume_uploads, volumes
@@ -32,8 +36,11 @@ def end_abandoned(connection: sa.Connection, since: float, now: int) -> list[Cha
         for row in connection.execute(_silent(table, since))
         if row.id not in waited_for
     ]
+    of_servers = _of_busy_servers(connection, [row.id for table, row in silent if table is volume])
     changes: list[Change] = []
     for table, row in silent:
+        if row.id in of_servers:
+            continue
         reason = f"it is {row.status}, and nobody goes on: no sign of life for {now - row.updated_at} s"
         if table is not volume:
             changed = volume_snapshots.settle(connection, [row.id], reason)
@@ -85,6 +92,17 @@ def _silent(table: sa.Table, then: float) -> sa.Select[tuple[str, str, str, int]
     statuses = [*volumes.ERRORS, *((*_MOVING, *_BACKED_UP, volume_uploads.UPLOADING) if table is volume else ())]
     columns = (table.c.id, table.c.name, table.c.status, table.c.updated_at)
     return sa.select(*columns).where(table.c.status.in_(statuses), table.c.updated_at <= then).order_by(table.c.id)
+
+
+def _of_busy_servers(connection: sa.Connection, volume_ids: t.Iterable[str]) -> set[str]:
+    """Return the volumes whose server is being built, or at work otherwise: they show no sign of life of their own, and
+    come to an end with that. A build that is dead was ended before."""
+    holders = {row.volume_id: row.instance_uuid for row in attachments_by(connection, volumes=volume_ids)}
+    c = instance.c
+    at_work = sa.or_(c.task_state.is_not(None), *map(being_built, BUILDS))
+    busy = sa.select(c.uuid).where(c.uuid.in_(sorted(set(holders.values()))), c.deleted == 0, at_work)
+    uuids = {*connection.execute(busy).scalars(), *with_open_job(connection, holders.values())}
+    return {volume_id for volume_id, uuid in holders.items() if uuid in uuids}
 
 
 def _in_jobs(connection: sa.Connection) -> set[str]:

@@ -32,6 +32,7 @@ from ..queries.volumes.volume_views import (
 )
 from . import volume_uploads
 from .volume_sources import worker
+from .volumes import is_nowhere
 
 # status -> what is under way, as tasks/volume_action.py knows it
 VOLUME_WORK = {
@@ -76,10 +77,10 @@ def plan(
 
     for volume in volumes:
         does = VOLUME_WORK.get(volume.status)
-        if does is None:
+        if does is None or (does == "create" and volume.attachments):  # the build of its server makes that
             continue
         upload = volume_uploads.work_of(connection, volume) if does == "upload" else {}
-        nothing = (does == "delete" and volume.made_at is None and volume.host is None) or upload is None
+        nothing = (does == "delete" and is_nowhere(connection, volume)) or upload is None
         mine = at(None if nothing else worker(connection, volume, limit_to), does, volume.id, volume.name)
         if does == "delete":
             # those that go with it go first: their rows hold the volume's
@@ -97,8 +98,7 @@ def plan(
         if volume.backup_disk is not None and does == "create" and volume.made_at is None:
             mine["restored"].append(_of_backup(volume, volume.backup_disk))  # which makes it, too
             continue
-        mine["images"] += images_for(volume)
-        mine["volumes"].append(to_be_made(connection, volume))
+        _have_made(connection, mine, volume)
         if upload:
             data = {**data_of(volume), "instance_uuid": holder_of(volume)}
             mine["uploads"].append({**upload, "volume": data})
@@ -113,7 +113,7 @@ def plan(
             mine["gone"].append(data)
             continue
         if of.made_at is None:
-            mine["volumes"].append(to_be_made(connection, of))
+            _have_made(connection, mine, of)
         mine["snapshots"].append({**data, "source": {**data_of(of), "instance_uuid": holder_of(of)}, "create": True})
     for backup in backups:
         does = BACKUP_WORK.get(backup.status)
@@ -125,7 +125,7 @@ def plan(
         mine = at(host, does, backup.id, backup.name or backup.id)
         entry: Plan = {"backup_id": backup.id, "chain": backup.volume_id, "full": not backup.incremental}
         if there:
-            mine["volumes"].append(to_be_made(connection, there[0]))
+            _have_made(connection, mine, there[0])
             entry["volume"] = {**data_of(there[0]), "instance_uuid": holder_of(there[0])}
         mine[_BACKUPS[does]].append(entry)
     for gone in forgotten:
@@ -141,8 +141,13 @@ def plan(
             mine = at(attachment.host, does, attachment.id, volume.name)
             mine[does].append(plug(connection, volume, attachment, state_dir))
             if does == "attach":
-                mine["volumes"].append(to_be_made(connection, volume))
+                _have_made(connection, mine, volume)
     return hosts, nowhere
+
+
+def _have_made(connection: sa.Connection, mine: Plan, volume: Volume) -> None:
+    mine["images"] += images_for(volume)
+    mine["volumes"].append(to_be_made(connection, volume))
 
 
 def _of_backup(volume: Volume, saved: BackupDisk) -> Plan:
@@ -167,31 +172,36 @@ def data_of(stored: Stored) -> Plan:
 
 def to_be_made(connection: sa.Connection, volume: Volume) -> Plan:
     """The volume with its size; made, of what it is to be made of, if it was not before."""
-    volume_plan = {
+    return {
         **data_of(volume),
         "instance_uuid": holder_of(volume),
-        "create": volume.made_at is None,
-        "source": None,
+        # a disk of a backup is made by step volume_backup, which has the data
+        "create": volume.made_at is None and volume.backup_disk is None,
+        "source": _source(connection, volume) if volume.is_unmade_copy else None,
+        "size_gb": volume.new_size_gb or volume.size_gb,
     }
-    volume_plan["size_gb"] = volume.new_size_gb or volume.size_gb
-    if volume.made_at is not None or volume.status != "creating":  # one that waited for its instance is blank
-        return volume_plan
+
+
+def _source(connection: sa.Connection, volume: Volume) -> Plan | None:
+    """Return the source of an unmade copy. One that is gone is named, too: its host says that it has no data of it,
+    where it would make an empty volume if it were told of none."""
     if volume.snapshot_id is not None:
         snapshots = snapshots_by(connection, ids=[volume.snapshot_id])
-        return {**volume_plan, "source": data_of(snapshots[0]) if snapshots else None}
+        return data_of(snapshots[0]) if snapshots else {**data_of(volume), "id": volume.snapshot_id, "kind": "snapshot"}
     if volume.source_volume_id is not None:
-        of = [each for each in volumes_by(connection, ids=[volume.source_volume_id]) if each.made_at is not None]
-        return {**volume_plan, "source": {**data_of(of[0]), "instance_uuid": holder_of(of[0])} if of else None}
-    if volume.image is not None and volume.image["id"]:
-        return {**volume_plan, "source": {"checksum": volume.image["checksum"]}}
-    return volume_plan
+        sources = volumes_by(connection, ids=[volume.source_volume_id])
+        if not sources:
+            return {**data_of(volume), "id": volume.source_volume_id}
+        blank = sources[0].made_at is None
+        return None if blank else {**data_of(sources[0]), "instance_uuid": holder_of(sources[0])}
+    return None if volume.image is None else {"checksum": volume.image["checksum"]}
 
 
 def images_for(volume: Volume) -> list[Plan]:
     """Return images that have to be in the host's cache before the volume can be made."""
     image = volume.image
     copied = volume.snapshot_id is not None or volume.source_volume_id is not None
-    if image is None or not image["id"] or copied or volume.made_at is not None or volume.status != "creating":
+    if image is None or not image["id"] or copied or volume.made_at is not None:
         return []
     return image_files(volume)
 

@@ -82,9 +82,16 @@ def begin_delete_snapshot(
 def begin_delete_all(
     connection: sa.Connection, volume_id: str, *, project_id: str | None = None, force: bool = False
 ) -> Volume:
-    """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would."""
+    """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would, and
+    InvalidVolumeError for a volume that was transferred without its snapshots: those are another project's."""
     row = volume_views.one_volume(connection, volume_id, project_id)
-    for snapshot in snapshots_by(connection, volumes=[row.id]):
+    taken = snapshots_by(connection, volumes=[row.id])
+    if any(project_id not in (None, snapshot.project_id) for snapshot in taken):
+        raise InvalidVolumeError(
+            f"Invalid volume: Volume {row.id} has snapshots that stayed with the project that gave it away: have that "
+            "project, or an administrator, delete those first."
+        )
+    for snapshot in taken:
         if snapshot.status != "deleting":
             begin_delete_snapshot(connection, snapshot.id, force=force)
     return volumes.begin_delete(connection, volume_id, project_id=project_id, force=force, cascade=True)
@@ -101,7 +108,7 @@ def begin_revert(
     """Begin to give a volume back the data of its newest snapshot. Raises NovaliteError for another one, none, or one
     of another size, and ConflictError for a volume or a snapshot that is not at rest, in Cinder's words."""
     row = volume_views.one_volume(connection, volume_id, project_id)
-    taken = snapshots_by(connection, volumes=[row.id])
+    taken = snapshots_by(connection, volumes=[row.id], project_id=project_id)
     if not taken:
         raise NovaliteError(f"Volume {row.id} doesn't have any snapshots.")
     newest = taken[-1]

@@ -23,7 +23,7 @@ from ..queries import lookups
 from ..queries.identity.token_holders import token_hash
 from ..queries.volumes import volume_views
 from ..queries.volumes.transfer_records import Transfer, one_transfer
-from ..queries.volumes.volume_views import snapshots_by
+from ..queries.volumes.volume_views import Snapshot, snapshots_by
 from . import volumes
 
 WAITING = "awaiting-transfer"
@@ -47,7 +47,7 @@ def offer(
         check_text("transfer name", name, NAME_LENGTH)
     volumes.begin(connection, row, "transfer", ("available",), WAITING)
     if not no_snapshots:
-        _check_snapshots(connection, volume_id)
+        _snapshots_at_rest(connection, volume_id, row.project_id)
     connection.execute(sa.delete(volume_transfer).where(volume_transfer.c.volume_id == volume_id))  # a reset left it
     transfer = Transfer(str(uuid.uuid4()), volume_id, row.project_id, name, no_snapshots, clock.seconds(connection))
     key = secrets.token_hex(KEY_BYTES)
@@ -82,8 +82,7 @@ def accept(connection: sa.Connection, transfer_id: str, key: str, project_id: st
         )
     _give(connection, "volume", row.id, row.name, project_id, user_id)
     if not transfer.no_snapshots:
-        _check_snapshots(connection, row.id)
-        for snapshot in snapshots_by(connection, volumes=[row.id]):
+        for snapshot in _snapshots_at_rest(connection, row.id, transfer.project_id):
             _give(connection, "snapshot", snapshot.id, snapshot.name, project_id, user_id)
             volumes.check_quota(connection, project_id, snapshot.size_gb, snapshot=True)
     volumes.check_quota(connection, project_id, row.size_gb)
@@ -91,10 +90,14 @@ def accept(connection: sa.Connection, transfer_id: str, key: str, project_id: st
     return transfer
 
 
-def _check_snapshots(connection: sa.Connection, volume_id: str) -> None:
-    for snapshot in snapshots_by(connection, volumes=[volume_id]):
+def _snapshots_at_rest(connection: sa.Connection, volume_id: str, project_id: str) -> list[Snapshot]:
+    """Return the project's snapshots of the volume: those of a project that had it before are not the giver's to give.
+    Raises ConflictError for one that is not at rest."""
+    snapshots = snapshots_by(connection, volumes=[volume_id], project_id=project_id)
+    for snapshot in snapshots:
         if snapshot.status != "available":
             raise ConflictError(f"Invalid snapshot: snapshot: {snapshot.id} status must be available")
+    return snapshots
 
 
 def _give(connection: sa.Connection, kind: str, own_id: str, handle: str, project_id: str, user_id: str | None) -> None:

@@ -23,7 +23,7 @@ from ..db import clock
 from ..db.tables import image
 from ..queries.volumes import volume_views
 from ..queries.volumes.volume_views import Volume, volumes_by
-from . import volume_sources, volumes
+from . import volume_attachments, volume_sources, volumes
 
 UPLOADING = "uploading"
 FORMATS = ("raw", "qcow2")
@@ -80,11 +80,10 @@ def begin_upload(
 def finish_upload(
     connection: sa.Connection, volume_id: str, *, error: str | None = None, file_record: JsonMapping | None = None
 ) -> bool:
-    """Record how it ended: `file_record` has source, checksum, size and virtual_size of the file on the controller. The
-    volume is what it was before; an image that was deleted meanwhile stays so, and one that failed goes."""
+    """Record how it ended: `file_record` has source, checksum, size and virtual_size of the file on the controller;
+    with neither that nor an `error` no host had anything to do. The volume is what it was before; an image that was
+    deleted meanwhile stays so, and one that failed goes."""
     rows = volumes_by(connection, ids=[volume_id])
-    if not rows or rows[0].status != UPLOADING:
-        return False
     waiting = image_of_upload(volume_id)
     image_id = connection.execute(sa.select(image.c.id).where(waiting)).scalar()
     if error is None and file_record is not None and image_id is not None:
@@ -95,8 +94,15 @@ def finish_upload(
         image_states.check_size(connection, image_id)
     else:
         delete_images(connection, waiting)
+    if not rows or rows[0].status != UPLOADING:
+        return image_id is not None
     rest = "in-use" if rows[0].is_attached else "available"
-    return volumes.swap(connection, volume_id, (UPLOADING,), rest, error, made=error is None)
+    changed = volumes.swap(
+        connection, volume_id, (UPLOADING,), rest, error, made=error is None and file_record is not None
+    )
+    if error is None and file_record is None:
+        volume_attachments.unbind(connection, [volume_id])
+    return changed
 
 
 def image_of_upload(volume_id: str) -> sa.ColumnElement[bool]:

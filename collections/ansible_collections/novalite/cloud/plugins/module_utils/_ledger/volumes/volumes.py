@@ -29,7 +29,7 @@ from ..queries.catalog.volume_type_records import VolumeType
 from ..queries.counts import is_any
 from ..queries.identity import quota_records
 from ..queries.volumes import volume_views
-from ..queries.volumes.volume_views import Volume, snapshots_by, used, volumes_by
+from ..queries.volumes.volume_views import BEFORE_DATA, Volume, snapshots_by, used, volumes_by
 from . import volume_sources
 from .volume_sources import TABLES
 
@@ -91,6 +91,13 @@ def made(connection: sa.Connection, volume_id: str) -> None:
     """Record that a volume's host has data for it, empty as that may be."""
     unmade = sa.and_(volume.c.id == volume_id, volume.c.made_at.is_(None))
     connection.execute(sa.update(volume).where(unmade).values(made_at=clock.seconds(connection)))
+
+
+def is_nowhere(connection: sa.Connection, row: Volume) -> bool:
+    """Tell whether no host has anything of a volume. In shared storage, one with a snapshot is made for that, or was
+    about to be, and no host's name says so."""
+    unmade = row.made_at is None and row.host is None
+    return unmade and not is_any(connection, volume_snapshot.c.volume_id == row.id)
 
 
 def begin_delete(
@@ -214,7 +221,7 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
     row = volume_views.one_volume(connection, volume_id, project_id)
     if row.type_id == of_type.id:
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is of the type {of_type.name} already.")
-    nowhere = row.made_at is None and row.host is None
+    nowhere = is_nowhere(connection, row)
     if not nowhere and (row.backend, row.options) != (of_type.backend, of_type.options):
         raise InvalidVolumeError(
             f"Invalid volume: the data of volume {volume_id} would have to move: make a new volume of the type "
@@ -234,7 +241,13 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
 
 def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volume:
     """Set the status that an administrator gives (os-reset_status); nothing is done to the volume itself. An available
-    one is kept for no client."""
+    one is kept for no client. Raises ConflictError for a copy that was never made, and so has no data to be used."""
+    row = volume_views.one_volume(connection, volume_id)
+    if row.is_unmade_copy and status not in BEFORE_DATA:
+        raise InvalidVolumeError(
+            f"Invalid volume: Volume {volume_id} has no data of what it was to be made of, so it cannot be {status}: "
+            "delete it, and make another one."
+        )
     write(connection, "volume", volume_id, {"status": status, "new_size_gb": None})
     if status == "available":
         connection.execute(sa.delete(volume_reservation).where(volume_reservation.c.volume_id == volume_id))

@@ -90,6 +90,9 @@ class Stored:
     options: Options  # the type's
 
 
+BEFORE_DATA = ("creating", "downloading", "error", "deleting", "error_deleting")  # statuses of copies without data
+
+
 @dataclasses.dataclass(frozen=True)
 class Volume(Stored):
     """A volume."""
@@ -112,6 +115,16 @@ class Volume(Stored):
     def is_attached(self) -> bool:
         """Tell whether an instance has it, or is about to, or a client says that it has."""
         return bool(self.attachments) or (self.reservation is not None and self.reservation.status == "attached")
+
+    @property
+    def is_unmade_copy(self) -> bool:
+        """Tell whether it is to have the data of an image, a backup, a snapshot or a volume, and has none so far."""
+        if self.made_at is not None:
+            return False
+        # what was made of a blank volume was blank, and available, from the start
+        of_volume = self.source_volume_id is not None and self.status in BEFORE_DATA
+        of_image = self.image is not None and bool(self.image["id"])
+        return of_volume or of_image or self.snapshot_id is not None or self.backup_disk is not None
 
     @property
     def waits_for_unshelve(self) -> bool:
