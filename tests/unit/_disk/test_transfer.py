@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, records
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import NOTE, Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import KINDS, NOTE, Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
@@ -129,3 +131,93 @@ def test_what_was_kept_since_somebody_looked_stays(state: str, base: str) -> Non
     assert content(state) == [*before, f"disk.info{layout.KEPT}", f"disk{layout.KEPT}"]
     assert transfer.forget([UUID], state, made_before=made + 10) == [UUID]
     assert content(state) == before
+
+
+def written(state: str) -> pathlib.Path:
+    """The directory of an instance whose disks, of before and after a resize, tell which they are."""
+    create_disks([Disk(UUID, None, root=True, virtual_size_gb=1, ephemeral_gb=1, backend="raw")], state)
+    directory = pathlib.Path(instance_dir(state, UUID))
+    for name in ("disk", "disk.eph0"):
+        (directory / name).write_text("before")
+    transfer.keep([UUID], state)
+    for name in ("disk", "disk.eph0"):
+        (directory / name).write_text("after")
+    (directory / "disk.swap").write_text("after")
+    return directory
+
+
+def texts(directory: pathlib.Path) -> list[str]:
+    return [(directory / name).read_text() for name in ("disk", "disk.eph0")]
+
+
+FORMER = Disk(UUID, None, virtual_size_gb=1, ephemeral_gb=1, backend="raw")
+
+
+@pytest.mark.parametrize("cut_after", range(5))
+def test_what_is_left_of_copies_whose_removal_was_cut_off_is_not_put_back(
+    state: str, monkeypatch: pytest.MonkeyPatch, cut_after: int
+) -> None:
+    directory = written(state)
+    there = len(content(state))
+    with monkeypatch.context() as patched:
+        cut_off(patched, "unlink", cut_after)
+        with contextlib.suppress(InterruptedError):
+            transfer.forget([UUID], state)
+    assert there - len(content(state)) == min(cut_after, 3)
+    if cut_after:
+        with pytest.raises(NovaliteError, match=r"is not there|is not whole"):
+            transfer.look_for_former([FORMER], [UUID], state)
+        assert transfer.restore([UUID], state) == []
+        assert texts(directory) == ["after", "after"]
+    else:
+        transfer.look_for_former([FORMER], [UUID], state)
+
+
+def cut_off(patched: pytest.MonkeyPatch, call: str, after: int) -> None:
+    """Have the run end before one more `call` of the system than `after`."""
+    left, real = iter(range(after)), getattr(os, call)
+
+    def cut(*args: object) -> None:
+        if next(left, None) is None:
+            raise InterruptedError
+        real(*args)
+
+    patched.setattr(os, call, cut)
+
+
+@pytest.mark.parametrize("cut_after", range(4))
+def test_a_revert_that_was_cut_off_is_brought_to_its_end(
+    state: str, monkeypatch: pytest.MonkeyPatch, cut_after: int
+) -> None:
+    directory = written(state)
+    with monkeypatch.context() as patched:
+        cut_off(patched, "replace", cut_after)
+        with contextlib.suppress(InterruptedError):
+            transfer.restore([UUID], state)
+    assert transfer.restore([UUID], state) == ([UUID] if cut_after < 3 else [])
+    assert texts(directory) == ["before", "before"]
+    assert content(state) == ["disk", "disk.eph0", "disk.fresh", "disk.info"]
+
+
+@pytest.mark.parametrize("name", ["disk", "disk.eph0", None])
+def test_a_disk_of_before_the_move_is_missed_and_not_made_anew(state: str, name: str | None) -> None:
+    create_disks([FORMER], state)
+    directory = pathlib.Path(instance_dir(state, UUID))
+    transfer.look_for_former([FORMER], (), state)
+    if name is None:
+        shutil.rmtree(directory)
+    else:
+        (directory / name).unlink()
+    before = content(state) if name else None
+    for look in (
+        lambda: transfer.look_for_former([FORMER], (), state),
+        lambda: create_disks([FORMER], state, existing=KINDS),
+    ):
+        with pytest.raises(NovaliteError, match=rf"its disk .*/{name or 'disk'} is not there, and none is made"):
+            look()
+    assert (content(state) if name else directory.exists()) == (before if name else False)
+
+
+def test_a_move_adds_the_disks_that_its_flavor_adds(state: str) -> None:
+    create_disks([Disk(UUID, None, virtual_size_gb=1, backend="raw")], state)
+    assert create_disks([FORMER], state, existing=["root"])["disks"][0]["created"] == ["disk.eph0"]

@@ -136,3 +136,20 @@ def test_of_several_guests_each_has_its_own_outcome_and_cause(seeded: pathlib.Pa
     assert done.returncode == 2 and CAUSE in output, output
     assert [server[:3] for server in hosts.servers()] == [("web", "stopped", None), ("db", "active", None)]
     assert WORDS not in output
+
+
+@pytest.mark.parametrize("error", ["", "Look for the disks of before the move: its disk is not there"])
+def test_guests_stay_on_for_a_host_that_cannot_take_them(
+    seeded: pathlib.Path, tmp_path: pathlib.Path, error: str
+) -> None:
+    hosts = hosts_over(seeded, tmp_path)
+    plan = {"destinations": ["hv1"], "starts": {"leaving": [], "staying": []}}
+    stop: JsonObject = {"ansible.builtin.include_role": {"name": "novalite.cloud.move", "tasks_from": "stop.yml"}}
+    common: JsonObject = {"gather_facts": False}
+    plays = [
+        {"hosts": "hv1", **common, "tasks": [{"ansible.builtin.set_fact": {"move_error": error}}]},
+        {"hosts": "hv2", **common, "tasks": [{**stop, "vars": {"move_plan": plan, "move_step": "stop"}}]},
+    ]
+    (hosts.elsewhere / "play.yml").write_text(yaml.safe_dump(plays, sort_keys=False))
+    done = hosts.run("-i", "hosts.ini", "play.yml")
+    assert (done.returncode, f"hv1: {error}" in done.stdout) == ((2, True) if error else (0, False)), done.stdout

@@ -15,13 +15,17 @@ import time
 import typing as t
 
 import pytest
+import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._host import events as host_events
 from ansible_collections.novalite.cloud.plugins.module_utils._host.waiting import wait_until
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _events
 from ansible_collections.novalite.cloud.plugins.plugin_utils._events import Event
 from ansible_collections.novalite.cloud.plugins.plugin_utils._progress import Progress, StepNow
+from tests.support.cloud import Cloud, sqlite
 from tests.support.patience import GENEROUS
+from tests.unit._ledger.servers.conftest import seed
 
 ROOT = pathlib.Path(__file__).parents[3]
 GIB, MIB = 1 << 30, 1 << 20
@@ -269,3 +273,60 @@ def test_a_listener_that_fails_ends_no_others(tmp_path: pathlib.Path, monkeypatc
         _events.tell(moving(2.0, number), str(tmp_path))
     wait_until(lambda: len(heard) == 3, GENEROUS, "events were not heard")
     assert heard == [moving(2.0, number) for number in range(3)]
+
+
+# Signs of life that a test can wait for
+SOON = """
+import time
+from ansible_collections.novalite.cloud.plugins.action.WHICH import ActionModule as Shipped
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _follow
+
+class ActionModule(Shipped):
+    def run(self, tmp=None, task_vars=None):
+        _follow.ALIVE_AFTER = 0.2
+        return super().run(tmp, task_vars)
+
+    def _brought(self, args, result, task_vars):
+        time.sleep(2)
+        return result
+"""
+WAITS = (
+    "{name: Wait, module: server_wait, may_fail: true, args: {guests: [{name: g, address: 198.51.100.9}], timeout: 2}}"
+)
+LONG = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - name: Work
+      ACTION: WORK
+      vars: {move_plan: {build: {disks: [{uuid: UUID}]}, peers: {uuids: [OTHER]}}}
+"""
+STEP = f"{{steps: [{{name: Work, module: MODULE, args: {{ARGS}}}}, {WAITS}]}}"
+NO_IMAGES = "{images: []}"
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("action", "work", "signs"),
+    [
+        ("host_steps", STEP.replace("MODULE", "disk").replace("ARGS", "disks: [{uuid: UUID}], state: absent"), True),
+        # a look, which names all there are
+        ("host_steps", STEP.replace("MODULE", "console_output").replace("ARGS", "uuids: [UUID]"), False),
+        ("image_cache", NO_IMAGES, True),
+    ],
+)
+def test_the_ledger_hears_that_a_run_is_alive_while_a_host_works(
+    tmp_path: pathlib.Path, action: str, work: str, signs: bool
+) -> None:
+    (tmp_path / "home").mkdir()
+    cloud = Cloud(sqlite(tmp_path / "home"))
+    seed(cloud)
+    mine, other = (cloud.server({"name": name, "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"] for name in "ab")
+    cloud.write(sa.update(instance).values(updated_at=1))
+    (tmp_path / "action_plugins").mkdir()
+    (tmp_path / "action_plugins" / "soon.py").write_text(SOON.replace("WHICH", action))
+    play = LONG.replace("WORK", work).replace("UUID", mine[0]["uuid"]).replace("OTHER", other[0]["uuid"])
+    played(tmp_path, "soon", play, ANSIBLE_ACTION_PLUGINS=str(tmp_path / "action_plugins"))
+    at = {row.uuid: row.updated_at for row in cloud.rows(sa.select(instance))}
+    assert (at[mine[0]["uuid"]] > 1, at[other[0]["uuid"]]) == (signs, 1)
+    cloud.close()

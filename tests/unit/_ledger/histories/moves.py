@@ -159,8 +159,9 @@ def revert(run: Run, name: str) -> Moving:
         machine.restore([move for move in plan.get("staying", ()) if move["uuid"] not in failed])
         _build(machine, plan, failed)
 
+    moving.step("look_for_former", _look_for_former)
     moving.step("stop", _stop)
-    moving.record("commit", ("from_host",))
+    moving.record("commit", ("from_host", "to_host"))
     moving.step("build", build)
     moving.record("end", ("to_host",))
     moving.step("source_cleanup", _clean_up)
@@ -170,6 +171,14 @@ def revert(run: Run, name: str) -> Moving:
 
 def _nothing(machine: Machine, plan: Plan, failed: t.Collection[str]) -> None:
     """Ways between hosts: a model has none."""
+
+
+def _look_for_former(machine: Machine, plan: Plan, failed: t.Collection[str]) -> None:
+    for kind in ("arriving", "staying"):
+        for move in plan.get(kind, ()):
+            disk = machine.disks.get(move["uuid"])
+            if disk is None or (kind == "staying" and disk.kept is None):
+                raise StepFailed(f"instance {move['uuid']}: its disk is not there")
 
 
 def _stop(machine: Machine, plan: Plan, failed: t.Collection[str]) -> None:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
@@ -19,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.com
     instances_by,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.server_plan import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
 from tests.unit._ledger.servers.test_server_migration import ask, carried, check_sums, claims, row, server, status, well
 
@@ -214,3 +217,54 @@ def test_a_resize_gives_no_firmware_that_the_image_has_not(cloud: t.Any) -> None
     cloud.write(sa.update(flavor).where(flavor.c.name == "m1.tiny").values(extra_specs=secure))
     with pytest.raises(NovaliteError, match="set hw_firmware_type=uefi on the image"):
         ask(cloud, "resize", "web", flavor="m1.tiny")
+
+
+def attach(cloud: t.Any, uuid: str, backend: str, *, as_before: bool = False) -> str:
+    """Attach a new volume of a type with this backend; `as_before`, though the server may go back."""
+    volumes, project = tables.tables_volumes, row(cloud, uuid).project_id
+    with transaction(cloud.engine) as connection, contextlib.ExitStack() as stack:
+        made = create_volume(connection, project, {"size_gb": 1, "name": "data"})
+        connection.execute(sa.update(volumes.volume_type).values(backend=backend))
+        if as_before:
+            stack.enter_context(mock.patch.object(volume_attachments, "_refuse_between_hosts"))
+        attached = volume_attachments.begin_attach(connection, made.id, uuid, project_id=project)
+        volume_attachments.finish_attach(connection, attached.id)
+    return made.id
+
+
+@pytest.mark.parametrize("backend", ["file", "lvm"])
+def test_what_waits_to_be_confirmed_elsewhere_gets_no_volume_of_one_host(cloud: t.Any, backend: str) -> None:
+    uuid = server(cloud)
+    carried(cloud, "migrate", ask(cloud, "migrate", "web"))
+    with pytest.raises(ConflictError, match=r"would be in the storage of the compute host hv2 alone.* end on hv1: "):
+        attach(cloud, uuid, backend)
+    attach(cloud, uuid, "nfs")
+    carried(cloud, "revertResize", ask(cloud, "revertResize", "web"))
+    attach(cloud, uuid, backend)
+
+
+def test_one_resized_on_its_own_host_gets_volumes_of_it_and_goes_back_with_them(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    carried(cloud, "resize", ask(cloud, "resize", "web", flavor="m1.tiny", same_host="only"))
+    attach(cloud, uuid, "file")
+    carried(cloud, "revertResize", ask(cloud, "revertResize", "web"))
+    assert row(cloud, uuid).vm_state == "active"
+
+
+def test_a_live_migration_of_unknown_end_gets_no_volume_of_one_host(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "live-migration", "web")
+    ask(cloud, "live-migration", state="end", before=begun, parts=["from_host"], outcomes=[])
+    assert (row(cloud, uuid).task_state, status(cloud)) == (None, "running")
+    with pytest.raises(ConflictError, match=r"may yet end on hv2: run playbooks/reconcile.yml first"):
+        attach(cloud, uuid, "file")
+
+
+def test_a_revert_does_not_leave_a_volume_behind(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    carried(cloud, "migrate", ask(cloud, "migrate", "web"))
+    attach(cloud, uuid, "file", as_before=True)
+    with pytest.raises(ConflictError, match="volume data, which is on hv2 alone, and would go back to hv1: detach it"):
+        ask(cloud, "revertResize", "web")
+    assert (row(cloud, uuid).task_state, status(cloud)) == (None, "finished")
+    assert [move["uuid"] for move in ask(cloud, "confirmResize", "web")["moves"]] == [uuid]

@@ -10,7 +10,7 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import OF_HOST
@@ -315,3 +315,40 @@ def test_where_no_other_host_has_room_its_own_may(cloud: t.Any) -> None:
     with pytest.raises(NovaliteError, match="No valid host"):
         ask(cloud, "resize", "web", flavor="m1.tiny", same_host="never")
     assert ask(cloud, "resize", "web", flavor="m1.tiny")["moves"][0]["same_host"] is True
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_confirmation_that_was_cut_off_can_only_be_confirmed(cloud: t.Any, killed: bool) -> None:
+    uuid = server(cloud)
+    carried(cloud, "migrate", ask(cloud, "migrate", "web"))
+    begun = ask(cloud, "confirmResize", "web")
+    if killed:
+        cloud.write(sa.update(tables.instance).values(updated_at=1))
+        with transaction(cloud.engine) as connection:
+            ledger_heal(connection, {"build_timeout": 600})
+    else:
+        silent = [{"host": "hv1", "error": "its host does not answer"}]
+        ask(cloud, "confirmResize", state="end", moves=begun["moves"], parts=["from_host"], outcomes=silent)
+    now = row(cloud, uuid)
+    assert (now.host, now.vm_state, now.task_state, status(cloud)) == ("hv2", "resized", None, "confirming")
+    assert set(claims(cloud, uuid)) == {"hv1", "hv2"}
+    with pytest.raises(ConflictError, match=r"cannot be reverted: its resize was confirmed.* confirm it once more"):
+        ask(cloud, "revertResize", "web")
+    again = ask(cloud, "confirmResize", "web")
+    ask(cloud, "confirmResize", state="end", moves=again["moves"], parts=["from_host"], outcomes=well("hv1"))
+    assert (row(cloud, uuid).vm_state, status(cloud), set(claims(cloud, uuid))) == ("active", "confirmed", {"hv2"})
+    check_sums(cloud)
+
+
+def test_a_revert_whose_former_host_has_no_disk_changes_nothing(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    carried(cloud, "migrate", ask(cloud, "migrate", "web"))
+    begun = ask(cloud, "revertResize", "web")
+    assert begun["targets"]["look_for_former"] == ["hv1"]
+    outcomes = [
+        {"host": "hv1", "error": "its disk is not there"},
+        {"host": "hv2", "error": "hv1: its disk is not there"},
+    ]
+    failed = ask(cloud, "revertResize", state="commit", before=begun, parts=["from_host", "to_host"], outcomes=outcomes)
+    assert failed["lost_uuids"] == [uuid]
+    assert (row(cloud, uuid).host, row(cloud, uuid).vm_state, status(cloud)) == ("hv2", "resized", "finished")

@@ -14,14 +14,15 @@ import unittest.mock
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock, tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import (
     OPEN,
     departure,
     migration,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import instance_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_heal import (
     ledger_heal,
@@ -29,8 +30,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledge
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_heal, volume_uploads, volumes
 from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_step_actions import ACTIONS
 from tests.support.leaving import WatchedCloud
+from tests.support.rows import DEMO
+from tests.unit._ledger.marked_machines import marks_at
 
 pytestmark = pytest.mark.both_databases
 
@@ -286,3 +290,45 @@ def test_what_was_put_right_since_it_was_read_is_left_alone(cloud: t.Any) -> Non
     )
     assert repair(cloud, suspects=suspects)["corrections"] == []
     assert repair(cloud)["corrections"] == []
+
+
+def all_silent(cloud: t.Any, *tables_of: sa.Table) -> None:
+    for table in (tables.instance, *tables_of):
+        cloud.write(sa.update(table).values(updated_at=1))
+
+
+def sign(cloud: t.Any, *ids: str) -> None:
+    marks = marks_at(cloud.url)
+    marks.give_sign_of_life(ids)
+    marks.close()
+
+
+def test_what_a_run_works_on_is_not_abandoned_with_all_that_it_was_asked_for(cloud: t.Any) -> None:
+    """Those of its request that wait for their turn, too; not another run's, nor what nobody works on."""
+    uuids = {name: launched(cloud, name)["uuid"] for name in ("a", "b", "dead", "rests")}
+    for names in (["a", "b"], ["dead"]):
+        with transaction(cloud.engine) as connection:
+            of_run = [uuids[name] for name in names]
+            server_actions.begin(connection, "reboot", of_run, request_id=actions.new_request_id())
+    building = launched(cloud, "new", None)["uuid"]
+    all_silent(cloud)
+    sign(cloud, *(uuids[name] for name in ("a", "rests")), building)
+    at = {row.uuid: row.updated_at for row in cloud.rows(sa.select(tables.instance))}
+    assert {name for name, uuid in uuids.items() if at[uuid] > 1} == {"a", "b"} and at[building] > 1
+    assert [finding["name"] for finding in repair(cloud)["corrections"]] == [f"dead ({uuids['dead']})"]
+    all_silent(cloud)  # it was killed
+    assert {finding["name"].partition(" ")[0] for finding in repair(cloud)["corrections"]} == {"a", "b", "new"}
+
+
+STATUSES = [*volume_heal._MOVING, *volume_heal._BACKED_UP, *volumes.ERRORS, volume_uploads.UPLOADING]
+
+
+@pytest.mark.parametrize("status", [*STATUSES, "available", "in-use", "error", "error_deleting"])
+def test_a_volume_that_a_run_works_on_is_not_abandoned(cloud: t.Any, status: str) -> None:
+    with transaction(cloud.engine) as connection:
+        made = [volumes.create_volume(connection, DEMO, {"size_gb": 1, "name": name}).id for name in "ab"]
+    cloud.write(sa.update(tables_volumes.volume).values(status=status))
+    all_silent(cloud, tables_volumes.volume)
+    sign(cloud, made[0])
+    at = {row.id: row.updated_at for row in cloud.rows(sa.select(tables_volumes.volume))}
+    assert (at[made[0]] > 1, at[made[1]]) == (status in STATUSES, 1)

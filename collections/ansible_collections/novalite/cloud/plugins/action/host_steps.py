@@ -80,7 +80,7 @@ class ActionModule(ImageAction):
                 raise AnsibleActionFail(error.message) from error  # without the word that nothing was done there
             step, last = steps[len(done) - 1], done[-1]
             if step["module"] == IMAGE_CACHE:
-                last["result"] = self.bring(step["args"], last["result"], task_vars)
+                last["result"] = self.bring(step["args"], last["result"], task_vars, steps)
             if not (self._task.diff or self.diffs):
                 _drop_diffs(done)
             if last["result"].get("failed") and not step["may_fail"]:

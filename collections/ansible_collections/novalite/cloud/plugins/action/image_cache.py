@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from ..module_utils._json import JsonObject
+from ..plugin_utils import _home
 from ..plugin_utils._image_push import MODULE, ImageAction
 
 
@@ -14,4 +15,8 @@ class ActionModule(ImageAction):
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         args = self._task.args
-        return self.in_short(self.bring(args, self.run_on_host(MODULE, args, task_vars), task_vars), task_vars)
+        task_vars = task_vars or {}
+        steps = self.waiting(task_vars)
+        with self.alive(_home.ledger(args, task_vars, self._templar), steps):
+            result = self.run_on_host(MODULE, args, task_vars)
+        return self.in_short(self.bring(args, result, task_vars, steps), task_vars)

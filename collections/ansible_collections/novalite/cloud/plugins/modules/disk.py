@@ -97,6 +97,15 @@ options:
     type: str
     choices: [present, anew, absent, emptied]
     default: present
+  existing:
+    description:
+      - With O(state=present), the kinds of disks that are not made, for their guests have written to them. The module
+        fails, before it makes anything, where one is missing.
+    type: list
+    elements: str
+    choices: [root, ephemeral]
+    default: []
+    version_added: 0.2.0
   days:
     description: With O(state=emptied), the days that are emptied, such as V(2026-11-01).
     type: list
@@ -202,6 +211,7 @@ ARGUMENT_SPEC = {
         },
     },
     "state": {"type": "str", "choices": ["present", "anew", "absent", "emptied"], "default": "present"},
+    "existing": {"type": "list", "elements": "str", "choices": ["root", "ephemeral"], "default": []},
     "days": {"type": "list", "elements": "str", "default": []},
     "min_free": {"type": "int", "default": 0},
     "wipe": {"type": "str", "choices": ["none", "discard", "zero"], "default": "none"},
@@ -221,7 +231,7 @@ def run(call: HostCall) -> Result:
     if state == "emptied":
         return empty_bin(state_dir, params["days"], params["min_free"], check_mode, wipe)
     if state == "present":
-        result = create_disks(disks, state_dir, check_mode)
+        result = create_disks(disks, state_dir, check_mode, params["existing"])
     elif state == "anew":
         result = replace_disks(disks, state_dir, check_mode, wipe)
     else:

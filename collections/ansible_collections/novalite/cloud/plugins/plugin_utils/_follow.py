@@ -6,7 +6,8 @@
 
 Ansible's connections return what a command says when it has ended. So the host's end of a trip writes its events to a
 file (module_utils/_host/events.py), and this one asks for what is new in it, once a trip has lasted for a while. A
-question is answered as soon as there is something to tell. Over ssh it is a session of the connection that Ansible
+question is answered as soon as there is something to tell. Beside it, the ledger is told from time to time that the run
+is alive, as long as a host works for it. Over ssh it is a session of the connection that Ansible
 shares; it becomes who the task becomes. Where a question fails there are no events.
 """
 
@@ -18,6 +19,7 @@ import contextvars
 import copy
 import json
 import os
+import re
 import shlex
 import threading
 import time
@@ -25,11 +27,15 @@ import typing as t
 
 from ..module_utils._host.events import OVER
 from ..module_utils._host.trip import MARK, TOKENS
-from ..module_utils._json import JsonMapping
+from ..module_utils._json import Json, JsonMapping
+from ..module_utils._ledger.placement.host_marks import open_marks
 from . import _events
 
 AFTER = 0.6  # seconds of a trip after which it is followed; most have ended by then
 PAUSE = 0.5  # seconds between an answer and the next question
+ALIVE_AFTER = 15.0  # seconds of a trip after which the ledger is told; hundreds of short ones wait for one another
+ALIVE_EVERY = 60.0  # seconds between one sign of life and the next: a tenth of what is taken for death
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 WAIT = 10.0  # seconds that a question waits at the host for something new
 
 # argv: the file, how much of it is known, seconds to wait. It says the host's clock, and the lines that are new; it
@@ -120,6 +126,34 @@ def followed(action: Asker, python: str, token: str, trip: Trip) -> t.Iterator[T
         yield trip
     finally:
         trip.over.set()
+
+
+@contextlib.contextmanager
+def alive(place: JsonMapping, about: t.Callable[[], c.Sequence[str]]) -> t.Iterator[None]:
+    """Give the ledger at this `place` (`home`, `ledger_url`) signs of life while the block lasts, of what it is `about`
+    (UUIDs of servers and volumes). A run that is killed, worker and all, gives none any more."""
+    over = threading.Event()
+
+    def tell() -> None:
+        wait = ALIVE_AFTER
+        while not over.wait(wait):
+            wait = ALIVE_EVERY
+            with contextlib.suppress(Exception):  # a ledger that is busy hears of it the next time
+                if (ids := about()) and (marks := open_marks(place["home"], place["ledger_url"])) is not None:
+                    with contextlib.closing(marks):
+                        marks.give_sign_of_life(ids)
+
+    # Not waited for: it may be waiting for a database. A task that has ended is under way no more, and is not touched.
+    threading.Thread(target=tell, name="novalite signs of life", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def worked_on(parts: t.Iterable[Json]) -> list[str]:
+    """List the UUIDs that occur in `parts` of steps or plans."""
+    return sorted(set(_UUID.findall(json.dumps(list(parts), default=str))))
 
 
 def _apart(action: Asker) -> Asker:

@@ -11,25 +11,46 @@ import os
 import time
 import typing as t
 
+from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
 from ..module_utils._disk.cache import Image, Rules
 from ..module_utils._disk.controller_files import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
 from ..module_utils._host import deadlines
-from ..module_utils._json import JsonMapping, JsonObject
-from . import _events, _patience
+from ..module_utils._json import Json, JsonMapping, JsonObject
+from . import _events, _home, _patience
 from ._trip import TripAction
 
 MODULE = "image_cache"
+PLAN_VARIABLES = ("spawn_plan", "move_plan", "novalite_volume_plan", "novalite_cdrom_plan")
+WORKED = ("uuids", "disks", "volumes", "snapshots")  # parts of plans that name what is worked on
 GIB = 1 << 30
 
 
 class ImageAction(TripAction):
     """The base of action plug-ins that have module image_cache run."""
 
-    def bring(self, args: JsonMapping, result: JsonObject, task_vars: JsonObject | None) -> JsonObject:
-        """Give the host what is missing after image_cache with `args` had `result`; return the result of both."""
+    def bring(
+        self, args: JsonMapping, result: JsonObject, task_vars: JsonObject | None, steps: t.Sequence[JsonMapping] = ()
+    ) -> JsonObject:
+        """Give the host what is missing after image_cache with `args` had `result`; return the result of both. It is
+        for these `steps` that follow."""
+        place = _home.ledger(self._task.args, task_vars or {}, self._templar)
+        with self.alive(place, steps):
+            return self._brought(args, result, task_vars)
+
+    def waiting(self, task_vars: JsonObject) -> list[JsonObject]:
+        """List what the images of a task of their own are for, as steps: the parts of the host's plan."""
+        plans: list[Json] = []
+        for name in PLAN_VARIABLES:
+            with contextlib.suppress(AnsibleError):  # one that is not this task's business cannot be templated, perhaps
+                plans += [self._templar.template(task_vars[name])] if name in task_vars else []
+        parts = [part for plan in plans if isinstance(plan, dict) for part in (plan, plan.get("build") or {})]
+        worked = [part[key] for part in parts for key in WORKED if key in part]
+        return [{"module": MODULE, "args": {"for": worked}}] if worked else []
+
+    def _brought(self, args: JsonMapping, result: JsonObject, task_vars: JsonObject | None) -> JsonObject:
         self._args = args
         self._host = self.host_name(task_vars or {})
         missing = result.get("missing")

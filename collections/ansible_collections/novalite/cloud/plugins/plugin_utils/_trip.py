@@ -38,7 +38,7 @@ from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._ledger.placement.host_marks import HostMarks, import_driver, open_marks
 from ..module_utils._model import yaml_types
 from . import _events, _failure_files, _home, _patience
-from ._follow import Trip, followed
+from ._follow import Trip, alive, followed, worked_on
 from ._handshake import Errand, Handshake, HostRefusedError, guard_of, without_guard
 from ._host_code import BOOT, NAME, archive, place_of, steps_of_hosts
 
@@ -61,6 +61,26 @@ LOOKS = {
     "packet_trace",
     "peer_look",
     "server_wait",
+}
+
+# What works on servers and volumes, and may take long. Steps about networks name servers that nobody is at, too, and a
+# look (LOOKS) names all there are: neither is a sign that somebody goes on with them.
+WORKS = {
+    "config_drive",
+    "disk",
+    "disk_move",
+    "disk_snapshot",
+    "domain",
+    "domain_power",
+    "image_cache",
+    "live_migration",
+    "nbd_inject",
+    "server_backup",
+    "server_replica",
+    "server_snapshot",
+    "volume_attach",
+    "volume_backup",
+    "volume_disk",
 }
 
 NOT_MET = Seen({})  # of a host that nothing was compared with
@@ -105,7 +125,7 @@ class TripAction(ActionBase):
             if guard is not None:
                 checked.insert(0, _checked(guard, state_dir))
             self._seconds = deadlines.of_trip(checked)
-            with _patience.limited(self._connection, self._seconds):
+            with self.alive(place, checked), _patience.limited(self._connection, self._seconds):
                 handshake = None if marks is None else self._handshake(marks, checked, task_vars)
                 if handshake is None:
                     results = self._go(checked, None, task_vars)[1]
@@ -128,6 +148,13 @@ class TripAction(ActionBase):
         """Run one `module` of the collection with `args` on the host; return its result."""
         step = {"name": self._task.name or module, "module": module, "args": args}
         return t.cast(JsonObject, self.take([step], task_vars)[0]["result"])
+
+    def alive(self, place: JsonMapping, steps: c.Sequence[JsonMapping]) -> t.ContextManager[None]:
+        """Give signs of life, while the block lasts, of the servers and volumes that these `steps` work on."""
+        parts = [step["args"] for step in steps if step["module"] in WORKS]
+        if not parts or self._task.check_mode:
+            return contextlib.nullcontext()
+        return alive(place, lambda: worked_on(parts))
 
     def in_short(self, result: JsonObject, task_vars: JsonObject | None) -> JsonObject:
         """Return `result`, or of one that failed the cause. All else that the host said has `invocation`, which Ansible

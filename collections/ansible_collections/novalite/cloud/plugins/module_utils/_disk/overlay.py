@@ -30,6 +30,7 @@ BACKENDS = ("qcow2", "raw")
 CDROM_FORMAT = "qcow2"
 NOTE = "boots-from-volume"  # an empty file in place of a root disk
 PREALLOCATIONS = ("none", "space")
+KINDS = ("root", "ephemeral")  # of disks that have a guest's data
 REPLACED = "replaced"  # where the old files are, beside the new ones, until these are complete
 OWN_FILES = (
     layout.DISK,
@@ -103,12 +104,17 @@ class _Plan(t.NamedTuple):
     missing: list[_File]
 
 
-def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False) -> JsonObject:
+def create_disks(
+    disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, existing: t.Collection[str] = ()
+) -> JsonObject:
     """Make every instance directory hold what it needs; files that are there are left alone.
 
     Returns `changed`, `disks` (uuid, path, created) and `diff`. Everything is checked before anything is made, and
-    if one disk fails, what this call made for all of them is removed again. Raises NovaliteError.
+    if one disk fails, what this call made for all of them is removed again. Raises NovaliteError, also for a missing
+    disk of a kind in `existing` (of KINDS): its guest has written to it, and a blank one is no substitute.
     """
+    for disk in disks:
+        refuse_missing(disk, instance_dir(state_dir, disk.uuid), existing)
     plans = _plan(disks, state_dir, check_mode)
     if not check_mode and any(plan.missing for plan in plans):
         layout.prepare_state_dir(state_dir)
@@ -118,6 +124,19 @@ def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
             plans = _plan(disks, state_dir, check_mode)
             _create(plans, state_dir)
     return _made(plans, state_dir)
+
+
+def refuse_missing(disk: Disk, directory: str, kinds: t.Collection[str], suffix: str = "") -> None:
+    """Raise NotFoundError for an own disk of these `kinds` (of KINDS) that is not in the directory, under its name with
+    this `suffix`."""
+    own = {"root": disk.name if disk.root else None, "ephemeral": layout.EPHEMERAL if disk.ephemeral_gb else None}
+    for name in (own[kind] for kind in kinds):
+        path = os.path.join(directory, f"{name}{suffix}")
+        if name is not None and not os.path.lexists(path):
+            raise NotFoundError(
+                f"instance {disk.uuid}: its disk {path} is not there, and none is made in its place, which would be "
+                "without the guest's data"
+            )
 
 
 def replace_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none") -> JsonObject:

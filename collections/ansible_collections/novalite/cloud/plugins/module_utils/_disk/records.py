@@ -38,9 +38,10 @@ class Record:
     base: str | None = None
 
 
-def read_records(directory: str) -> dict[str, Record]:
-    """`{file name: Record}` of the instance's `directory`; empty when there is no disk.info. Raises NovaliteError."""
-    path = os.path.join(directory, layout.DISK_INFO)
+def read_records(directory: str, name: str = layout.DISK_INFO) -> dict[str, Record]:
+    """`{file name: Record}` of the instance's `directory`, out of the file `name`; empty when there is none. Raises
+    NovaliteError."""
+    path = os.path.join(directory, name)
     try:
         with open(path, encoding="utf-8") as handle:
             records = {str(name): Record(**fields) for name, fields in json.load(handle).items()}
@@ -50,10 +51,10 @@ def read_records(directory: str) -> dict[str, Record]:
         raise NovaliteError(
             f"{path} cannot be read ({error}); remove the instance's disk and create it again (module disk)"
         ) from error
-    for name, record in records.items():
+    for file, record in records.items():
         if record.format not in FORMATS:
             raise NovaliteError(
-                f"{path} gives {name} the format '{record.format}', which is none of {', '.join(FORMATS)}"
+                f"{path} gives {file} the format '{record.format}', which is none of {', '.join(FORMATS)}"
             )
     return records
 

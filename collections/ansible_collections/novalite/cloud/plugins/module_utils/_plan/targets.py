@@ -20,6 +20,7 @@ DISCARDED = "discarded"  # copies of servers' disks that are to go
 SOURCES = (LEAVING, STAYING)
 # step of the role `move` -> the parts of a host's plan, one of which the host must have to take it
 STEPS: dict[str, tuple[str, ...]] = {
+    "look_for_former": (ARRIVING, STAYING),
     "stop": SOURCES,
     "dest_open_channel": (ARRIVING,),
     "send": SOURCES,

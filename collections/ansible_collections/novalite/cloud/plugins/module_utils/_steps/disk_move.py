@@ -21,14 +21,16 @@ from .._host.records import write_records
 from .._json import JsonMapping
 from .._transfer import channel, transfer
 
-_STATES = ["offered", "accepted", "reached", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
+_STATES = ["offered", "accepted", "reached", "sent", "received", "closed", "grown"]
+_STATES += ["kept", "former", "restored", "forgotten"]
 ARGUMENT_SPEC = {
     # `offered`, on the source, makes the keys. `accepted`, on the destination, lets `public_keys` in. `reached`, on the
     # source, sees that the destinations let it in, while the instances still run. `sent`, on the source, sends the
     # files. The instances must be off, unless `running`. `received`, on the destination, looks at what has arrived and
     # puts it in its place. `closed`, on either, removes the keys and what has arrived and was not received. `kept`
-    # copies the disks of instances for a revert, `restored` is that revert, `forgotten` removes the copies. `grown`
-    # makes disks as large as `disks` says.
+    # copies the disks of instances for a revert, `former` sees that all is there that a revert of `disks` needs, and
+    # `moves` that it needs such copies, `restored` is that revert, `forgotten` removes the copies. `grown` makes disks
+    # as large as `disks` says.
     "state": {"type": "str", "choices": _STATES, "required": True},
     # The moves, as `hosts` has them.
     "moves": {
@@ -61,7 +63,7 @@ ARGUMENT_SPEC = {
     "login": {"type": "str", "default": channel.ROOT},
     # Whether the instances run, so that QEMU carries their disks over.
     "running": {"type": "bool", "default": False},
-    # With `received` and `grown`, the disks as `disk` takes them.
+    # With `received`, `grown` and `former`, the disks as `disk` takes them.
     "disks": {"type": "list", "elements": "dict", "default": []},
     # With `forgotten`, only copies that were made before, in seconds since the epoch by the host's clock, as `found`
     # has it.
@@ -114,6 +116,9 @@ def _do(params: JsonMapping) -> Result:
         return {"changed": channel.close(moves, state_dir, params["login"]), "done": []}
     elif state == "grown":
         done = transfer.grow(disks, state_dir)
+    elif state == "former":
+        transfer.look_for_former(disks, uuids, state_dir)
+        return {"changed": False, "done": []}
     elif state == "kept":
         done = transfer.keep(uuids, state_dir)
     elif state == "restored":

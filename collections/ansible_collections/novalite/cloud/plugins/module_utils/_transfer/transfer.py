@@ -18,7 +18,7 @@ import typing as t
 from .._disk import layout, records, removed
 from .._disk.blank import SWAP, blank_name, blank_size, ensure_blank, is_blank
 from .._disk.inspect import qcow2_size
-from .._disk.overlay import CDROM_FORMAT, LOCK, LOCK_TIMEOUT, NOTE, Disk
+from .._disk.overlay import CDROM_FORMAT, KINDS, LOCK, LOCK_TIMEOUT, NOTE, Disk, refuse_missing
 from .._disk.records import Record, read_records, write_records
 from .._disk.sparse import copy_file, resize
 from .._errors import NovaliteError
@@ -37,6 +37,7 @@ _NOTHING = "\0" * 1024  # the end of an archive: one without files
 CONSOLE = "console.log"
 DISKS = (layout.DISK, layout.EPHEMERAL, layout.SWAP)
 RESIZED = (*DISKS, layout.DISK_INFO, NOTE)  # what another size may change, or says that there was one
+_LAST = (*DISKS, NOTE, layout.DISK_INFO)  # the order in which restore() puts back what was kept
 FILES = (*RESIZED, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, layout.NVRAM, CONSOLE)
 # of a guest that runs, QEMU itself carries the rest over
 BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
@@ -137,6 +138,18 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
     return changed
 
 
+def look_for_former(disks: t.Iterable[Disk], kept: t.Collection[str], state_dir: str) -> None:
+    """See that the disks with their guests' data of before a move are here; of the instances `kept` (UUIDs), which were
+    resized on this host, the copies that keep() made. Raises NovaliteError."""
+    for disk in disks:
+        directory = instance_dir(state_dir, disk.uuid)
+        refuse_missing(disk, directory, KINDS, layout.KEPT if disk.uuid in kept else "")
+        if disk.uuid in kept and not _kept(directory):
+            raise NovaliteError(
+                f"instance {disk.uuid}: what {directory} has kept of it is not whole: confirm its resize"
+            )
+
+
 def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
     """Copy the disks of these instances, which do not run, for a revert. Returns the UUIDs."""
 
@@ -160,17 +173,29 @@ def restore(uuids: t.Iterable[str], state_dir: str, to_bin: bool = False) -> lis
     changed = []
     for uuid in uuids:
         directory = instance_dir(state_dir, uuid)
-        kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + layout.KEPT))]
-        if kept:
+        if kept := _kept(directory):
             if to_bin:
                 removed.put(state_dir, uuid, RESIZED)
+            recorded = read_records(directory, layout.DISK_INFO + layout.KEPT)  # some may be back: a run was killed
             for name in RESIZED:  # a disk that the other size had, and this one has not
-                if name not in kept:
+                if name not in kept and name not in recorded and name != NOTE:
                     remove_file(os.path.join(directory, name))
-            for name in kept:
+            for name in sorted(kept, key=_LAST.index):
                 os.replace(os.path.join(directory, name + layout.KEPT), os.path.join(directory, name))
             changed.append(uuid)
     return changed
+
+
+def _kept(directory: str) -> list[str]:
+    """Return the names of the files that keep() has copied there, if it came to its end and forget() did not begin: of
+    both, and of restore(), the record of the disks tells, which is copied last, removed first, and put back last."""
+    kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + layout.KEPT))]
+    return kept if layout.DISK_INFO in kept or kept == [NOTE] else []
+
+
+def _forgotten_after(name: str) -> tuple[bool, bool]:
+    """Sort the record of the disks first, so that what is left of a removal that was cut off is never put back."""
+    return (not name.startswith(layout.DISK_INFO), not name.startswith(NOTE))
 
 
 def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = None, to_bin: bool = False) -> list[str]:
@@ -180,7 +205,7 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
     for uuid in uuids:
         directory = instance_dir(state_dir, uuid)
         with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(directory):
+            for name in sorted(os.listdir(directory), key=_forgotten_after):
                 path = os.path.join(directory, name)
                 if not name.endswith((layout.KEPT, f"{layout.KEPT}.part")):
                     continue

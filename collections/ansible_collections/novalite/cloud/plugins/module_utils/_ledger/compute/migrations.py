@@ -38,6 +38,7 @@ ACTIONS = (*TYPES, *ENDS)
 QUEUED, PREPARING, MIGRATING, POST, FINISHED = "queued", "preparing", "migrating", "post-migrating", "finished"
 CONFIRMING, CONFIRMED, REVERTING, REVERTED = "confirming", "confirmed", "reverting", "reverted"
 RUNNING, COMPLETED, DONE, ERROR = "running", "completed", "done", "error"
+WAITING = (FINISHED, CONFIRMING)  # for the owner's word, or for the end of what it asked for
 _UNDONE = (QUEUED, PREPARING, MIGRATING)  # the instance is on its source, as before
 MAINTENANCE = "maintenance"  # the reason of moves that host_restore.yml takes back
 HEALING = "healing"  # that of evacuations which the watch began: it alone ends them
@@ -151,7 +152,9 @@ def ended(connection: sa.Connection, action: str, uuids: t.Collection[str], erro
             finish(connection, move, row, error=error)
         elif move.status == REVERTING and row.host == move.source_host and row.vm_state != "resized":
             settle(connection, move, REVERTED)
-        elif move.status in (CONFIRMING, REVERTING):
+        elif move.status == CONFIRMING:  # some of what a revert needs may be gone: it can only be confirmed
+            set_status(connection, [move.id], CONFIRMING, error)
+        elif move.status == REVERTING:
             set_status(connection, [move.id], FINISHED, error)
 
 
@@ -223,7 +226,7 @@ def settle(connection: sa.Connection, move: MoveRow, status: str) -> None:
 def end_with(connection: sa.Connection, uuids: t.Collection[str]) -> None:
     """End the moves of deleted instances: as Nova does, confirm their resizes, and cancel what is under way."""
     of_these = sa.and_(migration.c.instance_uuid.in_(list(uuids)), migration.c.status.in_(OPEN))
-    for status, where in ((CONFIRMED, migration.c.status == FINISHED), ("cancelled", sa.true())):
+    for status, where in ((CONFIRMED, migration.c.status.in_(WAITING)), ("cancelled", sa.true())):
         connection.execute(
             sa.update(migration).where(of_these, where).values(status=status, updated_at=now_(connection))
         )

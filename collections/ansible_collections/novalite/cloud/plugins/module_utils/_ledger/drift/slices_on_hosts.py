@@ -18,6 +18,7 @@ import typing as t
 from ..._errors import ConflictError, NovaliteError
 from ..._model.look import FoundDomain, Kept
 from ..._rules.build_states import OFFLOADED
+from ..compute.migrations import WAITING
 from ..compute.power_states import GUEST_STATES
 from ..compute.slices import VERSION, Row, Rows
 from ..queries.network.subnet_records import derived_id
@@ -230,7 +231,7 @@ def _as_it_is(slice_: Slice, host: str, domain: FoundDomain | None) -> Slice:
             slice_, tables={**slice_.tables, "instance": [row], "allocation": [], **_with_volumes(slice_)}
         )
     built = row["vm_state"] != "building"
-    open_moves = [move for move in slice_.tables.get("migration", ()) if move["status"] == "finished"]
+    open_moves = [move for move in slice_.tables.get("migration", ()) if move["status"] in WAITING]
     ends = {host} | {move.get(end) for move in open_moves for end in ("source_host", "dest_host")}
     vm_state, row["power_state"] = _STATES.get(state, ("stopped", 0))
     if not built and state not in ("running", "paused"):

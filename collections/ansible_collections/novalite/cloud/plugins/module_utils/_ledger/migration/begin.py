@@ -80,8 +80,19 @@ def begin_move(
 
 
 def _begin_end(connection: sa.Connection, action: str, row: InstanceRow, move: MoveRow | None) -> None:
-    if move is None or move.status != migrations.FINISHED:
+    if move is None or move.status not in migrations.WAITING:
         raise ConflictError(f"Instance {row.uuid} has not been resized.")
+    if action == "revertResize" and move.status == migrations.CONFIRMING:
+        raise ConflictError(
+            f"Instance {row.uuid} cannot be reverted: its resize was confirmed, and some of what it had before may be "
+            "removed; confirm it once more"
+        )
+    two_hosts = move.source_host != move.dest_host
+    if action == "revertResize" and two_hosts and (held := local_volume(connection, row.uuid)) is not None:
+        raise ConflictError(
+            f"Instance {row.uuid} has volume {held}, which is on {row.host} alone, and would go back to "
+            f"{move.source_host}: detach it first, or confirm the resize"
+        )
     status = migrations.CONFIRMING if action == "confirmResize" else migrations.REVERTING
     migrations.set_status(connection, [move.id], status)
 

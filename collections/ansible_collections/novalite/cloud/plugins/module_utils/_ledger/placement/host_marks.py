@@ -31,6 +31,7 @@ from ..db.known import known as known_at
 from ..db.revisions import BUSY_TIMEOUT, FILE_NAME, HEAD
 
 MOST = 16  # marks sent to a host that does not answer; then the last one is sent again, alone, until it does
+_BATCH = 500  # UUIDs in one statement
 MACHINES_LOCK = 0x6E6F7662  # PostgreSQL advisory lock: who writes an identity has seen all others
 
 Rows = list[t.Sequence[t.Any]]
@@ -167,6 +168,34 @@ class HostMarks:
                 host,
             )
         return {"epoch": rows[0][0], "term": rows[0][1], "booted": bool(rows[0][2])} if rows else None
+
+    def give_sign_of_life(self, ids: t.Sequence[str]) -> None:
+        """Record that a run is at work on these instances and volumes (UUIDs), as far as something is under way with
+        them, and on all that its requests are about: others of them wait for their turn.
+
+        See steps/ledger_heal.py: what gives no sign for long is taken for abandoned."""
+        postgresql = self._driver.postgresql
+        now = "floor(extract(epoch FROM clock_timestamp()))" if postgresql else str(int(time.time()))
+        skip = " ORDER BY id FOR NO KEY UPDATE SKIP LOCKED" if postgresql else ""  # who holds a row is at work on it
+        is_open = "SELECT {} FROM instance_action WHERE finished_at IS NULL AND {}"
+        with self._transaction(True) as execute:
+            for begin in range(0, len(ids) if self._is_ours(execute) else 0, _BATCH):
+                some = ids[begin : begin + _BATCH]
+                these = f"({', '.join('?' * len(some))})"
+                requests = is_open.format("request_id", f"instance_uuid IN {these}")
+                of_them = is_open.format("1", f"instance_uuid = instance.uuid AND request_id IN ({requests})")
+                busy = (
+                    "deleted = 0 AND (task_state IS NOT NULL OR vm_state = 'building') "
+                    f"AND (uuid IN {these} OR EXISTS ({of_them}))"
+                )
+                moving = f"id IN {these} AND status NOT IN ('available', 'in-use', 'reserved') AND status NOT LIKE ?"
+                for table, where, values in (
+                    ("instance", busy, (*some, *some)),
+                    ("volume", moving, (*some, "error%")),
+                    ("volume_snapshot", moving, (*some, "error%")),
+                ):
+                    rows = f"SELECT id FROM {table} WHERE updated_at < {now} AND {where}{skip}"
+                    execute(f"UPDATE {table} SET updated_at = {now} WHERE id IN ({rows})", *values)
 
     def fall_behind(self, reason: str) -> None:
         """Record why nothing may be changed until all hosts have been asked; the first reason stays."""

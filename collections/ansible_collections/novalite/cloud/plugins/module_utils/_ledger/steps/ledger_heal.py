@@ -39,8 +39,8 @@ from ..volumes import volume_heal
 from .server_state import server_state
 
 ARGUMENT_SPEC = {
-    # After how many seconds without a sign of life a build, or another action, was abandoned. Its run may be alive all
-    # the same, if something on the hypervisor takes longer. What it built is then refused when it is reported.
+    # After how many seconds without a sign of life a build, or another action, was abandoned. A run gives one every
+    # minute, as long as a host works for it; what one built that is taken for dead is refused when it is reported.
     "build_timeout": {"type": "int", "default": BUILD_TIMEOUT}
 }
 

@@ -177,7 +177,7 @@ def _moved_away(connection: sa.Connection, host: str) -> set[str]:
         sa.select(instance.c.uuid)
         .join(migration, migration.c.instance_uuid == instance.c.uuid)
         .where(
-            migration.c.status == migrations.FINISHED,
+            migration.c.status.in_(migrations.WAITING),
             migration.c.source_host == host,
             instance.c.deleted == 0,
             instance.c.host != host,

@@ -21,6 +21,7 @@ from ..._rules.listed_nouns import RESERVED
 from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db import clock
 from ..db.tables import instance
+from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
 from ..instances import actions
 from ..queries.catalog.volume_type_records import check_shown
@@ -53,7 +54,8 @@ def begin_attach(
 
     Raises NotFoundError for a volume or an instance that the project (None: anybody) does not have, ConflictError for
     a volume that is not available or is on another compute host than the instance, for an instance in a state that
-    does not allow it, and for a device name in use.
+    does not allow it, for a volume of one compute host and an instance whose move may end on either of two, and for a
+    device name in use.
     """
     row = one_volume(connection, volume_id, project_id)
     server = _instance(connection, instance_uuid, project_id)
@@ -63,6 +65,8 @@ def begin_attach(
     others = volumes_by(connection, instances=[instance_uuid]) if server.host is None else []
     for host in {server.host, *(other.host for other in others)} - {None}:
         _refuse_elsewhere(row, host)
+    if row.host is not None or row.backend in LOCAL_BACKENDS:
+        _refuse_between_hosts(connection, row, server)
     if server.host is None and tag:
         raise NovaliteError("Attaching tagged volumes is not supported for shelved-offloaded instances.")
     if any(attachment.instance_uuid == instance_uuid for attachment in row.attachments):
@@ -280,6 +284,23 @@ def _instance(connection: sa.Connection, instance_uuid: str, project_id: str | N
     if row is None:
         raise NotFoundError(f"Instance {check_shown(instance_uuid)} could not be found.")
     return row
+
+
+def _refuse_between_hosts(connection: sa.Connection, row: Volume, server: t.Any) -> None:
+    """Refuse a volume that would be in the storage of one host, while the instance may yet come to be on another."""
+    c = migration.c
+    two_hosts = (c.status.in_(OPEN), c.dest_host.is_not(None), c.source_host != c.dest_host)
+    move = connection.execute(sa.select(migration).where(c.instance_uuid == server.uuid, *two_hosts)).first()
+    if move is None:
+        return
+    other = move.dest_host if server.host == move.source_host else move.source_host
+    remedy = (
+        "confirm or revert its resize first" if server.vm_state == "resized" else "run playbooks/reconcile.yml first"
+    )
+    raise InvalidVolumeError(
+        f"Invalid volume: volume {row.id} would be in the storage of the compute host {server.host} alone, and the "
+        f"move of instance {server.uuid} may yet end on {other}: {remedy}, or use a volume type with shared storage."
+    )
 
 
 def _refuse_elsewhere(row: Volume, host: str) -> None:
