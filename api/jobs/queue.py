@@ -8,6 +8,7 @@ A job is a row beside the records that it is about: either both are there, or ne
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import typing as t
@@ -17,9 +18,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import clock
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import project_name
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 
@@ -99,28 +101,24 @@ def cancel(connection: Connection, job_id: str, project_id: str | None = None) -
     return job_records.get(connection, job_id)
 
 
-def retry(
-    connection: Connection,
-    job_id: str,
-    *,
-    project_id: str | None = None,
-    user_id: str | None = None,
-    request_id: str | None = None,
-    keep_timeout: bool = True,
-) -> job_records.Job:
+def retry(call: Call, job_id: str, *, project_id: str | None = None, keep_timeout: bool = True) -> job_records.Job:
     """Ask once more for what a job that failed or was cancelled did not do: a new job, for the instances that are left.
 
-    Builds that ended in ERROR are begun again. Unless `keep_timeout`, it has no longer than its kind. Raises
-    NotFoundError; ConflictError for a job that has not ended, or succeeded, or whose instances are gone, as they should
-    be, or otherwise at work.
+    Builds that ended in ERROR are begun again, and actions, as the caller may. Unless `keep_timeout`, it has no longer
+    than its kind. Raises NotFoundError; ConflictError for a job that has not ended, or succeeded, or whose instances
+    are gone, as they should be, or otherwise at work; and as actions.begin_again().
     """
+    connection = call.connection
     row = job_records.row_of(connection, job_id, project_id)
     if row.state not in (job_records.FAILED, job_records.CANCELLED):
         raise ConflictError(f"job {job_id} is {row.state}: only one that failed or was cancelled can be tried again")
     of_job = job_records.instances_of(connection, [job_id])[job_id]
-    request_id = request_id or actions.new_request_id()
     longest = row.timeout_seconds if keep_timeout else min(row.timeout_seconds, kind_of(row.kind).timeout)
-    left = job_outcomes.begin_again(connection, row.kind, of_job, request_id)
+    if row.kind in actions.NAMES:
+        begun_here = dataclasses.replace(call, enqueue=lambda *_job: "")
+        left = actions.begin_again(begun_here, row.kind, of_job)
+    else:
+        left = job_outcomes.begin_again(connection, row.kind, of_job, call.request_id)
     if of_job and not left:
         raise ConflictError(f"job {job_id} has nothing left to do: its instances are as they should be, or gone")
     return enqueue(
@@ -129,8 +127,8 @@ def retry(
         instances=left,
         variables=row.variables,
         project_id=row.project_id,
-        user_id=user_id or row.user_id,
-        request_id=request_id,
+        user_id=call.user_id or row.user_id,
+        request_id=call.request_id,
         check_mode=row.check_mode,
         timeout_seconds=longest,
         retry_of=job_id,

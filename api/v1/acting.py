@@ -13,6 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import Call
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.instance_rows import locked_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute.views import instances_by
@@ -21,10 +22,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.instance imp
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_requests
 
 from ..jobs import kinds, queue
+from ..jobs.kind import Kind
 from ..web import policy
 from ..web.context import current, signature
 from ..web.errors import ForbiddenError, as_bad_request
 from ..work.calls import calling
+
+# Jobs for changes of networks have no other variables: the hosts that have to learn of one, whoever made it
+_OF_CHANGES = frozenset(["project", "network_hosts", "holders"])
 
 
 def trigger(connection: Connection, job_request: JsonMapping, key: str | None = None) -> job_records.Job:
@@ -33,15 +38,8 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
     for instances in a state that does not allow it."""
     caller = current()
     kind = kinds.kind_of(job_request["kind"])
-    policy.check(kind.operation)
     instances, variables = list(job_request.get("instances", ())), dict(job_request.get("variables", {}))
-    if {"limit", *kind.hosts} & set(variables):
-        policy.check("jobs:choose_hosts")
-    operations.check_choices(calling(connection), variables.get("servers", ()))
-    if kind.name == "floating_ips":
-        items = (*variables.get("floating_ips", ()), variables)
-        addresses = [item["address"] for item in items if "address" in item]
-        floating_ips.check_choices(calling(connection), caller.project, addresses)
+    _check_choices(calling(connection), kind, variables)
     timeout = job_request.get("timeout_seconds")
     if timeout is not None and timeout > kind.timeout and not policy.allowed("jobs:choose_timeout"):
         raise ForbiddenError(
@@ -64,6 +62,19 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
     return job
 
 
+def _check_choices(call: Call, kind: Kind, variables: JsonMapping) -> None:
+    """Refuse what the caller may not choose, whether they ask for the job or try one again. Raises ForbiddenError, and
+    NotFoundError for what the project does not see."""
+    call.check(kind.operation)
+    if {"limit", *kind.hosts} & set(variables):
+        call.check("jobs:choose_hosts")
+    operations.check_choices(call, variables.get("servers", ()))
+    if kind.name == "floating_ips":
+        items = (*variables.get("floating_ips", ()), variables)
+        addresses = [item["address"] for item in items if "address" in item]
+        floating_ips.check_choices(call, call.project, addresses)
+
+
 def _begin(
     connection: Connection, name: str, job: job_records.Job, variables: JsonMapping, instances: t.Sequence[str]
 ) -> None:
@@ -74,21 +85,27 @@ def _begin(
         details = {"type": variables["type"].upper()} if "type" in variables else None
         with as_bad_request():
             actions.begin(call, name, variables, named, details)
-    if name == "cdrom":
-        for row in locked_rows(connection, [server["uuid"] for server in named]):
+    _take(call, job, named)
+
+
+def _take(call: Call, job: job_records.Job, instances: t.Sequence[Instance]) -> None:
+    """Check the servers of a job that is no action, or mark them, as its playbook takes them for granted. Raises
+    StateError, ForbiddenError."""
+    if job["kind"] == "cdrom":
+        for row in locked_rows(call.connection, [server["uuid"] for server in instances]):
             operations.check_cdrom(call, row)
-    if name == "terminate" and not job["check_mode"]:
-        operations.mark_deleting(call, [*_named(connection, variables.get("servers", ())), *named])
+    if job["kind"] == "terminate" and not job["check_mode"]:
+        operations.mark_deleting(call, [*_named(call, job["variables"].get("servers", ())), *instances])
 
 
-def _named(connection: Connection, servers: t.Sequence[JsonMapping]) -> list[Instance]:
+def _named(call: Call, servers: t.Sequence[JsonMapping]) -> list[Instance]:
     """The project's servers that these entries, of a name and perhaps a count, stand for; none where a name cannot be
     one, as the operation says."""
     try:
         names = server_requests.expand_names(servers)
     except NovaliteError:
         return []
-    return instances_by(connection, names=names, project_id=current().project)
+    return instances_by(call.connection, names=names, project_id=call.project)
 
 
 def delete(connection: Connection, uuid: str) -> job_records.Job:
@@ -106,12 +123,17 @@ def cancel(connection: Connection, job_id: str) -> job_records.Job:
 
 
 def retry(connection: Connection, job_id: str) -> job_records.Job:
-    """Ask once more for what a job did not do. Raises as queue.retry(), and ForbiddenError."""
+    """Ask once more for what a job did not do, if the caller might ask for it now: another may have asked before, or
+    they themselves with more rights. Raises as trigger() and queue.retry()."""
     _refuse_others(connection, job_id)
     caller = current()
-    return queue.retry(
-        connection, job_id, project_id=caller.reach, keep_timeout=policy.allowed("jobs:choose_timeout"), **signature()
-    )
+    before = job_records.get(connection, job_id, caller.reach)
+    call = dataclasses.replace(calling(connection), project_id=before["project_id"] or caller.project_id)
+    if before["user_id"] != caller.user_id or not set(before["variables"]) <= _OF_CHANGES:
+        _check_choices(call, kinds.kind_of(before["kind"]), before["variables"])
+    job = queue.retry(call, job_id, project_id=caller.reach, keep_timeout=policy.allowed("jobs:choose_timeout"))
+    _take(call, job, own(connection, job["instances"]))
+    return job
 
 
 def _refuse_others(connection: Connection, job_id: str) -> None:

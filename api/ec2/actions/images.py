@@ -179,11 +179,13 @@ def modify_image_attribute(connection: Connection, caller: Caller, parameters: P
         raise missing("Description.Value")
     if any("Group" in permission for change in changes.values() for permission in change):
         raise unsupported("To let everybody launch an image (the operator makes one public)")
+    if not all(permission.get("UserId") for change in changes.values() for permission in change):
+        raise missing("UserId")  # an empty one is that of nobody
     with as_codes({}):
         call, row = calling(connection), _own(connection, caller, parameters["ImageId"])
         if text is not None:
             row = image_operations.update(call, row, {**row, "properties": {**row["properties"], DESCRIPTION: text}})
-        add, remove = ([permission.get("UserId", "") for permission in changes[way]] for way in ("Add", "Remove"))
+        add, remove = ([permission["UserId"] for permission in changes[way]] for way in ("Add", "Remove"))
         image_operations.change_members(call, row, add=add, remove=remove)
 
 

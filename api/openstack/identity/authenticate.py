@@ -24,7 +24,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ide
     credential_records,
     user_records,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import DEFAULT_DOMAIN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.token_holders import Token
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.attempts import subject
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import is_password
@@ -67,15 +66,15 @@ def credential_of(connection: Connection, caller: Caller) -> Record | None:
     return credential_records.application_credential_of(connection, credential_id=caller.application_credential_id)
 
 
-def check_password(user: Record | None, name: str, password: str, enabled: bool) -> Attempt:
+def check_password(user: Record | None, nobody: str, password: str, enabled: bool) -> Attempt:
     """Raise UnauthorizedError unless it is the password of `user`, who is `enabled`; every failure counts.
 
-    `name` is what to count under for a user who does not exist. Returns what is to succeed in the transaction of what
+    `nobody` is what to count under for a user who does not exist. Returns what is to succeed in the transaction of what
     the password is asked for.
     """
     if user is None:
-        return _check(subject("user", name), None, password, allowed=False)
-    return _check(subject("user", user["name"]), user["password_hash"], password, allowed=enabled)
+        return _check(subject("nobody", nobody), None, password, allowed=False)
+    return _check(subject("user", user["id"]), user["password_hash"], password, allowed=enabled)
 
 
 def _check(who: str, hashed: str | None, secret: str, allowed: bool) -> Attempt:
@@ -100,10 +99,8 @@ def _by_password(fields: Record) -> Proof:
         began = clock.now(connection)
         user = _find_user(connection, user_body)
         enabled = user is not None and is_enabled(connection, user)
-    name = str(user_body.get("name") or user_body.get("id") or "")
-    if "name" in user_body and user_body.get("domain", {}).get("id", DEFAULT_DOMAIN) != DEFAULT_DOMAIN:
-        name = f"{name}-{user_body['domain']['id']}"
-    attempt = check_password(user, name, user_body["password"], enabled)
+        nobody = _nobody(connection, user_body)
+    attempt = check_password(user, nobody, user_body["password"], enabled)
     assert user is not None
     return Proof(user["id"], tokens.PASSWORD, began, user["default_project_id"], attempt=attempt)
 
@@ -119,14 +116,17 @@ def _by_application_credential(fields: Record) -> Proof:
     with reading_ledger() as connection:
         began = clock.now(connection)
         if "id" in fields:
+            key = str(fields["id"])
             credential = credential_records.application_credential_of(connection, credential_id=fields["id"])
-        elif "name" in fields and (user := _find_user(connection, user_body)) is not None:
-            credential = credential_records.application_credential_of(
-                connection, user_id=user["id"], name=fields["name"]
-            )
-    name = fields.get("id") or f"{user_body.get('id') or user_body.get('name', '')}/{fields.get('name', '')}"
+        else:
+            user = _find_user(connection, user_body)
+            key = f"{user['id'] if user else _nobody(connection, user_body)}/{fields.get('name', '')}"
+            if user is not None and "name" in fields:
+                credential = credential_records.application_credential_of(
+                    connection, user_id=user["id"], name=fields["name"]
+                )
     attempt = _check(
-        subject("credential", credential["id"] if credential else str(name)),
+        subject("credential", credential["id"] if credential else key),
         credential["secret_hash"] if credential else None,
         fields["secret"],
         allowed=credential is not None and (credential["expires_at"] is None or credential["expires_at"] > began),
@@ -179,6 +179,15 @@ def _find_user(connection: Connection, user_body: Record) -> Record | None:
     if "name" not in user_body or domain_id is None:
         return None
     return user_records.user_by_name(connection, user_body["name"], domain_id)
+
+
+def _nobody(connection: Connection, user_body: Record) -> str:
+    """Return what to count under if there is no such user: one text for each user that there could be, however a client
+    names the domain. Otherwise a name that shares its failures with another one's would be known to be nobody's."""
+    if "id" in user_body:
+        return str(user_body["id"])
+    domain_id = tokens.find_domain(proving(connection), _domain(user_body.get("domain")))
+    return f"{domain_id or user_body['domain']} {user_body.get('name', '')}"
 
 
 def _domain(domain_body: Record | None) -> DomainChoice | None:

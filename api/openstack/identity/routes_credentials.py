@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ide
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from ...web import services
-from ...web.bodies import Answer, Body, Record, the_one
+from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
@@ -142,7 +142,11 @@ def delete_access_rule(connection: Connection, user_id: str, rule_id: str) -> An
 
 @service.get("/credentials/OS-EC2", "identity:ec2_credentials:list")
 def list_ec2_credentials(user_id: str) -> Body:
-    return views.listing("credentials", map(views.ec2_credential, _ec2_credentials(user_id)))
+    seal = credentials_seal()
+    with reading_ledger() as connection:
+        return views.listing(
+            "credentials", map(views.ec2_credential, ec2_credentials.list_pairs(calling(connection), seal, user_id))
+        )
 
 
 @service.post("/credentials/OS-EC2", "identity:ec2_credentials:create", takes(schemas.CREATE_EC2_CREDENTIAL))
@@ -155,17 +159,12 @@ def create_ec2_credential(project_id: str, user_id: str) -> Answer:
 
 @service.get("/credentials/OS-EC2/<access>", "identity:ec2_credentials:show")
 def show_ec2_credential(user_id: str, access: str) -> Body:
-    row = the_one(_ec2_credentials(user_id), "access", access, unknown("credential", access))
-    return {"credential": views.ec2_credential(row)}
+    seal = credentials_seal()
+    with reading_ledger() as connection:
+        return {"credential": views.ec2_credential(ec2_credentials.find(calling(connection), seal, user_id, access))}
 
 
 @service.delete("/credentials/OS-EC2/<access>", "identity:ec2_credentials:delete", writes)
 def delete_ec2_credential(connection: Connection, user_id: str, access: str) -> Answer:
     ec2_credentials.delete(calling(connection), user_id, access)
     return "", 204
-
-
-def _ec2_credentials(user_id: str) -> list[Record]:
-    seal = credentials_seal()
-    with reading_ledger() as connection:
-        return ec2_credentials.list_pairs(calling(connection), seal, user_id)

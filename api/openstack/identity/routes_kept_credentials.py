@@ -9,6 +9,7 @@ import typing as t
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.identity import (
     kept_credentials as operations,
 )
@@ -21,7 +22,7 @@ from ...web import services
 from ...web.bodies import Answer, Body, Record
 from ...web.errors import as_bad_request
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
-from ...web.services import takes
+from ...web.services import takes, writes
 from ...work.calls import calling
 from . import schemas, views
 
@@ -62,9 +63,7 @@ def update_credential(body: Record, credential_id: str) -> Body:
     return {"credential": views.credential(row)}
 
 
-@service.delete("/<credential_id>", "identity:credentials:delete")
-def delete_credential(credential_id: str) -> Answer:
-    seal = credentials_seal()
-    with writing_ledger() as connection:
-        operations.delete(calling(connection), seal, credential_id)
+@service.delete("/<credential_id>", "identity:credentials:delete", writes)
+def delete_credential(connection: Connection, credential_id: str) -> Answer:
+    operations.delete(calling(connection), credential_id)
     return "", 204

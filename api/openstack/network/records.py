@@ -200,9 +200,9 @@ def list_kind(connection: Connection, plural: str) -> Record:
 
 
 def find(connection: Connection, plural: str, number: str) -> Record:
-    """Raises NeutronError for what the asker does not see."""
+    """Return the record of this id, in upper or lower case. Raises NeutronError for what the asker does not see."""
     kind = KINDS[plural]
-    row = the_one(kind.find(connection, number), "id", number, not_found(kind.shown, number))
+    row = the_one(kind.find(connection, number.lower()), "id", number.lower(), not_found(kind.shown, number))
     return with_tags(connection, [row])[0]
 
 

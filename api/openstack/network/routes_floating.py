@@ -53,7 +53,7 @@ def create_floating_ip(connection: Connection, body: Record) -> Answer:
     "/floatingips/<floatingip_id>", "network:floating_ips:write", takes(schemas.UPDATE_FLOATING), writes_checked
 )
 def update_floating_ip(connection: Connection, body: Record, floatingip_id: str) -> Answer:
-    seen = floating_ip(connection, floatingip_id)
+    seen = floating_ip(connection, floatingip_id.lower())
     request: FloatingIpRequest = {"description": body.get("description")}
     if "port_id" in body:
         request["port"] = _port(connection, body)
@@ -64,7 +64,7 @@ def update_floating_ip(connection: Connection, body: Record, floatingip_id: str)
 
 @network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write", writes_checked)
 def delete_floating_ip(connection: Connection, floatingip_id: str) -> Answer:
-    floating_ips.release(calling(connection), floating_ip(connection, floatingip_id))
+    floating_ips.release(calling(connection), floating_ip(connection, floatingip_id.lower()))
     return "", 204
 
 

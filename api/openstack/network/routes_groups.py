@@ -67,9 +67,9 @@ def create_groups(connection: Connection, body: Record) -> Answer:
     "/security-groups/<group_id>", "network:security_groups:write", takes(schemas.UPDATE_GROUP), writes_checked
 )
 def update_group(connection: Connection, body: Record, group_id: str) -> Answer:
-    _group(connection, group_id)
+    uuid = _group(connection, group_id)["uuid"]
     with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
-        security_groups.update(calling(connection), group_id, body.get("name"), body.get("description"))
+        security_groups.update(calling(connection), uuid, body.get("name"), body.get("description"))
     return {"security_group": views.security_group(_group(connection, group_id))}, 200
 
 
@@ -80,9 +80,9 @@ def delete_group(connection: Connection, group_id: str) -> Answer:
         DefaultGroupError: lambda _message: keeps("Insufficient rights for removing default security group."),
         ConflictError: lambda message: in_use(f"Security Group {group_id} in use: {message}"),
     }
-    _group(connection, group_id)
+    uuid = _group(connection, group_id)["uuid"]
     with in_words(words):
-        security_groups.delete(calling(connection), group_id)
+        security_groups.delete(calling(connection), uuid)
     return "", 204
 
 
@@ -111,10 +111,10 @@ def create_rules(connection: Connection, body: Record) -> Answer:
 @network.delete("/security-group-rules/<rule_id>", "network:security_groups:write", writes)
 def delete_rule(connection: Connection, rule_id: str) -> Answer:
     with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
-        security_groups.delete_rules(calling(connection), [rule_id])
+        security_groups.delete_rules(calling(connection), [rule_id.lower()])
     return "", 204
 
 
 def _group(connection: Connection, number: str) -> Record:
-    rows = groups_of(connection, current().project, number)
-    return the_one(rows, "uuid", number, not_found("Security Group", number))
+    rows = groups_of(connection, current().project, number.lower())
+    return the_one(rows, "uuid", number.lower(), not_found("Security Group", number))

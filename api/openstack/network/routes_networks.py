@@ -80,7 +80,7 @@ def update_network(connection: Connection, body: Record, network_id: str) -> Ans
     seen = records.network_or_pool(connection, network_id)
     with in_words(NETWORK_WORDS):
         networks.update(calling(connection), seen, _network_values(body), _settings())
-    return {"network": records.find(connection, "networks", network_id.lower())}, 200
+    return {"network": records.find(connection, "networks", network_id)}, 200
 
 
 @network.delete("/networks/<network_id>", "network:write", writes)
@@ -128,7 +128,7 @@ def _source(connection: Connection, item: Record) -> Record:
 def update_subnet(connection: Connection, body: Record, subnet_id: str) -> Answer:
     row, before = records.subnet_row(connection, subnet_id)
     subnets.update(calling(connection), row, before, _subnet_values(body))
-    return {"subnet": records.find(connection, "subnets", subnet_id.lower())}, 200
+    return {"subnet": records.find(connection, "subnets", subnet_id)}, 200
 
 
 @network.delete("/subnets/<subnet_id>", "network:write", writes)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import pytest
 import sqlalchemy as sa
 
@@ -77,6 +79,23 @@ def test_images(door: Door, demo: Client) -> None:
     demo.deregister_image(ImageId=number)
     with refused("InvalidAMIID.NotFound"):
         demo.describe_images(ImageIds=[number])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"LaunchPermission": {"Add": [{"UserId": ""}]}},
+        {"LaunchPermission": {"Add": [{"Group": ""}]}},
+        {"LaunchPermission": {"Remove": [{"UserId": ""}]}},
+        {"Attribute": "launchPermission", "OperationType": "add", "UserIds": [""]},
+    ],
+)
+def test_nobody_is_no_member_of_an_image(door: Door, demo: Client, change: dict[str, t.Any]) -> None:
+    number = demo.register_image(Name="mine", ImageLocation=AMI)["ImageId"]
+    with refused("MissingParameter"):
+        demo.modify_image_attribute(ImageId=number, **change)
+    launch = {"ImageId": number, "Attribute": "launchPermission"}
+    assert demo.describe_image_attribute(**launch)["LaunchPermissions"] == []
 
 
 def test_an_image_of_an_instance(door: Door, demo: Client) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import typing as t
@@ -15,6 +16,7 @@ from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sealing import Seal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from api.openstack.identity import views
 from api.web.access_rules import is_within
@@ -333,3 +335,41 @@ def test_kept_credentials_are_ec2s_pairs(api: Api) -> None:
     assert demo.delete(f"{path}/{record['id']}").status_code == 204
     assert demo.delete(f"{path}/{listed['id']}").status_code == 204
     assert demo.get(own).get_json()["credentials"] == []
+
+
+@pytest.mark.parametrize("kind", ["cert", "ec2", "pair"])
+def test_a_credential_that_cannot_be_read_hides_no_other(api: Api, kind: str) -> None:
+    demo, admin = api.client_as("demo"), api.client_as("admin")
+    path, pairs, project = (
+        f"{V3}/credentials",
+        f"{V3}/users/{api.users['demo']}/credentials/OS-EC2",
+        api.projects["demo"],
+    )
+
+    def blob(access: str) -> str:
+        return json.dumps({"access": access, "secret": "secretKey"})
+
+    def make(access: str) -> str:
+        if kind == "pair":
+            made = demo.post(pairs, json={"tenant_id": project}).get_json()["credential"]
+            return hashlib.sha256(made["access"].encode()).hexdigest()
+        made = demo.post(path, json={"credential": {"type": kind, "project_id": project, "blob": blob(access)}})
+        return str(made.get_json()["credential"]["id"])
+
+    lost, mended, other = make("lost"), make("mended"), make("other")
+    sealed = Seal(b"another key's".ljust(32)).encrypt("x")
+    kept, pair = tables.tables_identity.credential, tables.tables_identity.ec2_credential
+    api.write(sa.update(kept).where(kept.c.id.in_([lost, mended])).values(blob=sealed))
+    mine = pair.c.credential_id.in_([lost, mended])
+    api.write(sa.update(pair).where(mine).values(secret=sealed, blob=None if kind == "pair" else sealed))
+    for client in (demo, admin):
+        listed = {entry["id"]: entry["blob"] for entry in client.get(path).get_json()["credentials"]}
+        assert listed.keys() == {lost, mended, other} and listed[lost] is None is listed[mended] and listed[other]
+        assert client.get(f"{path}/{other}").get_json()["credential"]["blob"] == listed[other]
+        assert client.get(f"{path}/{lost}").status_code == 503
+        assert client.patch(f"{path}/{lost}", json={"credential": {"project_id": project}}).status_code == 503
+    assert len(demo.get(pairs).get_json()["credentials"]) == (0 if kind == "cert" else 3)
+    again = demo.patch(f"{path}/{mended}", json={"credential": {"blob": blob("again")}}).get_json()["credential"]
+    assert demo.get(f"{path}/{mended}").get_json()["credential"] == again and again["blob"] == blob("again")
+    assert demo.delete(f"{path}/{lost}").status_code == 204 == admin.delete(f"{path}/{other}").status_code
+    assert [entry["id"] for entry in demo.get(path).get_json()["credentials"]] == [mended]

@@ -144,7 +144,7 @@ def test_five_wrong_passwords_lock_the_guesser_and_not_the_owner(api: Api) -> No
         assert refused.status_code == 429
         assert 800 < int(refused.headers["Retry-After"]) <= 900
     assert ask(api, by_password("admin"), address=OWNER).status_code == 201
-    assert delay(api, "user:admin") == 1  # slowed, and not locked
+    assert delay(api, f"user:{api.users['admin']}") == 1  # slowed, and not locked
     time.sleep(1)
     assert ask(api, by_password("admin"), address=ELSEWHERE).status_code == 201
     assert ask(api, by_password("alt"), address=GUESSER).status_code == 201
@@ -155,12 +155,12 @@ def test_five_wrong_passwords_lock_the_guesser_and_not_the_owner(api: Api) -> No
 
 def test_guesses_from_many_addresses_get_slower_and_slower(api: Api) -> None:
     assert ask(api, by_password("demo"), address=OWNER).status_code == 201
-    waits = []
+    waits, demo = [], f"user:{api.users['demo']}"
     for number in range(12):
         assert ask(api, by_password("demo", "wrong"), address=f"192.0.2.{number}").status_code == 401
-        waits.append(delay(api, "user:demo") if number >= 4 else 0)
+        waits.append(delay(api, demo) if number >= 4 else 0)
         with transaction(api.engine) as connection:  # that much later
-            connection.execute(sa.update(failures).where(failures.c.subject == "user:demo").values(locked_until=0))
+            connection.execute(sa.update(failures).where(failures.c.subject == demo).values(locked_until=0))
         assert ask(api, by_password("demo"), address=OWNER).status_code == 201
     assert waits == [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60]
 
@@ -175,7 +175,7 @@ def test_where_a_user_is_known_guesses_only_slow_it_down(api: Api) -> None:
     assert ask(api, by_password("alt"), address=everybody).status_code == 429
     for _number in range(5):
         assert ask(api, by_password("demo", "wrong"), address=everybody).status_code == 401
-    assert delay(api, f"login:address:{everybody} user:demo") == 1
+    assert delay(api, f"login:address:{everybody} user:{api.users['demo']}") == 1
     time.sleep(1)
     assert ask(api, by_password("demo"), address=everybody).status_code == 201
     with transaction(api.engine) as connection:  # known for a month, and no longer

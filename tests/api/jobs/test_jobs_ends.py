@@ -25,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.plugin_utils._events import Event
 from api.jobs import events, playbook, queue, runs, supervisor
@@ -135,14 +136,14 @@ class TestCancel:
         build(jobs, made["instances"][:1])
         end(jobs, run_id, runs.FAILED, message="boom")
         with transaction(jobs.engine) as connection:
-            again = queue.retry(connection, made["id"])
+            again = queue.retry(by_playbook(connection), made["id"])
         assert again["instances"] == made["instances"][1:]
         assert again["retry_of"] == made["id"]
         build(jobs, again["instances"])
         end(jobs, claim(jobs)[0])
         assert jobs.job(again["id"])["state"] == "succeeded"
         with pytest.raises(ConflictError), transaction(jobs.engine) as connection:
-            queue.retry(connection, again["id"])
+            queue.retry(by_playbook(connection), again["id"])
 
 
 def step(kind: str, at: float = 0.0, host: str = "hv1", **more: t.Any) -> dict[str, t.Any]:
@@ -356,5 +357,5 @@ def test_a_deletion_that_was_lost_stays_wanted(jobs: JobCloud) -> None:
     instance = jobs.instances(made["instances"])[made["instances"][0]]
     assert (instance["task_state"], instance["fault"]["message"]) == ("deleting", "its worker died again and again")
     with transaction(jobs.engine) as connection:
-        again = queue.retry(connection, gone["id"])
+        again = queue.retry(by_playbook(connection), gone["id"])
     assert claim(jobs)[1] == {again["id"]}

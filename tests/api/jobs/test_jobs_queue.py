@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.call import by_playbook
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _playbook_variables as rules
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
@@ -135,9 +136,11 @@ class TestEnqueue:
         made = jobs.create("a")
         with reading(jobs.engine) as connection:
             assert job_records.get(connection, made["id"], PROJECTS["demo"])["id"] == made["id"]
-            for call in (job_records.get, queue.cancel, queue.retry):
+            for act in (job_records.get, queue.cancel):
                 with pytest.raises(NotFoundError):
-                    call(connection, made["id"], project_id=PROJECTS["other"])
+                    act(connection, made["id"], project_id=PROJECTS["other"])
+            with pytest.raises(NotFoundError):
+                queue.retry(by_playbook(connection), made["id"], project_id=PROJECTS["other"])
 
     def test_pages(self, jobs: JobCloud) -> None:
         made = [jobs.create(f"a{number}")["id"] for number in range(5)]

@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import ec2_credential
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity import credential_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import project
 
 ROOT, OTHER = b"r" * 32, b"o" * 32
@@ -43,7 +44,7 @@ def test_nothing_in_the_ledger_opens_a_secret(engine: sa.Engine) -> None:
         stored = connection.execute(sa.select(ec2_credential.c.secret)).scalar_one()
         rows = [bytes.fromhex(value) for value in connection.execute(sa.select(secret.c.value)).scalars()]
         rows += [derived_key(connection, PURPOSE)]
-    assert seal.decrypt(stored) == made["secret"]
+    assert seal.read(stored) == made["secret"]
     for key in rows:
         with pytest.raises(InvalidToken):
             Fernet(base64.urlsafe_b64encode(key.ljust(32, b"\0")[:32])).decrypt(stored.encode())
@@ -61,10 +62,12 @@ def test_secrets_under_the_ledgers_own_key_are_taken_over_once(engine: sa.Engine
             )
         seal = seal_of(connection, ROOT)
         query = sa.select(ec2_credential.c.secret).where(ec2_credential.c.access == "a" * 32)
-        assert seal.decrypt(connection.execute(query).scalar_one()) == "of before"
+        assert seal.read(connection.execute(query).scalar_one()) == "of before"
         again = seal_of(connection, ROOT)
         with pytest.raises(NovaliteError, match=r"b{32} cannot be read .* make a new one"):
-            credentials.list_ec2_credentials(connection, again, user_id)
+            credential_records.find_ec2_credential(connection, again, user_id, "b" * 32)
+        listed = credential_records.list_ec2_credentials(connection, again, user_id)
+        assert [pair["secret"] for pair in listed] == ["of before", None]
 
 
 def test_a_machine_with_another_key_is_refused(engine: sa.Engine) -> None:

@@ -158,7 +158,7 @@ def test_failures_lock_for_a_time(ledger: sa.Engine) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "expected"),
     [
-        ("user", "Ann", "user:ann"),
+        ("user", "Ann", "user:Ann"),
         ("user", "x" * 250, "user:" + "x" * 250),
         ("address", "192.0.2.1", "address:192.0.2.1"),
         ("address", "::ffff:192.0.2.1", "address:192.0.2.1"),

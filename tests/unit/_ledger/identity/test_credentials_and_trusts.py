@@ -83,13 +83,14 @@ def test_delegated_tokens_have_nothing_of_what_gives_all(calls: Calls, held: dic
     call = calls.of(calls.ann, **held)
     for act in (
         lambda: ec2_credentials.list_pairs(call, SEAL, calls.ann),
+        lambda: ec2_credentials.find(call, SEAL, calls.ann, pair),
         lambda: ec2_credentials.create(call, SEAL, calls.ann, DEMO),
         lambda: ec2_credentials.delete(call, calls.ann, pair),
         lambda: kept_credentials.list_credentials(call, SEAL, None, None),
         lambda: kept_credentials.find(call, SEAL, kept),
         lambda: kept_credentials.create(call, SEAL, {"type": "x", "blob": "y"}),
         lambda: kept_credentials.update(call, SEAL, kept, {"blob": "z"}),
-        lambda: kept_credentials.delete(call, SEAL, kept),
+        lambda: kept_credentials.delete(call, kept),
         lambda: trusts.list_trusts(call, calls.ann, None),
         lambda: trusts.find(call, number),
         lambda: trusts.create(call, trust(calls)),
@@ -105,6 +106,7 @@ def test_a_pair_is_for_a_project_in_which_the_user_has_a_role(calls: Calls) -> N
         ec2_credentials.create(calls.operator, SEAL, calls.ann, other)
     made = ec2_credentials.ensure(calls.operator, SEAL, calls.ann, DEMO)
     assert ec2_credentials.ensure(calls.operator, SEAL, calls.ann, DEMO)["access"] == made["access"]
+    assert ec2_credentials.ensure(calls.operator, Seal(b"y" * 32), calls.ann, DEMO)["access"] != made["access"]
 
 
 def test_a_credential_is_its_users_and_an_administrators(calls: Calls) -> None:
@@ -118,7 +120,7 @@ def test_a_credential_is_its_users_and_an_administrators(calls: Calls) -> None:
     for act in (
         lambda: kept_credentials.find(bob, SEAL, kept["id"]),
         lambda: kept_credentials.update(bob, SEAL, kept["id"], {"blob": "z"}),
-        lambda: kept_credentials.delete(bob, SEAL, kept["id"]),
+        lambda: kept_credentials.delete(bob, kept["id"]),
         lambda: kept_credentials.create(bob, SEAL, t.cast("kept_credentials.CredentialRequest", of_ann)),
         lambda: kept_credentials.update(ann, SEAL, kept["id"], {"project_id": other}),
         lambda: kept_credentials.update(admin, SEAL, kept["id"], {"project_id": "nosuch"}),

@@ -26,6 +26,6 @@ def subject(kind: str, name: str) -> str:
                 return f"address:{address.ipv4()}"
             return f"address:{netaddr.IPNetwork((int(address), 64), version=6).cidr}"
         return f"address:{address}"
-    text = f"{kind}:{name.casefold()}"
+    text = f"{kind}:{name}"
     # not cut off: two long names would share what is known of one
     return text if len(text) <= LENGTH else f"{kind}:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -31,9 +31,12 @@ class Seal:
     def encrypt(self, text: str) -> str:
         return self._fernet.encrypt(text.encode()).decode()
 
-    def decrypt(self, sealed: str) -> str:
-        """Raises InvalidToken for what another key encrypted."""
-        return self._fernet.decrypt(sealed.encode()).decode()
+    def read(self, sealed: str) -> str | None:
+        """Decrypt a text; None for one that another key encrypted."""
+        try:
+            return self._fernet.decrypt(sealed.encode()).decode()
+        except InvalidToken:
+            return None
 
 
 def seal_of(connection: sa.Connection, root: bytes) -> Seal:

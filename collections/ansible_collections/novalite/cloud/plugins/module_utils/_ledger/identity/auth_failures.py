@@ -3,9 +3,12 @@
 
 """Wrong passwords, counted for all processes together, so that nobody can guess at leisure, or lock others out.
 
-A subject is `user:<name>`, `address:<IP>`, `login:<IP> <name>` or the like. Too many failures within the lock's time
+A subject is `user:<id>`, `address:<IP>`, `login:<IP> user:<id>` or the like. Too many failures within the lock's time
 lock it for that time (Nova's EC2 API: 5 failures, 15 minutes), or slow it down, longer with each. Names of nobody are
 counted as well: a lock tells nothing. Who gave the right password from an address is known there for a while.
+
+A user is counted by the id, never by a name: that of another may differ by its case or domain alone, and one that is
+made again under the name of before is somebody else. Names of nobody are told apart as those of users are.
 """
 
 from __future__ import annotations

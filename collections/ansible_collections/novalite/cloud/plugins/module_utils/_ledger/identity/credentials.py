@@ -19,8 +19,8 @@ from ..db import clock
 from ..db.sealing import Seal
 from ..db.tables_identity import application_credential as application
 from ..db.tables_identity import ec2_credential as ec2
-from ..queries.counts import count, equal, is_any
-from ..queries.identity.credential_records import Credential, unsealed
+from ..queries.counts import count, is_any
+from ..queries.identity.credential_records import Credential
 
 MOST = 100  # of each kind, for one user
 
@@ -96,15 +96,6 @@ def create_ec2_credential(
 def credential_id_of(access: str) -> str:
     """Return the id in /v3/credentials of the pair that was made with this access key."""
     return hashlib.sha256(access.encode()).hexdigest()
-
-
-def list_ec2_credentials(
-    connection: sa.Connection, seal: Seal, user_id: str | None, project_id: str | None = None
-) -> list[Credential]:
-    """The user's pairs (None: everybody's), with their secrets in the clear."""
-    mine = equal({ec2.c.user_id: user_id, ec2.c.project_id: project_id})
-    query = sa.select(ec2).where(*mine).order_by(ec2.c.created_at, ec2.c.access)
-    return [unsealed(seal, dict(row)) for row in connection.execute(query).mappings()]
 
 
 def delete_ec2_credential(connection: sa.Connection, user_id: str, access: str) -> None:

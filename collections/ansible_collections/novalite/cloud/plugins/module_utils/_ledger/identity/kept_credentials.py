@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import typing as t
 import uuid
 
 import sqlalchemy as sa
-from cryptography.fernet import InvalidToken
 
 from ..._errors import NotFoundError, NovaliteError, QuotaError
 from ..._json import JsonMapping, JsonObject
@@ -20,8 +19,8 @@ from ..db.sealing import Seal
 from ..db.tables_identity import credential as table
 from ..db.tables_identity import ec2_credential as ec2
 from ..queries.counts import count, equal, is_any
-from ..queries.identity.credential_records import UnreadableError
-from .credentials import MOST, create_ec2_credential, list_ec2_credentials
+from ..queries.identity.credential_records import UnreadableError, ec2_credential_rows
+from .credentials import MOST, create_ec2_credential
 
 Credential = JsonObject  # id, type, user_id, project_id, blob
 
@@ -29,26 +28,56 @@ EC2 = "ec2"
 LONGEST_ACCESS, SHORTEST_SECRET = 32, 8
 
 
+@dataclasses.dataclass(frozen=True)
+class Sealed:
+    """A credential with its secrets encrypted. An EC2 pair that was not made of a blob has an `access` and a `secret`
+    instead."""
+
+    id: str
+    type: str
+    user_id: str
+    project_id: str | None
+    blob: str | None
+    access: str = ""
+    secret: str = ""
+
+
 def list_credentials(
     connection: sa.Connection, seal: Seal, user_id: str | None = None, kind: str | None = None
 ) -> list[Credential]:
-    """Return the credentials of a user (None: of all) and of this type, the oldest first."""
-    ec2_credentials = []
-    if kind in (None, EC2):
-        ec2_credentials = [_as_credential(seal, row) for row in list_ec2_credentials(connection, seal, user_id)]
+    """Return the credentials of a user (None: of all) and of this type, the oldest first.
+
+    The blob of one that cannot be read with this ledger's key is None: it does not hide the others.
+    """
+    pairs = ec2_credential_rows(connection, user_id) if kind in (None, EC2) else []
     query = sa.select(table).where(*equal({table.c.user_id: user_id, table.c.type: kind}))
     rows = connection.execute(query.order_by(table.c.created_at, table.c.id)).mappings()
-    return [*ec2_credentials, *({**row, "blob": _read(seal, row["blob"])} for row in rows)]
+    every = [*(_of_pair(pair) for pair in pairs), *(_of_row(dict(row)) for row in rows)]
+    return [_as_credential(sealed, _text(seal, sealed)) for sealed in every]
 
 
-def find_credential(
-    connection: sa.Connection, seal: Seal, credential_id: str, user_id: str | None = None
-) -> Credential:
-    """Return the credential of this id, of the user (None: of anybody). Raises NotFoundError."""
-    for row in list_credentials(connection, seal, user_id):
-        if row["id"] == credential_id:
-            return row
+def find_sealed(connection: sa.Connection, credential_id: str, user_id: str | None = None) -> Sealed:
+    """Return the credential of this id, of the user (None: of anybody), as it is kept. Raises NotFoundError."""
+    mine = equal({table.c.id: credential_id, table.c.user_id: user_id})
+    row = connection.execute(sa.select(table).where(*mine)).mappings().first()
+    if row is not None:
+        return _of_row(dict(row))
+    mine = equal({ec2.c.credential_id: credential_id, ec2.c.user_id: user_id})
+    pair = connection.execute(sa.select(ec2).where(*mine)).mappings().first()
+    if pair is not None:
+        return _of_pair(dict(pair))
     raise NotFoundError(f"Could not find credential: {credential_id[:64]}.")
+
+
+def opened(seal: Seal, sealed: Sealed) -> Credential:
+    """Return a credential in the clear. Raises UnreadableError."""
+    text = _text(seal, sealed)
+    if text is None:
+        raise UnreadableError(
+            f"credential {sealed.id} cannot be read with this ledger's key (credentials.secret): was that replaced? "
+            "Give it a new blob, or delete it and make a new one"
+        )
+    return _as_credential(sealed, text)
 
 
 def create_credential(connection: sa.Connection, seal: Seal, values: JsonMapping) -> Credential:
@@ -59,40 +88,39 @@ def create_credential(connection: sa.Connection, seal: Seal, values: JsonMapping
     """
     if values["type"] == EC2:
         pair = _pair(values)
-        row = create_ec2_credential(connection, seal, values["user_id"], values["project_id"], pair)
-        return _as_credential(seal, row)
+        made = _of_pair(create_ec2_credential(connection, seal, values["user_id"], values["project_id"], pair))
+        return _as_credential(made, values["blob"])
     if count(connection, table.c.user_id == values["user_id"]) >= MOST:
         raise QuotaError(f"a user has at most {MOST} credentials: delete one first")
     row = {name: values[name] for name in ("type", "user_id", "project_id")}
-    row |= {"id": uuid.uuid4().hex, "created_at": clock.seconds(connection)}
-    connection.execute(sa.insert(table).values(**row, blob=seal.encrypt(values["blob"])))
-    return {**row, "blob": values["blob"]}
+    row |= {"id": uuid.uuid4().hex, "blob": seal.encrypt(values["blob"])}
+    connection.execute(sa.insert(table).values(**row, created_at=clock.seconds(connection)))
+    return _as_credential(_of_row(row), values["blob"])
 
 
-def update_credential(connection: sa.Connection, seal: Seal, before: Credential, changes: JsonMapping) -> Credential:
-    """Change the blob, the project or, if it is no EC2 pair, the type. Raises errors as `create_credential` does."""
-    after = {**before, **changes}
-    if (after["type"] == EC2) != (before["type"] == EC2):
+def update_credential(connection: sa.Connection, seal: Seal, before: Sealed, changes: JsonMapping) -> Credential:
+    """Change the blob, the project or, if it is no EC2 pair, the type. Raises errors as `create_credential` does, and
+    UnreadableError where the blob stays and cannot be read."""
+    after = {**(_as_credential(before, None) if "blob" in changes else opened(seal, before)), **changes}
+    if (after["type"] == EC2) != (before.type == EC2):
         raise NovaliteError("a credential does not become one of type ec2, or one of another type: make a new one")
     if after["type"] != EC2:
         values = {"type": after["type"], "project_id": after["project_id"], "blob": seal.encrypt(after["blob"])}
-        connection.execute(sa.update(table).where(table.c.id == before["id"]).values(**values))
+        connection.execute(sa.update(table).where(table.c.id == before.id).values(**values))
         return after
     pair = _pair(after)
-    if is_any(connection, ec2.c.access == pair["access"], ec2.c.credential_id != before["id"]):
+    if is_any(connection, ec2.c.access == pair["access"], ec2.c.credential_id != before.id):
         raise NovaliteError(f"the access key {pair['access']!r} is taken: choose another one")
     values = {"access": pair["access"], "secret": seal.encrypt(pair["secret"]), "blob": seal.encrypt(pair["blob"])}
-    mine = sa.update(ec2).where(ec2.c.credential_id == before["id"])
-    connection.execute(mine.values(**values, project_id=after["project_id"], credential_id=before["id"]))
+    mine = sa.update(ec2).where(ec2.c.credential_id == before.id)
+    connection.execute(mine.values(**values, project_id=after["project_id"], credential_id=before.id))
     return after
 
 
-def delete_credential(connection: sa.Connection, record: Credential) -> None:
-    """Remove the credential."""
-    if record["type"] == EC2:
-        connection.execute(sa.delete(ec2).where(ec2.c.credential_id == record["id"]))
-    else:
-        connection.execute(sa.delete(table).where(table.c.id == record["id"]))
+def delete_credential(connection: sa.Connection, credential: Sealed) -> None:
+    """Remove the credential, which need not be readable."""
+    mine = ec2.c.credential_id if credential.type == EC2 else table.c.id
+    connection.execute(sa.delete(mine.table).where(mine == credential.id))
 
 
 def _pair(values: JsonMapping) -> dict[str, str]:
@@ -113,23 +141,23 @@ def _pair(values: JsonMapping) -> dict[str, str]:
     return {"access": access, "secret": secret, "blob": values["blob"]}
 
 
-def _as_credential(seal: Seal, row: JsonMapping) -> Credential:
-    blob = row.get("blob")
-    text = json.dumps({"access": row["access"], "secret": row["secret"]}) if blob is None else _read(seal, blob)
-    return {
-        "id": row["credential_id"],
-        "type": EC2,
-        "user_id": row["user_id"],
-        "project_id": row["project_id"],
-        "blob": text,
-    }
+def _of_row(row: JsonMapping) -> Sealed:
+    return Sealed(row["id"], row["type"], row["user_id"], row["project_id"], row["blob"])
 
 
-def _read(seal: Seal, sealed: str) -> t.Any:
-    try:
-        return seal.decrypt(sealed)
-    except InvalidToken:
-        raise UnreadableError(
-            "a credential cannot be read with this ledger's key (credentials.secret): was that replaced? Delete the "
-            "credential and make a new one"
-        ) from None
+def _of_pair(row: JsonMapping) -> Sealed:
+    owner = (row["user_id"], row["project_id"])
+    return Sealed(row["credential_id"], EC2, *owner, row.get("blob"), row["access"], row["secret"])
+
+
+def _text(seal: Seal, sealed: Sealed) -> str | None:
+    """Return the blob in the clear; None for one that cannot be read."""
+    if sealed.blob is not None:
+        return seal.read(sealed.blob)
+    secret = seal.read(sealed.secret)
+    return None if secret is None else json.dumps({"access": sealed.access, "secret": secret})
+
+
+def _as_credential(sealed: Sealed, blob: str | None) -> Credential:
+    values = {"id": sealed.id, "type": sealed.type, "user_id": sealed.user_id, "project_id": sealed.project_id}
+    return {**values, "blob": blob}

@@ -148,8 +148,7 @@ def delete_project(connection: sa.Connection, project_id: str) -> None:
     """Remove a project.
 
     Raises NotFoundError, ForbiddenError while there are projects below it, and ConflictError for one that still has
-    instances, networks, images, volumes, subnet pools, address scopes or floating IPs; the rest (keys, security groups,
-    the history of deleted instances) goes with it.
+    what left_in() names; the rest (keys, security groups, the history of deleted instances) goes with it.
     """
     name = find_project(connection, project_id)["shown_name"]
     lock_project(connection, project_id)

@@ -144,6 +144,14 @@ def finish(
         )
 
 
+def last_details(connection: sa.Connection, action: str, uuids: t.Collection[str]) -> dict[str, JsonObject]:
+    """Return with which details `action` was last begun on each of these instances (UUIDs), those without it left
+    out."""
+    log = instance_action.c
+    query = sa.select(log.instance_uuid, log.details).where(log.instance_uuid.in_(sorted(uuids)), log.action == action)
+    return {row.instance_uuid: row.details or {} for row in connection.execute(query.order_by(log.id))}
+
+
 def open_details(connection: sa.Connection, action: str, uuids: t.Iterable[str]) -> dict[str, JsonObject]:
     """UUID -> the details of the unfinished `action` of each instance that has one."""
     rows = connection.execute(

@@ -91,25 +91,13 @@ def settle_volumes(connection: sa.Connection, kind: str, variables: JsonMapping,
 
 
 def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], request_id: str) -> list[str]:
-    """Bring what failed back to where its playbook expects it, and return the UUIDs of those.
-
-    Raises ConflictError when one of them is otherwise at work.
-    """
+    """Bring builds that failed back to where their playbook expects them; return the UUIDs that a job of `kind` has
+    left to do. Those of actions are begun by operations.actions.begin_again()."""
     rows = _rows(connection, uuids)
     if kind == LAUNCH:
         failed = [row for row in rows if row.vm_state == "error" and row.task_state is None and row.host is None]
         build_again(connection, failed, {}, request_id, clock.seconds(connection))
         return [row.uuid for row in failed]
-    if kind == TERMINATE:
-        return [row.uuid for row in rows]
-    if kind in server_actions.NAMES:
-        log = instance_action.c
-        query = sa.select(log.instance_uuid, log.details).where(log.instance_uuid.in_(list(uuids)), log.action == kind)
-        details = {row.instance_uuid: row.details for row in connection.execute(query.order_by(log.id))}
-        for row in rows:
-            server_actions.begin(
-                connection, kind, [row.uuid], request_id=request_id, details=details.get(row.uuid), by_admin=True
-            )
     return [row.uuid for row in rows]
 
 

@@ -16,6 +16,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..._rules.records import Changes, checked_names
 from ..db import tables
+from ..db.tables_networking import router
 from .host_places import refuse_floating
 from .networks import check_handed_out_once
 from .pool_claims import pool_lock
@@ -27,13 +28,19 @@ Pool = JsonObject  # "cidr", "interface", and "addresses" as ranges
 
 
 def remove_floating_pools(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
-    """Remove the pools that `items` name. Raises ConflictError for one with an address that a project has."""
+    """Remove the pools that `items` name. Raises ConflictError for one with an address that a project has, and for one
+    that a router leads to."""
     names, there, members = _begin(connection, items)
     changes, table = Changes(), tables.floating_pool
     for name in names:
         if name in there:
             changes.note(name, there[name], None)
             _take_out(connection, name, members[name])
+            leading = sa.select(sa.func.min(router.c.id)).where(router.c.external_pool == name)
+            if (number := connection.execute(leading).scalar()) is not None:  # one without an address there
+                raise ConflictError(
+                    f"floating pool {name!r} is where the router {number} leads to: take its gateway away first"
+                )
             connection.execute(sa.delete(table).where(table.c.name == name))
     return changes.result("floating_pools", [])
 

@@ -18,10 +18,11 @@ from ..compute import (
     server_backups,
     server_snapshots,
 )
+from ..instances.actions import last_details
 from ..queries import lookups
 from ..queries.catalog import image_views
 from ..queries.compute.instance_rows import instance_row
-from ..queries.compute.views import flavor_of
+from ..queries.compute.views import flavor_of, instances_by
 from . import servers
 from .call import Call
 
@@ -62,6 +63,24 @@ def begin(
             rebuild_request = {**reimage.looked_up(call.connection, row, request), "reimage": True}
             begun += servers.rebuild(call, row, rebuild_request).instances
     return begun
+
+
+def begin_again(call: Call, name: str, uuids: t.Collection[str]) -> list[str]:
+    """Begin `name` (of NAMES) once more on those of these servers that are there, with the details of the last time;
+    return their UUIDs. The caller's rights count as if they asked for the first time: another may have asked before, or
+    they themselves with more rights. Raises as servers.begin() and servers.move(), and NotFoundError for a flavor that
+    the caller does not see any more."""
+    left = [server["uuid"] for server in instances_by(call.connection, uuids=uuids)]
+    details_by_uuid = last_details(call.connection, name, left)
+    for uuid in left:
+        details = details_by_uuid.get(uuid, {})
+        if name in migrations.ACTIONS:
+            servers.move(call, name, [uuid], flavor=_flavor(call, details), host=details.get("host"))
+            continue
+        if name == live_resize.NAME:
+            details = live_resize.details_of(_flavor(call, {"flavor": details["new_flavor"]["name"]}))
+        servers.begin(call, name, [uuid], details)
+    return left
 
 
 def _flavor(call: Call, request: JsonMapping) -> Flavor | None:

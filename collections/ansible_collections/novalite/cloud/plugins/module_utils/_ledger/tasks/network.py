@@ -199,6 +199,12 @@ def _remove(connection: sa.Connection, network_id: int, name: str) -> None:
     user = _user(connection, network_id)
     if user is not None:
         raise ConflictError(f"network {name!r} is in use by {user}: remove the instances first")
+    # of a port without an address, as of a router's interface, no address tells
+    ports = sa.select(sa.func.min(tables.vif.c.id)).where(
+        tables.vif.c.network_id == network_id, tables.vif.c.instance_uuid.is_(None)
+    )
+    if (port := connection.execute(ports).scalar()) is not None:
+        raise ConflictError(f"network {name!r} is in use by the port {port}: remove it, or the router's interface")
     # interfaces of deleted instances; the pool goes with the network
     connection.execute(sa.delete(tables.vif).where(tables.vif.c.network_id == network_id))
     connection.execute(sa.delete(tables.network).where(tables.network.c.id == network_id))

@@ -34,7 +34,7 @@ class Locks:
 class Attempt:
     """Somebody who says to be a user, from some address, and whether that user is known there."""
 
-    who: str  # user:<name> or credential:<id>
+    who: str  # user:<id>, credential:<id>, or the name of nobody
     address: str
     known: bool
     locks: Locks

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...._errors import NotFoundError
 from ...db.sealing import Seal
 from ...identity import credentials
+from ...queries.identity import credential_records
 from ...queries.identity.assignments import roles_in_project
 from ...queries.identity.credential_records import Credential
 from ..call import Call
@@ -15,9 +16,17 @@ from .delegations import refuse_delegated
 
 
 def list_pairs(call: Call, seal: Seal, user_id: str, project_id: str | None = None) -> list[Credential]:
-    """Return a user's pairs, with their secrets in the clear. Raises ForbiddenError for a delegated token."""
+    """Return a user's pairs, with their secrets in the clear; one that cannot be read has None. Raises ForbiddenError
+    for a delegated token."""
     refuse_delegated(call, "EC2 credentials")
-    return credentials.list_ec2_credentials(call.connection, seal, user_id, project_id)
+    return credential_records.list_ec2_credentials(call.connection, seal, user_id, project_id)
+
+
+def find(call: Call, seal: Seal, user_id: str, access: str) -> Credential:
+    """Return a user's pair, with its secret in the clear. Raises ForbiddenError for a delegated token, NotFoundError,
+    UnreadableError."""
+    refuse_delegated(call, "EC2 credentials")
+    return credential_records.find_ec2_credential(call.connection, seal, user_id, access)
 
 
 def create(call: Call, seal: Seal, user_id: str, project_id: str) -> Credential:
@@ -30,8 +39,8 @@ def create(call: Call, seal: Seal, user_id: str, project_id: str) -> Credential:
 
 
 def ensure(call: Call, seal: Seal, user_id: str, project_id: str) -> Credential:
-    """Return the oldest pair of a user in a project, or a new pair. Raises as create()."""
-    pairs = list_pairs(call, seal, user_id, project_id)
+    """Return the oldest pair of a user in a project that can be read, or a new pair. Raises as create()."""
+    pairs = [pair for pair in list_pairs(call, seal, user_id, project_id) if pair["secret"] is not None]
     return pairs[0] if pairs else create(call, seal, user_id, project_id)
 
 

@@ -10,7 +10,7 @@ import typing as t
 from ...._errors import NotFoundError, NovaliteError
 from ...db.sealing import Seal
 from ...identity import kept_credentials
-from ...identity.kept_credentials import Credential
+from ...identity.kept_credentials import Credential, Sealed
 from ...queries.identity import user_records
 from ...queries.identity.assignments import roles_in_project
 from ...queries.identity.projects import project_name
@@ -50,9 +50,9 @@ def list_credentials(call: Call, seal: Seal, user_id: str | None, kind: str | No
 
 
 def find(call: Call, seal: Seal, credential_id: str) -> Credential:
-    """Return a credential that the caller may see. Raises ForbiddenError for a delegated token, NotFoundError."""
-    refuse_delegated(call, "credentials")
-    return kept_credentials.find_credential(call.connection, seal, credential_id, _own(call))
+    """Return a credential that the caller may see. Raises ForbiddenError for a delegated token, NotFoundError,
+    UnreadableError."""
+    return kept_credentials.opened(seal, _sealed(call, credential_id))
 
 
 def create(call: Call, seal: Seal, request: CredentialRequest) -> Credential:
@@ -69,19 +69,27 @@ def create(call: Call, seal: Seal, request: CredentialRequest) -> Credential:
 
 
 def update(call: Call, seal: Seal, credential_id: str, change: CredentialChange) -> Credential:
-    """Change a credential. Raises as find(), NovaliteError for another user or id, NotFoundError for a project that it
-    cannot be of, and as kept_credentials.update_credential()."""
-    before = find(call, seal, credential_id)
-    stays = {"id": change.get("id", credential_id), "user_id": change.get("user_id", before["user_id"])}
-    if stays != {"id": credential_id, "user_id": before["user_id"]}:
+    """Change a credential; a new blob mends one that cannot be read. Raises ForbiddenError for a delegated token,
+    NotFoundError for one that is not there and for a project that it cannot be of, NovaliteError for another user or
+    id, and as kept_credentials.update_credential()."""
+    before = _sealed(call, credential_id)
+    stays = {"id": change.get("id", credential_id), "user_id": change.get("user_id", before.user_id)}
+    if stays != {"id": credential_id, "user_id": before.user_id}:
         raise NovaliteError("a credential stays its user's, and keeps its id: make a new one")
-    _check_project(call, before["user_id"], change.get("project_id", before["project_id"]))
+    _check_project(call, before.user_id, change.get("project_id", before.project_id))
     return kept_credentials.update_credential(call.connection, seal, before, change)
 
 
-def delete(call: Call, seal: Seal, credential_id: str) -> None:
-    """Remove a credential. Raises as find()."""
-    kept_credentials.delete_credential(call.connection, find(call, seal, credential_id))
+def delete(call: Call, credential_id: str) -> None:
+    """Remove a credential, which need not be readable. Raises ForbiddenError for a delegated token, NotFoundError."""
+    kept_credentials.delete_credential(call.connection, _sealed(call, credential_id))
+
+
+def _sealed(call: Call, credential_id: str) -> Sealed:
+    """Return a credential that the caller may see, as it is kept. Raises ForbiddenError for a delegated token,
+    NotFoundError."""
+    refuse_delegated(call, "credentials")
+    return kept_credentials.find_sealed(call.connection, credential_id, _own(call))
 
 
 def _own(call: Call) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import typing as t
 
 import sqlalchemy as sa
-from cryptography.fernet import InvalidToken
 
 from ...._errors import NotFoundError, NovaliteError
 from ...._json import JsonObject
@@ -90,15 +89,40 @@ def ec2_credential(connection: sa.Connection, seal: Seal, access: str) -> Creden
         return None
     pair = dict(row)
     roles = roles_in_project(connection, pair["user_id"], pair["project_id"])
-    return {**unsealed(seal, pair), "roles": sorted(roles)} if roles else None
+    return {**_unsealed(seal, pair), "roles": sorted(roles)} if roles else None
 
 
-def unsealed(seal: Seal, row: t.Mapping[str, t.Any]) -> Credential:
-    try:
-        secret = seal.decrypt(row["secret"])
-    except InvalidToken:
+def ec2_credential_rows(
+    connection: sa.Connection, user_id: str | None = None, project_id: str | None = None
+) -> list[Credential]:
+    """Return the user's pairs (None: everybody's), with their secrets encrypted, the oldest first."""
+    mine = equal({ec2.c.user_id: user_id, ec2.c.project_id: project_id})
+    query = sa.select(ec2).where(*mine).order_by(ec2.c.created_at, ec2.c.access)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def list_ec2_credentials(
+    connection: sa.Connection, seal: Seal, user_id: str, project_id: str | None = None
+) -> list[Credential]:
+    """Return the user's pairs, with their secrets in the clear; one that cannot be read has None."""
+    rows = ec2_credential_rows(connection, user_id, project_id)
+    return [{**row, "secret": seal.read(row["secret"])} for row in rows]
+
+
+def find_ec2_credential(connection: sa.Connection, seal: Seal, user_id: str, access: str) -> Credential:
+    """Return one of the user's pairs, with its secret in the clear. Raises NotFoundError, UnreadableError."""
+    mine = (ec2.c.user_id == user_id, ec2.c.access == access)
+    row = connection.execute(sa.select(ec2).where(*mine)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"Could not find credential: {access[:64]}.")
+    return _unsealed(seal, dict(row))
+
+
+def _unsealed(seal: Seal, row: t.Mapping[str, t.Any]) -> Credential:
+    secret = seal.read(row["secret"])
+    if secret is None:
         raise UnreadableError(
             f"the secret of EC2 credential {row['access']} cannot be read with this ledger's key (credentials.secret): "
             "was that replaced? Delete the credential and make a new one"
-        ) from None
+        )
     return {**row, "secret": secret}

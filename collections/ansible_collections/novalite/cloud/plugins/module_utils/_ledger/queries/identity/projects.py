@@ -21,8 +21,8 @@ from ...db import tables, tables_identity
 from ...db.tables import project
 from ...db.tables_identity import domain, project_tag
 from ...db.tables_images import server_backup
-from ...db.tables_networking import address_scope, subnet_pool
-from ...db.tables_volumes import volume, volume_backup
+from ...db.tables_networking import address_scope, port, router, subnet_pool
+from ...db.tables_volumes import volume, volume_backup, volume_snapshot, volume_transfer
 from ..counts import equal
 from .assignments import ancestry, projects_with_roles
 
@@ -111,22 +111,36 @@ def find_project(connection: sa.Connection, project_id: str) -> Project:
 def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, str]]:
     """Return what keeps a project from being removed: of each kind the number, and the first one's name."""
     instances, floating = tables.instance, tables.floating_ip
+    own_servers = sa.select(instances.c.uuid).where(instances.c.project_id == project_id)
+    of_servers = sa.select(tables.vif.c.id).where(tables.vif.c.instance_uuid.in_(own_servers))
     left = []
     for column, mine, kind in (
         (instances.c.name, sa.and_(instances.c.project_id == project_id, instances.c.deleted == 0), "instance"),
+        (_name(router), router.c.project_id == project_id, "router"),
+        # one of a server goes with that
+        (_name(port), sa.and_(port.c.project_id == project_id, port.c.vif_id.not_in(of_servers)), "port"),
         (tables.network.c.name, tables.network.c.owner == project_id, "network"),
-        (tables.image.c.name, tables.image.c.owner == project_id, "image"),
+        (_name(tables.image), tables.image.c.owner == project_id, "image"),
+        # snapshots may stay behind when their volume is given away
+        (_name(volume_transfer), volume_transfer.c.project_id == project_id, "volume transfer"),
+        (_name(volume_snapshot), volume_snapshot.c.project_id == project_id, "volume snapshot"),
         (volume.c.name, volume.c.project_id == project_id, "volume"),
         (server_backup.c.name, server_backup.c.project_id == project_id, "backup"),
         (volume_backup.c.id, volume_backup.c.project_id == project_id, "volume backup"),
-        (subnet_pool.c.name, subnet_pool.c.project_id == project_id, "subnet pool"),
-        (address_scope.c.name, address_scope.c.project_id == project_id, "address scope"),
+        (_name(subnet_pool), subnet_pool.c.project_id == project_id, "subnet pool"),
+        (_name(address_scope), address_scope.c.project_id == project_id, "address scope"),
         (floating.c.address, floating.c.project_id == project_id, FLOATING_IP),
     ):
         number, first = connection.execute(sa.select(sa.func.count(), sa.func.min(column)).where(mine)).one()
         if number:
             left.append((kind, int(number), to_text(first) if kind == FLOATING_IP else str(first)))
     return left
+
+
+def _name(table: sa.Table) -> sa.ColumnElement[str]:
+    """Return the name of a row; its id where it has none."""
+    (key,) = table.primary_key
+    return sa.func.coalesce(sa.func.nullif(table.c.name, ""), key)
 
 
 def domain_by_id(connection: sa.Connection, domain_id: str) -> Domain | None:
