@@ -219,7 +219,8 @@ class Rounds(Breaking):
             Breakage(
                 "resize reverted, but for its disk",
                 spare.host,
-                f"cd {INSTANCES}/{spare.uuid}; sha256sum <disk >/root/before; mv disk disk.resize; truncate -s 8M disk",
+                f"cd {INSTANCES}/{spare.uuid}; sha256sum <disk >/root/before; mv disk disk.resize; "
+                "truncate -s 8M disk; cp disk.info disk.info.resize",
                 (f"^disks of {spare.name}", "of the other size"),
                 f"cd {INSTANCES}/{spare.uuid}; ! ls | grep resize; sha256sum <disk | cmp - /root/before",
             ),
