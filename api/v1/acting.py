@@ -28,7 +28,7 @@ from ..web.context import current, signature
 from ..web.errors import ForbiddenError, as_bad_request
 from ..work.calls import calling
 
-# Jobs for changes of networks have no other variables: the hosts that have to learn of one, whoever made it
+# Variables of jobs that the cloud itself makes for a change of networks: who caused one may try it again
 _OF_CHANGES = frozenset(["project", "network_hosts", "holders"])
 
 
@@ -131,7 +131,8 @@ def retry(connection: Connection, job_id: str) -> job_records.Job:
     call = dataclasses.replace(calling(connection), project_id=before["project_id"] or caller.project_id)
     if before["user_id"] != caller.user_id or not set(before["variables"]) <= _OF_CHANGES:
         _check_choices(call, kinds.kind_of(before["kind"]), before["variables"])
-    job = queue.retry(call, job_id, project_id=caller.reach, keep_timeout=policy.allowed("jobs:choose_timeout"))
+    with as_bad_request():
+        job = queue.retry(call, job_id, project_id=caller.reach, keep_timeout=policy.allowed("jobs:choose_timeout"))
     _take(call, job, own(connection, job["instances"]))
     return job
 

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NotFoundError,
     NovaliteError,
     QuotaError,
+    TooLargeError,
     TooManyRequestsError,
     UnauthorizedError,
 )
@@ -37,10 +38,6 @@ class BadRequestError(NovaliteError):
 
 class NotAcceptableError(NovaliteError):
     """A version that is not spoken here."""
-
-
-class TooLargeError(NovaliteError):
-    """More than is taken, or than there is room for."""
 
 
 class UnsupportedMediaTypeError(NovaliteError):

@@ -61,7 +61,8 @@ _OF_INSTANCE = {
     **filters.like(
         "network-interface-id mac-address subnet-id vpc-id group-id=groupSet.groupId "
         "association.public-ip=association.publicIp "
-        "addresses.private-ip-address=privateIpAddressesSet.privateIpAddress",
+        "addresses.private-ip-address=privateIpAddressesSet.privateIpAddress "
+        "addresses.association.public-ip=privateIpAddressesSet.association.publicIp",
         at="network-interface",
         element="networkInterfaceSet",
     ),

@@ -56,7 +56,8 @@ INTERFACE_FILTERS = {
     **filters.like(
         "network-interface-id subnet-id vpc-id availability-zone mac-address private-ip-address owner-id status "
         "description interface-type addresses.private-ip-address=privateIpAddressesSet.privateIpAddress "
-        "association.public-ip=association.publicIp"
+        "association.public-ip=association.publicIp "
+        "addresses.association.public-ip=privateIpAddressesSet.association.publicIp"
     ),
     **filters.like("group-id group-name", element="groupSet"),
     **filters.like("instance-id attachment-id status device-index", at="attachment", element="attachment"),

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from flask import make_response, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    NotFoundError,
+    NovaliteError,
+    QuotaError,
+    TooLargeError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
@@ -19,7 +24,7 @@ from ...web import policy, validation
 from ...web.addresses import base_url
 from ...web.bodies import Answer, Body
 from ...web.context import current
-from ...web.errors import TooLargeError, as_bad_request, in_words
+from ...web.errors import as_bad_request, in_words
 from ...web.ledger import home, reading_ledger, writing_ledger
 from ...web.schemas import NAME, an_object, of
 from ...web.services import reads, writes, writes_checked

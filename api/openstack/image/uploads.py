@@ -12,13 +12,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ImageRefusedError,
     NovaliteError,
     QuotaError,
+    TooLargeError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import TooLargeError as TooLargeForStoreError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import SeenImage
 
 from ...settings import Settings
-from ...web.errors import BadRequestError, TooLargeError, UnsupportedMediaTypeError, in_words
+from ...web.errors import BadRequestError, UnsupportedMediaTypeError, in_words
 from ...web.ledger import home
 from ...work.calls import writing_call
 from . import transfers
@@ -33,7 +33,6 @@ def receive(row: SeenImage, staged: bool) -> None:
         raise UnsupportedMediaTypeError("send an image's data as application/octet-stream")
     words = {
         QuotaError: TooLargeError,
-        TooLargeForStoreError: TooLargeError,
         **dict.fromkeys((ImageRefusedError, BrokenOffError, NovaliteError), BadRequestError),
     }
     with in_words(words):

@@ -177,7 +177,7 @@ def create_ports(connection: Connection, body: Record) -> Answer:
 @network.put("/ports/<port_id>", "network:ports:write", takes(UPDATE_PORT), writes_checked)
 def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
     seen = records.port_row(connection, port_id)
-    if "fixed_ips" in body and _has_already(seen, body["fixed_ips"] or []):
+    if "fixed_ips" in body and _has_already(seen, body["fixed_ips"]):
         del body["fixed_ips"]
     with in_words(WORDS):
         ports.update(calling(connection), network_row(connection, seen.network_uuid), seen, _port_values(body))

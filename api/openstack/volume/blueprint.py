@@ -12,12 +12,17 @@ from flask import Response, g, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    NovaliteError,
+    QuotaError,
+    TooLargeError,
+)
 
 from ...web import services
 from ...web.addresses import UNNAMED
 from ...web.context import current
-from ...web.errors import BadRequestError, TooLargeError, in_words
+from ...web.errors import BadRequestError, in_words
 from ...web.ledger import writing_ledger
 from ...web.microversions import HEADER, negotiated, requested_version, text
 

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from api.jobs import queue
@@ -152,3 +152,28 @@ def test_a_flavor_that_the_project_does_not_see_is_not_retried(api: seeds.Api, s
     assert member.post(f"/v1/jobs/{number}/retry").status_code == 202
     moves = api.rows(sa.select(migration.c.status).order_by(migration.c.id))
     assert len(moves) == (2 if kind == "resize" else 0)
+
+
+def test_what_the_ledger_refuses_is_said(api: seeds.Api, scene: scenes.Scene) -> None:
+    admin = api.client_as("admin")
+    number = cancelled(admin, {"kind": "resize", "instances": [scene.web], "variables": {"flavor": "m1.small"}})
+    of_small = tables.flavor.c.name == "m1.small"
+    api.write(sa.update(tables.flavor).where(of_small).values(root_gb=0))
+    assert "disk" in refused(admin.post(f"/v1/jobs/{number}/retry"), 400)
+
+
+def test_a_password_is_asked_for_anew(api: seeds.Api, scene: scenes.Scene) -> None:
+    """Its hash is not among the details of the action, which people see."""
+    of_web = tables.instance.c.uuid == scene.web
+    (web,) = api.rows(sa.select(tables.instance.c.image).where(of_web))
+    image = {**web.image, "properties": {**web.image["properties"], "hw_qemu_guest_agent": "yes"}}
+    api.write(sa.update(tables.instance).where(of_web).values(image=image))
+    member = api.client_as("demo")
+    asked = member.post(
+        f"/compute/v2.1/servers/{scene.web}/action", json={"changePassword": {"adminPass": "a long one"}}
+    )
+    assert asked.status_code == 202, asked.get_json()
+    (job,) = api.rows(sa.select(tables_jobs.job.c.id).where(tables_jobs.job.c.kind == "changePassword"))
+    number = job.id
+    assert member.post(f"/v1/jobs/{number}/cancel").status_code == 202
+    assert "ask for the change anew" in refused(member.post(f"/v1/jobs/{number}/retry"), 409)

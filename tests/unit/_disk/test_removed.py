@@ -180,6 +180,7 @@ def test_copies_for_a_revert_are_kept_when_a_repair_takes_or_uses_them(
 ) -> None:
     kept = tmp_path / "removed" / TODAY / UUID
     (disk / "disk.resize").write_bytes(b"old size")
+    (disk / "disk.info.resize").write_text("{}")
     assert transfer.restore([UUID], str(tmp_path), to_bin=True) == [UUID]
     assert (disk / "disk").read_bytes() == b"old size" and (kept / "disk").read_bytes() == b"what it wrote" * 1000
     (disk / "disk.resize").write_bytes(b"once more")

@@ -44,9 +44,7 @@ DELETIONS: dict[str, tuple[Delete, ...]] = {
     "floating_pool": (lambda connection, row: floating_pools.remove_floating_pools(connection, [{"name": row.name}]),),
     "network": (
         lambda connection, row: tenant_networks.delete_network(connection, row),
-        lambda connection, row: network(
-            connection, {"networks": [{"name": row.name}], "state": "absent", "project": None}
-        ),
+        lambda connection, row: network(connection, {"networks": [{"name": row.name}], **_ABSENT}),
     ),
     "project": (lambda connection, row: projects.delete_project(connection, row.id),),
     "router": (lambda connection, row: routers.delete_router(connection, row),),
@@ -112,7 +110,7 @@ def test_all_that_others_hold_is_deleted_here() -> None:
         for number, delete in enumerate(DELETIONS.get(key.column.table.name, ()))
     ],
 )
-def test_what_is_held_is_refused_by_its_name(ledger: sa.Engine, key: sa.ForeignKey, delete: Delete) -> None:
+def test_what_is_held_is_refused_in_words(ledger: sa.Engine, key: sa.ForeignKey, delete: Delete) -> None:
     with transaction(ledger) as connection:
         held = fill(connection, key.column.table)
         fill(connection, key.parent.table, **{key.parent.name: getattr(held, key.column.name)})

@@ -7,6 +7,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._network import dnsmasq
 from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import parse
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.host_plan import plan_by_host
 
@@ -119,9 +120,10 @@ def test_a_network_that_no_host_would_take_spoils_no_plan(cidr_v6: str | None, l
     for mtu in (1, least - 1, least, 65535):
         server = instance(1, "hv1")
         server["nics"][0]["network"] |= {"mtu": mtu, "cidr_v6": cidr_v6}
-        (bridge,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"].bridges
-        assert bridge["mtu"] == max(mtu, least)
-        parse([bridge])
+        plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+        assert [part["mtu"] for part in (*plan.bridges, *plan.dhcp_networks)] == [max(mtu, least)] * 2
+        parse(plan.bridges)
+        dnsmasq.parse(plan.dhcp_networks)
 
 
 def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:

@@ -6,9 +6,10 @@
 
 Ansible's connections return what a command says when it has ended. So the host's end of a trip writes its events to a
 file (module_utils/_host/events.py), and this one asks for what is new in it, once a trip has lasted for a while. A
-question is answered as soon as there is something to tell. Beside it, the ledger is told from time to time that the run
-is alive, as long as a host works for it. Over ssh it is a session of the connection that Ansible
+question is answered as soon as there is something to tell. Over ssh it is a session of the connection that Ansible
 shares; it becomes who the task becomes. Where a question fails there are no events.
+
+As long as a host works for a run, the ledger is told from time to time that the run is alive.
 """
 
 from __future__ import annotations
@@ -144,7 +145,8 @@ def alive(place: JsonMapping, about: t.Callable[[], c.Sequence[str]]) -> t.Itera
                         marks.give_sign_of_life(ids)
 
     # Not waited for: it may be waiting for a database. A task that has ended is under way no more, and is not touched.
-    threading.Thread(target=tell, name="novalite signs of life", daemon=True).start()
+    context = contextvars.copy_context()  # of Ansible's templates
+    threading.Thread(target=context.run, args=(tell,), name="novalite signs of life", daemon=True).start()
     try:
         yield
     finally:

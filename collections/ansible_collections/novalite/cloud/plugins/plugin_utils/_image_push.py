@@ -42,6 +42,8 @@ class ImageAction(TripAction):
 
     def waiting(self, task_vars: JsonObject) -> list[JsonObject]:
         """List what the images of a task of their own are for, as steps: the parts of the host's plan."""
+        if self._task.check_mode:
+            return []
         plans: list[Json] = []
         for name in PLAN_VARIABLES:
             with contextlib.suppress(AnsibleError):  # one that is not this task's business cannot be templated, perhaps

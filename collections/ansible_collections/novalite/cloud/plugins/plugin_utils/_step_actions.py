@@ -64,10 +64,12 @@ class DiskSnapshot(TripAction):
             return result
         home = _home.home(None, task_vars or {}, self._templar)
         directory = os.path.expanduser(arguments.get("controller_dir") or os.path.join(home, "images"))
+        place = _home.ledger(self._task.args, task_vars or {}, self._templar)
         try:
-            for copy in taken:
-                number = copy["image_id"]
-                self._fetch(copy, os.path.abspath(directory), sent[number], formats[number])
+            with self.alive(place, [{"module": "disk_snapshot", "args": arguments}]):
+                for copy in taken:
+                    number = copy["image_id"]
+                    self._fetch(copy, os.path.abspath(directory), sent[number], formats[number])
         finally:
             snapshots = [{"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken]
             self.run_on_host("disk_snapshot", {**arguments, "state": "absent", "snapshots": snapshots}, task_vars)

@@ -71,6 +71,7 @@ class FormerDisks:
 
     def put_back(self) -> None:
         """Give the server, whose guest is off, what it had."""
+        self._note(is_whole=False)  # what it had is here alone until the end, if this is cut off
         for path in self.files:
             if os.path.lexists(path + _KEPT):
                 os.rename(path + _KEPT, path)

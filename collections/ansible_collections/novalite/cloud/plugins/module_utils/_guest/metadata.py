@@ -77,7 +77,7 @@ def ec2_meta_data(instance: Instance) -> Tree:
         "local-ipv4": nic["ip"] if nic and nic["ip"] else "",
         "placement": {"availability-zone": instance["availability_zone"] or DEFAULT_ZONE},
         "public-hostname": hostname,
-        "public-ipv4": _public_addresses(nic)[0] if _public_addresses(nic) else "",
+        "public-ipv4": next(iter(_public_addresses(nic, of_primary=True)), ""),
         "reservation-id": ec2_id("r", instance["id"]),
         "security-groups": [group["name"] for group in instance["security_groups"]],
     }
@@ -140,5 +140,6 @@ def _ec2_interface(number: int, nic: Nic) -> Tree:
     return interface
 
 
-def _public_addresses(nic: Nic | None) -> list[str]:
-    return [floating["address"] for floating in nic.get("floating_ips") or ()] if nic else []
+def _public_addresses(nic: Nic | None, of_primary: bool = False) -> list[str]:
+    leading = nic.get("floating_ips") or () if nic else ()
+    return [floating["address"] for floating in leading if not (of_primary and floating.get("fixed"))]

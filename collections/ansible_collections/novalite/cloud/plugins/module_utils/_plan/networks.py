@@ -19,7 +19,7 @@ from . import reach
 
 Plan = JsonObject
 # what a DHCP server is told of its network as it stands in the ledger
-_TOLD = ("name", "bridge", "ntp", "domain", "mtu", "lease_seconds", "cidr_v6", "ipv6_mode")
+_TOLD = ("name", "bridge", "ntp", "domain", "lease_seconds", "cidr_v6", "ipv6_mode")
 TunnelMap = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
 
 
@@ -48,6 +48,12 @@ def ranges_of(network: Network, address: str | None) -> list[Range]:
             "address": address,
         }
     ]
+
+
+def mtu_of(network: Network) -> int | None:
+    """Return the MTU that hosts are told: they refuse all of their networks for one with less than is possible, which a
+    network that was made long ago may have."""
+    return None if network["mtu"] is None else max(network["mtu"], lowest_mtu(network["cidr_v6"]))
 
 
 def _first_address(ranges: t.Iterable[Range]) -> str | None:
@@ -86,8 +92,7 @@ def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap)
         "vlan": network["vlan"],
         "vxlan": vxlan,
         "namespace": namespace_of(network),
-        # a host refuses all of the bridges for one with less, which a network that was made long ago may have
-        "mtu": None if network["mtu"] is None else max(network["mtu"], lowest_mtu(network["cidr_v6"])),
+        "mtu": mtu_of(network),
         **({"ranges": [each["cidr"] for each in ranges]} if "ranges" in network else {}),
         **({} if network.get("admin_state_up", True) else {"up": False}),
     }
@@ -130,6 +135,7 @@ def dhcp(network: Network, address: str | None) -> Plan:
     first = _first_address(ranges)
     return {
         **{key: value for key, value in network.items() if key in _TOLD},
+        "mtu": mtu_of(network),
         **of_ranges[0],
         "namespace": namespace_of(network),
         "listen_v6": host_ipv6(network["cidr_v6"], first) if network["cidr_v6"] and first else None,

@@ -37,7 +37,7 @@ def made_of(connection: sa.Connection, project_id: str, uuid: str, name: str) ->
 def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject:
     """Record the image, without data yet: whoever asked can watch it. Raises NovaliteError, QuotaError."""
     if "image_id" not in details:
-        raise NovaliteError("an image needs a name, and an id: see details_of()")
+        raise NovaliteError("an image needs a name, and an id: see image_views.details_of()")
     base, rotation = row.image, details.get("rotation")
     properties = {
         **image_properties.public_properties(image_properties.without_host_mount(base["properties"])),

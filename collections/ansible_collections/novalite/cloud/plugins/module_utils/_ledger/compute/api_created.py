@@ -21,6 +21,7 @@ from ..queries.compute import state_rules
 from ..queries.compute.instance_rows import being_built, instance_rows
 from ..queries.compute.state_rules import RULES, StateRule
 from ..queries.compute.views import instances_by
+from ..volumes import volume_attachments
 
 
 class Task(t.TypedDict):
@@ -86,6 +87,7 @@ def mark(
         .where(instance.c.uuid.in_(fresh), instance.c.deleted == 0)
         .values(task_state="deleting", updated_at=now)
     )
+    volume_attachments.stay(connection, fresh)
     actions.abandon(connection, fresh, "ended by a request to delete", now)
     details: dict[str, JsonObject] = {uuid: {} for uuid in fresh}
     actions.start(connection, "delete", details, request_id, now, user_id=user_id, project_id=project_id)

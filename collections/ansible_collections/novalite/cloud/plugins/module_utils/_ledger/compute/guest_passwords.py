@@ -39,6 +39,8 @@ def details_of(password_hash: str | None) -> JsonObject:
 def begun(_connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """Return what a change of the password changes at its begin, and take the hash from `details`, which are shown.
     Raises ConflictError, in Nova's words, for a guest in which nobody can set it."""
+    if _HASH not in details:  # those of an action that is tried again are what is shown of it
+        raise ConflictError("the hash of a password is not kept with its action: ask for the change anew")
     password_hash = details.pop(_HASH)
     if not image_properties.guest_agent(row.image):
         raise ConflictError("QEMU guest agent is not enabled")

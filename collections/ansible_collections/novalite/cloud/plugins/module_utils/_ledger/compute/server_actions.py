@@ -198,7 +198,7 @@ def begin(
     """Begin `action` on all of `uuids`, or on none; returns them as they are then, oldest first.
 
     `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. Those of the
-    actions in OTHERS are made by image_snapshots and rebuilds. Raises NotFoundError, and StateError as
+    actions in OTHERS are made by image_views and rebuilds. Raises NotFoundError, and StateError as
     state_rules.check() does, which takes `by_admin` and `also_in`. The caller's transaction is to be rolled back then.
     """
     rules = action_of(action, details)

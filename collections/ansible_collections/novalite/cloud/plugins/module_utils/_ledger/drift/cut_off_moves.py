@@ -15,7 +15,7 @@ from ..compute import migrations
 from ..db.tables import instance
 from ..db.tables_migrations import OPEN, migration
 
-_USING = set(OPEN) - {migrations.FINISHED}  # statuses of moves that may have a way; one that waits has closed its own
+_USING = set(OPEN) - set(migrations.WAITING)  # statuses of moves that may have a way; one that waits needs none
 
 
 def cut_off_moves(connection: sa.Connection, host: str, look: Look) -> dict[str, list[JsonObject] | list[Row]]:

@@ -21,7 +21,7 @@ from ..compute import (
 from ..instances.actions import last_details
 from ..queries import lookups
 from ..queries.catalog import image_views
-from ..queries.compute.instance_rows import instance_row
+from ..queries.compute.instance_rows import instance_row, locked_rows
 from ..queries.compute.views import flavor_of, instances_by
 from . import servers
 from .call import Call
@@ -71,6 +71,7 @@ def begin_again(call: Call, name: str, uuids: t.Collection[str]) -> list[str]:
     they themselves with more rights. Raises as servers.begin() and servers.move(), and NotFoundError for a flavor that
     the caller does not see any more."""
     left = [server["uuid"] for server in instances_by(call.connection, uuids=uuids)]
+    locked_rows(call.connection, left)  # all of them before any project, as where one asks for the first time
     details_by_uuid = last_details(call.connection, name, left)
     for uuid in left:
         details = details_by_uuid.get(uuid, {})

@@ -290,4 +290,5 @@ def check_choices(call: Call, servers: t.Sequence[JsonMapping]) -> None:
         except NovaliteError:
             continue  # the operation says what they cannot be, as of all else
         check_hints(call, str(server["name"]), requested)
-    server_choices.check(call.connection, call.project, servers, call.permits("compute:servers:create:private"))
+    if servers:  # jobs of no project have none
+        server_choices.check(call.connection, call.project, servers, call.permits("compute:servers:create:private"))

@@ -160,6 +160,8 @@ def _replaced(value: t.Any, host: str, new_name: str) -> t.Any:
     """Return a list of names, or an Ansible pattern of them, with the new one."""
     if isinstance(value, list):
         return [new_name if name == host else name for name in value]
+    if not isinstance(value, str):  # of a job that leaves it open
+        return value
     return re.sub(rf"(?<![^,:&!]){re.escape(host)}(?![^,:])", lambda _name: new_name, value)
 
 

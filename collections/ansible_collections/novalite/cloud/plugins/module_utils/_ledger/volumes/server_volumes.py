@@ -27,7 +27,7 @@ from ..queries.volumes import volume_views
 from ..queries.volumes.volume_views import attachments_by, volumes_by
 from . import volume_attachments, volume_plans, volume_sources, volumes
 
-# Statuses of volumes that a build gives to its guest. An error was said of one that a build was silent about for long
+# Statuses of volumes that a build gives to its guest: also what reconcile.yml called an error while the build went on
 _BEFORE = ("creating", "attaching", RESERVED, "error", "error_attaching")
 
 

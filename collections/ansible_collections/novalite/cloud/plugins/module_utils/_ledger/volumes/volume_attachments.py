@@ -130,6 +130,10 @@ def begin_detach(
     allowed = {"in-use", "error_attaching", "error_detaching", *((RESERVED,) if server.host is None else ())}
     if force:
         allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
+    if row.is_unmade_copy:
+        raise InvalidVolumeError(
+            f"Invalid volume: Volume {volume_id} has no data of what it was to be made of: delete its instance instead."
+        )
     begin(connection, row, "detach", allowed, "detaching")
     details = {server.uuid: {"volume_id": volume_id, "device": attachment.device}}
     actions.start(connection, DETACH, details, request_id, user_id=user_id, project_id=server.project_id)
@@ -186,6 +190,17 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
                 actions.finish(connection, action, ended)
                 changed.append(volume_id)
     return changed
+
+
+def stay(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """Have volumes of which copies are being made stay when the deletion of their instances begins. Until it ends, the
+    copies may have ended: what hosts are told to remove, and what leaves the ledger, has to be the same."""
+    c = volume_attachment.c
+    copied = sa.select(volume.c.source_volume_id).where(
+        volume.c.source_volume_id.is_not(None), volume.c.status == "creating"
+    )
+    mine = sa.and_(c.instance_uuid.in_(sorted(uuids)), c.volume_id.in_(copied))
+    connection.execute(sa.update(volume_attachment).where(mine).values(delete_on_termination=False))
 
 
 def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:
@@ -294,9 +309,11 @@ def _refuse_between_hosts(connection: sa.Connection, row: Volume, server: t.Any)
     if move is None:
         return
     other = move.dest_host if server.host == move.source_host else move.source_host
-    remedy = (
-        "confirm or revert its resize first" if server.vm_state == "resized" else "run playbooks/reconcile.yml first"
-    )
+    remedy = "confirm or revert its resize first"
+    if move.status == "confirming":
+        remedy = "confirm its resize once more first"
+    elif server.vm_state != "resized":
+        remedy = "run playbooks/reconcile.yml first"
     raise InvalidVolumeError(
         f"Invalid volume: volume {row.id} would be in the storage of the compute host {server.host} alone, and the "
         f"move of instance {server.uuid} may yet end on {other}: {remedy}, or use a volume type with shared storage."

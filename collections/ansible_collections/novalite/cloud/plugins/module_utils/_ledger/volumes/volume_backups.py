@@ -274,9 +274,9 @@ def settle(connection: sa.Connection, backup_ids: t.Iterable[str], reason: str) 
 
 
 def settle_volume(connection: sa.Connection, volume_id: str, reason: str) -> list[str]:
-    """The same of the backup that is being taken of this volume, or restored to it. A volume that waits for none of
-    them any more, as after another status was set by hand, is free again; nobody knows what one has that was restored
-    to."""
+    """End the backup that is being taken of this volume, or restored to it, as settle() does. A volume that waits for
+    none of them any more, as after another status was set by hand, is free again; nobody knows what one has that was
+    restored to."""
     ids = connection.execute(
         sa.select(table.c.id).where(
             sa.or_(
@@ -287,15 +287,17 @@ def settle_volume(connection: sa.Connection, volume_id: str, reason: str) -> lis
     ).scalars()
     if changed := settle(connection, list(ids), reason):
         return changed
-    _release(connection, volume_id, BACKING_UP, made=False)
-    volumes.swap(connection, volume_id, (RESTORING_VOLUME,), "error_restoring", reason)
-    return [volume_id]
+    freed = _release(connection, volume_id, BACKING_UP, made=False)
+    freed = volumes.swap(connection, volume_id, (RESTORING_VOLUME,), "error_restoring", reason) or freed
+    return [volume_id] if freed else []
 
 
-def _release(connection: sa.Connection, volume_id: str, status: str, made: bool) -> None:
-    for row in volumes_by(connection, ids=[volume_id]):
-        rest = "in-use" if row.is_attached else "available"
-        volumes.swap(connection, row.id, (status,), rest, made=made)
+def _release(connection: sa.Connection, volume_id: str, status: str, made: bool) -> bool:
+    released = [
+        volumes.swap(connection, row.id, (status,), "in-use" if row.is_attached else "available", made=made)
+        for row in volumes_by(connection, ids=[volume_id])
+    ]
+    return any(released)
 
 
 def _swap(connection: sa.Connection, backup_id: str, before: str, after: str, error: str | None = None) -> bool:

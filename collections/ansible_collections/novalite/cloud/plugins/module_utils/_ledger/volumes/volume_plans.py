@@ -77,7 +77,9 @@ def plan(
 
     for volume in volumes:
         does = VOLUME_WORK.get(volume.status)
-        if does is None or (does == "create" and volume.attachments):  # the build of its server makes that
+        # the build of its server makes it; a disk of a backup is made by a job of its own
+        by_build = does == "create" and volume.attachments and volume.backup_disk is None
+        if does is None or by_build:
             continue
         upload = volume_uploads.work_of(connection, volume) if does == "upload" else {}
         nothing = (does == "delete" and is_nowhere(connection, volume)) or upload is None

@@ -40,6 +40,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
             f"Invalid volume: Volume {row.id} status must be {' or '.join(allowed)} to take a snapshot, but current "
             f"status is: {row.status}."
         )
+    volume_sources.check_stays(connection, row)
     if row.host is None and row.backend in LOCAL_BACKENDS:  # nothing was made of it yet: now it is
         zone, limit_to = row.availability_zone, params.get("limit_to")
         host = volume_sources.choose_host(connection, row.type, row.options, zone, limit_to=limit_to)

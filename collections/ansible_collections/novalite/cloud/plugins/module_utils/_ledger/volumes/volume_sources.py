@@ -16,7 +16,7 @@ from ..._json import JsonMapping
 from ..._model.instance import Image
 from ..._rules.records import LARGEST, check_range
 from ..catalog import volume_types
-from ..db.tables import compute_host
+from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume, volume_snapshot
 from ..placement.aggregates import DEFAULT_ZONE
 from ..queries import lookups
@@ -86,9 +86,20 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
             raise InvalidVolumeError(
                 f"Invalid volume: Source volume {of.id} status must be available or in-use, not {of.status}."
             )
+        check_stays(connection, of)
         if of.made_at is None:  # blank so far, and so is the new one
             return Source(least=least, of=of, format=of.format)
     return Source(kinds[0], of.image, of.bootable, least, of, of.format)
+
+
+def check_stays(connection: sa.Connection, row: Volume) -> None:
+    """Raise InvalidVolumeError for a volume that goes with an instance whose deletion has begun: its data may have been
+    removed by now."""
+    holders = [attachment.instance_uuid for attachment in row.attachments if attachment.delete_on_termination]
+    if is_any(connection, instance.c.uuid.in_(holders), instance.c.deleted == 0, instance.c.task_state == "deleting"):
+        raise InvalidVolumeError(
+            f"Invalid volume: Volume {row.id} goes with its instance {holders[0]}, which is being deleted."
+        )
 
 
 def _source_of_backup(connection: sa.Connection, project_id: str, name: str, disk: str) -> Source:

@@ -95,8 +95,9 @@ def made(connection: sa.Connection, volume_id: str) -> None:
 
 def is_nowhere(connection: sa.Connection, row: Volume) -> bool:
     """Tell whether no host has anything of a volume. In shared storage, one with a snapshot is made for that, or was
-    about to be, and no host's name says so."""
-    unmade = row.made_at is None and row.host is None
+    about to be, as is a copy of something, and no host's name says so."""
+    begun = row.is_unmade_copy and row.backend not in volume_types.LOCAL_BACKENDS
+    unmade = row.made_at is None and row.host is None and not begun
     return unmade and not is_any(connection, volume_snapshot.c.volume_id == row.id)
 
 
@@ -160,7 +161,7 @@ def begin_extend(
         )
     begin(connection, row, "extend", ("available", "in-use") if online else ("available",), "extending")
     values: JsonObject = {"new_size_gb": size_gb}
-    if row.made_at is None and not row.attachments:  # nothing is anywhere
+    if not row.attachments and is_nowhere(connection, row):
         values = {"size_gb": size_gb, "status": row.status}
     write(connection, "volume", volume_id, values)
     details = {holder.instance_uuid: {"volume_id": volume_id} for holder in row.attachments}

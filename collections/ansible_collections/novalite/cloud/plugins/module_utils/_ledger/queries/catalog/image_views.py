@@ -166,7 +166,8 @@ class Rotation(t.TypedDict):
 def details_of(
     name: str, properties: JsonMapping | None = None, user_id: str | None = None, rotation: Rotation | None = None
 ) -> Details:
-    """Return what begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
+    """Return what server_actions.begin() takes for an image called `name`; `image_id` in it is the id that it is going
+    to have."""
     checked_names("image", [{"name": name}])
     own = checked_properties(name, properties or {})
     image_properties.checked_host_mount(f"image {name!r}", {}, own, by_operator=False)  # it is what a guest wrote

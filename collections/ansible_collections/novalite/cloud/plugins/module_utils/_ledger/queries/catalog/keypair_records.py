@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Key pairs of a user, for those who list them. Reads only; keypairs.py makes and removes them."""
+"""Key pairs of a user, for those who list them. Reads only; catalog/keypairs.py makes and removes them."""
 
 from __future__ import annotations
 

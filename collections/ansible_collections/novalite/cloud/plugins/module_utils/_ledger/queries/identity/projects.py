@@ -121,8 +121,8 @@ def left_in(connection: sa.Connection, project_id: str) -> list[tuple[str, int, 
         (_name(port), sa.and_(port.c.project_id == project_id, port.c.vif_id.not_in(of_servers)), "port"),
         (tables.network.c.name, tables.network.c.owner == project_id, "network"),
         (_name(tables.image), tables.image.c.owner == project_id, "image"),
-        # snapshots may stay behind when their volume is given away
         (_name(volume_transfer), volume_transfer.c.project_id == project_id, "volume transfer"),
+        # snapshots may stay behind when their volume is given away
         (_name(volume_snapshot), volume_snapshot.c.project_id == project_id, "volume snapshot"),
         (volume.c.name, volume.c.project_id == project_id, "volume"),
         (server_backup.c.name, server_backup.c.project_id == project_id, "backup"),

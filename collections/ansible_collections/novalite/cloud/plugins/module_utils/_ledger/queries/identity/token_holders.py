@@ -97,7 +97,8 @@ class Holder:
 
 
 def holder_of(connection: sa.Connection, hashed: str, now: float) -> Holder | None:
-    """Return the same of the token with this hash: of one that another one was made with."""
+    """Return who has the token with this hash, or had the one that another was made with; None where it is void at
+    `now`, or its user has lost what it stands for."""
     row = connection.execute(_HOLDER, {"hashed": hashed, "now": now}).first()
     if row is None:
         return None

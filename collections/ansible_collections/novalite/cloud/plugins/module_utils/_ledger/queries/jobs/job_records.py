@@ -16,6 +16,7 @@ from ...db import clock
 from ...db.tables import instance
 from ...db.tables_jobs import job, job_event, job_instance, run, worker
 from ..counts import equal
+from ..placement.host_states import SERVICE_DOWN_TIME
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = "queued", "running", "succeeded", "failed", "cancelled"
 FINAL = (SUCCEEDED, FAILED, CANCELLED)
@@ -143,9 +144,6 @@ def events_of(
     )
     hidden: JsonObject = {} if texts else {"host": None, "text": None} if shared else {"host": None}
     return [{**row, **hidden} for row in connection.execute(query).mappings()]
-
-
-SERVICE_DOWN_TIME = 60.0  # seconds, as in Nova
 
 
 def last_seen(connection: sa.Connection) -> float | None:

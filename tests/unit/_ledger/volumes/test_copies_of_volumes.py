@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import api_created
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volumes.volume_views import (
@@ -18,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
     volume_plans,
+    volume_snapshots,
     volumes,
 )
 from api.openstack.volume.schemas import STATES
@@ -72,6 +74,46 @@ def test_a_volume_that_is_being_copied_does_not_go_with_its_server(connection: s
     assert now(connection, source).status == "available"
     (plan,) = volume_plans.plan(connection, volumes=[copy])[0].values()
     assert plan["volumes"][0]["source"]["id"] == source.id
+
+
+def test_what_hosts_remove_is_what_leaves_the_ledger_though_the_copy_ends_in_between(connection: sa.Connection) -> None:
+    web = add_instance(connection, "web", host="hv1")
+    source = with_data(connection)
+    held(connection, source, web, delete_on_termination=True)
+    copy = volumes.create_volume(connection, DEMO, {"source_volume_id": source.id})
+    api_created.mark(connection, [{"uuid": web, "task_state": None}])
+    assert volume_attachments.leaving_with(connection, [web]) == []  # as its host is told
+    volumes.finish_create(connection, copy.id)
+    volume_attachments.release(connection, [web])
+    assert now(connection, source).status == "available"
+
+
+def test_nothing_is_made_of_a_volume_that_is_going_with_its_server(connection: sa.Connection) -> None:
+    web = add_instance(connection, "web", host="hv1")
+    source = with_data(connection)
+    held(connection, source, web, delete_on_termination=True)
+    volumes.write(connection, "volume", source.id, {"status": "in-use"})
+    api_created.mark(connection, [{"uuid": web, "task_state": None}])
+    with pytest.raises(ConflictError, match=f"goes with its instance {web}, which is being deleted"):
+        volumes.create_volume(connection, DEMO, {"source_volume_id": source.id})
+    with pytest.raises(ConflictError, match=f"goes with its instance {web}, which is being deleted"):
+        volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": source.id, "force": True})
+
+
+def test_a_disk_of_a_backup_is_made_by_its_job_also_for_a_new_server(connection: sa.Connection) -> None:
+    row = copy_of(connection, "backup_disk")
+    volume_attachments.attach_new(connection, add_instance(connection, "new", host="hv1"), row)
+    hosts, nowhere = volume_plans.plan(connection, volumes=[now(connection, row)])
+    assert hosts or nowhere
+
+
+def test_a_copy_that_was_never_made_does_not_become_usable_by_a_detach(connection: sa.Connection) -> None:
+    row = copy_of(connection, "source_volume_id")
+    web = add_instance(connection, "web", host="hv1")
+    volume_attachments.attach_new(connection, web, row)
+    volumes.write(connection, "volume", row.id, {"status": "error"})
+    with pytest.raises(ConflictError, match="delete its instance instead"):
+        volume_attachments.begin_detach(connection, row.id, web, force=True)
 
 
 def test_a_copy_that_its_servers_build_never_made_offers_nothing(cloud: Cloud) -> None:
