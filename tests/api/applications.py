@@ -18,6 +18,7 @@ from api.settings import Settings
 from api.v1 import streams
 from api.web import policy
 from api.web.ledger import Ledger
+from api.work import consoles
 
 QUICKER = {"api_burst": 10**6, "api_anonymous_burst": 10**6}  # tests ask quicker than callers may
 
@@ -33,7 +34,8 @@ def application(home: pathlib.Path, **settings: t.Any) -> t.Iterator[Flask]:
     else:
         app = _idle.pop()
         app.extensions.update({"settings": whole, "ledger": Ledger(whole), transfers.EXTENSION: transfers.slots(whole)})
-        streams.register(app, whole)  # the places of streams that the other test left open
+        streams.register(app, whole)  # the places of streams and consoles that the other test left open
+        consoles.register(app, whole)
         policy.override(whole.api_policy)
     try:
         yield app
