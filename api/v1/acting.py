@@ -89,7 +89,7 @@ def _begin(
 
 
 def _take(call: Call, job: job_records.Job, instances: t.Sequence[Instance]) -> None:
-    """Check the servers of a job that is no action, or mark them, as its playbook takes them for granted. Raises
+    """Check the servers of a job that is not an action, or mark them, as its playbook takes them for granted. Raises
     StateError, ForbiddenError."""
     if job["kind"] == "cdrom":
         for row in locked_rows(call.connection, [server["uuid"] for server in instances]):

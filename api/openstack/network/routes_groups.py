@@ -97,11 +97,11 @@ def create_rules(connection: Connection, body: Record) -> Answer:
         raise NeutronError(
             400, "SecurityGroupNotSingleGroupRules", "Only allowed to update rules for one security profile at a time"
         )
-    group = _group(connection, items[0]["security_group_id"].lower())
+    group = _group(connection, items[0]["security_group_id"])
     for item in items:
         check_owner(connection, item)
         if item.get("remote_group_id"):
-            _group(connection, item["remote_group_id"].lower())
+            _group(connection, item["remote_group_id"])
     with in_words(RULE_WORDS):
         numbers = security_groups.add_rules(calling(connection), group["uuid"], [as_rule(item) for item in items])
     added = iter(numbers)

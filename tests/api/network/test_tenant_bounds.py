@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a project may not choose for its networks, and what refusals do not tell it."""
+"""Bounds of what a project chooses for its networks, and of what refusals tell it."""
 
 from __future__ import annotations
 

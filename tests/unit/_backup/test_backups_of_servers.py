@@ -214,7 +214,7 @@ def test_a_restore_that_is_cut_off_is_done_again(server: Server) -> None:
 
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_restore_that_fails_puts_nothing_of_an_earlier_one_back(server: Server, runs: bool) -> None:
-    """What the earlier one kept stays where nobody said that its guest runs, and is months old by then."""
+    """Disks that the earlier one kept stay where nobody said that its guest runs, and are months old by then."""
     taken(server)
     restored(server, FIRST, run="january")
     server.guest.start()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a volume is to be made of is what it has in the end: it is never an empty volume instead."""
+"""Copies of images, snapshots, volumes and backups: such a volume has their data in the end, and is never empty."""
 
 from __future__ import annotations
 

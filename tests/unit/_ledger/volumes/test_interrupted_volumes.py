@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What goes on with a volume ends, and leaves it to be used, also where somebody interferes."""
+"""Operations on a volume end, and leave it to be used, also where somebody interferes."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def create_disks(
 
     Returns `changed`, `disks` (uuid, path, created) and `diff`. Everything is checked before anything is made, and
     if one disk fails, what this call made for all of them is removed again. Raises NovaliteError, also for a missing
-    disk of a kind in `existing` (of KINDS): its guest has written to it, and a blank one is no substitute.
+    disk of a kind in `existing` (of KINDS): its guest has written to it, and a blank one would be without that.
     """
     for disk in disks:
         refuse_missing(disk, instance_dir(state_dir, disk.uuid), existing)

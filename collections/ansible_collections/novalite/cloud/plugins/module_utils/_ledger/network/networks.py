@@ -93,7 +93,7 @@ def check_others(
     connection: sa.Connection, record: Record, own_id: int, name: str, uses: t.Sequence[Use] = (), naming: bool = True
 ) -> None:
     """Raise TakenError for a range, bridge, VLAN or VNI that another network has, ConflictError for one of `uses` that
-    would cut a host off. Who is no administrator (not `naming`) is told of neither hosts nor others' networks."""
+    would cut a host off. Without `naming` (not an administrator) neither hosts nor others' networks are named."""
     table = tables.network
     keys = ("bridge", "vlan", "vni")
     columns = (

@@ -29,7 +29,7 @@ from ..queries.compute import state_rules
 from ..queries.compute.state_rules import RULES
 from ..queries.jobs.open_jobs import open_job
 from ..queries.volumes.volume_views import Attachment, Volume, attachments_by, one_volume, volumes_by
-from .volumes import begin, swap, write
+from .volumes import COPIED, begin, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
 _HELD = (RESERVED, "attaching", "in-use", "detaching", "error_attaching", "error_detaching")
@@ -196,10 +196,7 @@ def stay(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     """Have volumes of which copies are being made stay when the deletion of their instances begins. Until it ends, the
     copies may have ended: what hosts are told to remove, and what leaves the ledger, has to be the same."""
     c = volume_attachment.c
-    copied = sa.select(volume.c.source_volume_id).where(
-        volume.c.source_volume_id.is_not(None), volume.c.status == "creating"
-    )
-    mine = sa.and_(c.instance_uuid.in_(sorted(uuids)), c.volume_id.in_(copied))
+    mine = sa.and_(c.instance_uuid.in_(sorted(uuids)), c.volume_id.in_(COPIED))
     connection.execute(sa.update(volume_attachment).where(mine).values(delete_on_termination=False))
 
 
@@ -208,10 +205,10 @@ def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volu
     does one with data of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
     to_delete = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
-    snapped, source = volume_snapshot.c.volume_id, volume.c.source_volume_id
+    snapped = volume_snapshot.c.volume_id
     kept = sa.union(
         sa.select(snapped).where(snapped.in_(sorted(to_delete))),
-        sa.select(source).where(source.in_(sorted(to_delete)), volume.c.status == "creating"),
+        COPIED.where(volume.c.source_volume_id.in_(sorted(to_delete))),
     )
     volumes = volumes_by(connection, ids=set(to_delete) - set(connection.execute(kept).scalars()))
     return [

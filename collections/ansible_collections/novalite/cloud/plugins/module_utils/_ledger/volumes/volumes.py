@@ -38,6 +38,10 @@ ERRORS = {"creating": "error", "downloading": "error", "deleting": "error_deleti
 ERRORS |= {"reverting": "error"}  # half of its data may be the snapshot's
 MAX_METADATA = 128
 EXTEND = "extend_volume"  # Nova's name of the action
+# Volumes of which copies are being made
+COPIED = sa.select(volume.c.source_volume_id).where(
+    volume.c.source_volume_id.is_not(None), volume.c.status == "creating"
+)
 
 
 def create_volume(connection: sa.Connection, project_id: str, params: JsonMapping) -> Volume:
@@ -120,7 +124,7 @@ def begin_delete(
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is attached to the {holder}: detach it first.")
     if not cascade and is_any(connection, volume_snapshot.c.volume_id == volume_id):
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} has dependent snapshots: delete those first.")
-    copying = sa.select(volume.c.id).where(volume.c.source_volume_id == volume_id, volume.c.status == "creating")
+    copying = COPIED.with_only_columns(volume.c.id).where(volume.c.source_volume_id == volume_id)
     copy = connection.execute(copying.limit(1)).scalar()
     if copy is not None:
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is being copied to {copy}: wait for that.")
