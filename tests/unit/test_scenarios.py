@@ -37,12 +37,14 @@ def ran(tool: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathl
 
     does = {"broken test": 'echo "TASK [Break]"; echo "fatal: it is broken"; exit 1', "endless test": "sleep 600"}
     does["new test"] = "echo what it measured"
+    guest = "== instance-00000001: running, sent nothing"
+    does["hanging test"] = f'echo "{guest}\n== links\nlo" >"$NOVALITE_EVIDENCE"; {does["broken test"]}'
 
     def command(name: str, action: str = "test") -> list[str]:
         return ["sh", "-c", f"echo {name} {action} >>{log}; {does.get(f'{name} {action}', '')}"]
 
     monkeypatch.setattr(tool, "command", command)
-    monkeypatch.setattr(tool, "there", lambda: {*tool.CHANGE, *tool.OTHERS, "broken", "endless", "new"})
+    monkeypatch.setattr(tool, "there", lambda: {*tool.CHANGE, *tool.OTHERS, "broken", "hanging", "endless", "new"})
     monkeypatch.setenv("NOVALITE_SCENARIOS", "1")
 
     def run(*options: str, fails: bool = False) -> list[str]:
@@ -97,6 +99,15 @@ def test_a_failure_is_shown_and_summed_up(ran: t.Any, capsys: pytest.CaptureFixt
     assert ran("broken", "default", fails=True) == ["broken test", "default test"]
     said = capsys.readouterr().out
     assert said.endswith("scenario broken failed in:\nTASK [Break]\nfatal: it is broken\n")
+
+
+def test_what_hypervisors_knew_is_shown_of_a_failure_and_the_guests_last(
+    ran: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran("hanging", fails=True)
+    shown = capsys.readouterr().out
+    assert "what the hypervisors of hanging knew:\n== instance-00000001: running, sent nothing\n== links\nlo\n" in shown
+    assert shown.endswith("fatal: it is broken\n== instance-00000001: running, sent nothing\n")
 
 
 def test_what_a_scenario_that_passes_said_is_shown_where_that_is_asked_for(
