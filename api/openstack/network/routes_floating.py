@@ -55,7 +55,7 @@ def create_floating_ip(connection: Connection, body: Record) -> Answer:
 def update_floating_ip(connection: Connection, body: Record, floatingip_id: str) -> Answer:
     seen = floating_ip(connection, floatingip_id.lower())
     request: FloatingIpRequest = {"description": body.get("description")}
-    if "port_id" in body:
+    if "port_id" in body or body.get("fixed_ip_address"):
         request["port"] = _port(connection, body)
     with in_words(WORDS):
         row = floating_ips.update(calling(connection), seen, request)

@@ -262,6 +262,9 @@ def test_floating_ips_lead_to_each(cloud: Cloud, doors: Doors) -> None:
     assert doors.member.put(f"/floatingips/{second['id']}", moved)["floatingip"]["fixed_ip_address"] == "10.50.0.7"
     back = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.8"}}
     assert doors.member.put(f"/floatingips/{second['id']}", back)["floatingip"]["fixed_ip_address"] == "10.50.0.8"
+    # an address alone is of no port, as in Neutron: refused, and not passed over
+    alone = {"floatingip": {"fixed_ip_address": "10.50.0.7"}}
+    assert "without a port_id" in str(doors.member.put(f"/floatingips/{second['id']}", alone, 400))
     attach(cloud, doors, made)
     with transaction(cloud.engine) as connection:
         (instance,) = views.instances_by(connection, names=["web"])
