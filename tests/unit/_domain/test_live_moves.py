@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle_migrate
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.lifecycle_migrate import (
+    memory_at_risk,
     own_disks,
     sockets,
     stay_whole,
@@ -84,3 +85,12 @@ def test_what_is_defined_there_is_what_was_planned(monkeypatch: pytest.MonkeyPat
     parameters = lifecycle_migrate._parameters(before, planned, "ram", "nbd", 0, [])
     assert parameters["PERSIST_XML"] == planned
     assert "br-here" not in str(parameters["DEST_XML"]) and "br-there" in str(parameters["DEST_XML"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "version_in_words"),
+    [("qemu", 7002022, "7.2.22"), ("qemu", 8002010, "8.2.10"), ("qemu", 9000000, None), ("kvm", 7002022, None)],
+)
+def test_guests_are_named_whose_memory_qemu_may_damage(kind: str, version: int, version_in_words: str | None) -> None:
+    risk = memory_at_risk(f"<domain type='{kind}'><name>instance-1</name></domain>", version)
+    assert risk is None if version_in_words is None else risk is not None and f"(here {version_in_words})" in risk

@@ -58,6 +58,7 @@ def run(call: HostCall) -> Result:
             bandwidth=params["bandwidth"],
             auto_converge=params["auto_converge"],
             state_dir=params["state_dir"],
+            warn=call.warn,
         )
     except NovaliteError as error:
         raise HostModuleError(str(error), moves=[], done=[], here=[]) from error
