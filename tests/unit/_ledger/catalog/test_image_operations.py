@@ -116,19 +116,19 @@ def test_what_data_are_is_said_before_they_come(connection: sa.Connection) -> No
         images.update(call, row, {**row, "cmdline": "single"})
 
 
-def test_protected_images_stay(connection: sa.Connection, tmp_path: pathlib.Path) -> None:
+def test_protected_images_stay(connection: sa.Connection) -> None:
     call = a_call(connection)
     row = images.create(call, {**NEW, "protected": True})
     for delete in (
-        lambda: images.delete(call, row, str(tmp_path)),
+        lambda: images.delete(call, row),
         lambda: images.delete_named(call, DEMO, ["nosuch", "mine"]),
     ):
         with pytest.raises(images.ProtectedImageError, match="is protected"):
             delete()
     row = images.update(call, row, {**row, "protected": False})
     with pytest.raises(ForbiddenError, match="another's"):
-        images.delete(a_call(connection, project_id=OTHER), row, str(tmp_path))
-    images.delete(call, row, str(tmp_path))
+        images.delete(a_call(connection, project_id=OTHER), row)
+    images.delete(call, row)
     with pytest.raises(NotFoundError):
         images.seen(call, row["id"])
 

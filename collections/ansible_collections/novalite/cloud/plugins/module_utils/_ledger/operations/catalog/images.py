@@ -64,14 +64,12 @@ def update(call: Call, row: SeenImage, after: SeenImage) -> SeenImage:
     return seen(call, row["id"])
 
 
-def delete(call: Call, row: SeenImage, home: str | None) -> None:
-    """Delete an image, and its data in the ledger's home unless servers need them. Raises ForbiddenError,
-    ProtectedImageError."""
+def delete(call: Call, row: SeenImage) -> None:
+    """Delete an image. Its data stay until image_data.remove_data(). Raises ForbiddenError, ProtectedImageError."""
     check_own(call, row)
     if row["protected"]:
         raise ProtectedImageError(f"Image {row['id']} is protected and cannot be deleted.")
     image_records.delete_image(call.connection, row["id"])
-    image_states.remove_file(call.connection, home, row["id"])
 
 
 def delete_named(call: Call, owner: str, names: t.Iterable[str]) -> None:
