@@ -112,7 +112,8 @@ def test_a_status_that_older_releases_left_holds_nobody_up(cloud: t.Any, status:
 
 def test_what_was_made_of_a_server_whose_state_was_reset_can_be_made_again(cloud: t.Any) -> None:
     uuid = server(cloud)
-    for action, asked in (("createImage", {"image_name": "friday"}), ("createSnapshot", {"snapshot": "friday"})):
+    requests = {"createImage": {"image_name": "friday"}, "shelve": {}, "createSnapshot": {"snapshot": "friday"}}
+    for action, asked in requests.items():
         for _time in range(2):
             begun = ask(cloud, action, "web", request=asked)
             reset(cloud, "web")

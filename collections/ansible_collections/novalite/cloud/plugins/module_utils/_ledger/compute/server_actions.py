@@ -159,7 +159,7 @@ _ENDED: dict[str, _Ended] = {
 
 # Whose effect is on records that outlive the action: an image, a snapshot or a backup that is `creating` or `restoring`
 # lets nobody do anything else with it
-_OF_RECORDS = ("createImage", *server_snapshots.ACTIONS, *server_backups.ACTIONS)
+_OF_RECORDS = ("createImage", SHELVE, *server_snapshots.ACTIONS, *server_backups.ACTIONS)
 
 
 def action_of(name: str, details: JsonMapping | None = None) -> Action:
