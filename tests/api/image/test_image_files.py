@@ -6,7 +6,10 @@ restored from an older copy."""
 
 from __future__ import annotations
 
+import concurrent.futures
+import hashlib
 import os
+import pathlib
 import sqlite3
 import time
 import types
@@ -23,6 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_rebuild import ledger_rebuild
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
@@ -138,3 +142,16 @@ def test_what_a_restored_ledger_does_not_know_is_kept_and_listed(cloud: Cloud, d
         asked = {"hosts": [], "silent": [], "partial": True, "home": str(cloud.home)}
         lost = "\n".join(ledger_rebuild(connection, asked)["lost"])
     assert f"{directory}/{made_since}: record it" in lost and f"/.{staged}.staged" in lost and known not in lost
+
+
+def test_files_are_judged_by_several_at_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_views, "KNOWN_STATES", 1)
+    files = {tmp_path / str(number): hashlib.sha256(bytes([number])).hexdigest() for number in range(4)}
+    for number, path in enumerate(files):
+        path.write_bytes(bytes([number]))
+
+    def judge(path: pathlib.Path) -> bool:
+        return all(image_views.is_intact(str(path), f"sha256:{files[path]}") for _time in range(2000))
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(judge, [*files, *files]))

@@ -14,7 +14,7 @@ import dataclasses
 import os
 import typing as t
 
-from ...._errors import NovaliteError, TooLargeError
+from ...._errors import BusyError, NovaliteError, TooLargeError
 from ...._image_import.foreign_disks import DRIVERS
 from ...._image_import.imported import CONVERTED, Foreign, convert
 from ...._json import JsonMapping, JsonObject
@@ -166,7 +166,9 @@ class _Upload:
         return {"size": file.size, "checksum": f"sha256:{file.sha256}", "md5": file.md5}
 
     def report(self, size: int) -> None:
-        with self.calls() as call:
+        """Say that the transfer lives. Raises as image_states.progress(); a ledger that is busy is told the next time,
+        which is soon enough for image_states.SILENT."""
+        with contextlib.suppress(BusyError), self.calls() as call:
             image_states.progress(call.connection, self.row["id"], self.transfer, size)
 
     def finish(self, values: JsonObject, path: str, place: str) -> None:
