@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files of images that clients upload: of two who write one, of a deletion that is not recorded, of a ledger that was
-restored from an older copy."""
+"""Files of images that clients upload, and their ids: two who write one, a deletion that is not recorded, a ledger that
+was restored from an older copy."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog import image_views
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps.ledger_rebuild import ledger_rebuild
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
-from tests.api.image.test_image_data import RAW, made, send
+from tests.api.image.test_image_data import DISK, RAW, made, send
 
 LATER = RAW * 2  # what another one sent meanwhile
 IMPORT = {"method": {"name": "glance-direct"}}
@@ -155,3 +156,23 @@ def test_files_are_judged_by_several_at_once(tmp_path: pathlib.Path, monkeypatch
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert all(pool.map(judge, [*files, *files]))
+
+
+def test_an_id_in_upper_case_is_that_of_the_same_image(cloud: Cloud, doors: Doors) -> None:
+    """Clients choose ids, and ask for those that they chose."""
+    number = str(uuid.uuid4()).upper()
+    shown = doors.member.post("/images", {**DISK, "id": number}, 201)
+    send(doors.member, number, RAW, where="stage")
+    doors.member.post(f"/images/{number}/import", IMPORT, 202)
+    doors.member.put(f"/images/{number}/tags/a", None, 204)
+    doors.member.post(f"/images/{number}/members", {"member": doors.other}, 200)
+    assert doors.stranger.get(f"/images/{number}/members/{doors.other}")["image_id"] == shown["id"]
+    assert doors.stranger.ask("GET", f"/images/{number}/file").data == RAW
+    assert len(doors.member.get(f"/images/{number}/tasks")["tasks"]) == 1
+    for query in (f"id={number}", f"id=in:x,{number}"):
+        assert [image["id"] for image in doors.member.get(f"/images?{query}")["images"]] == [shown["id"]]
+    with transaction(cloud.engine) as connection:
+        assert lookups.image_by_id(connection, number, doors.project)["id"] == shown["id"]
+    doors.member.post("/images", {"id": number}, 409)
+    doors.member.delete(f"/images/{number}", 204)
+    doors.member.get(f"/images/{number}", 404)

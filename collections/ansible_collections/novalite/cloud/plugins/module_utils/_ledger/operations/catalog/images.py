@@ -25,8 +25,8 @@ class ProtectedImageError(ForbiddenError):
 
 
 def seen(call: Call, image_id: str) -> SeenImage:
-    """Return an image that the caller's project may use. Raises NotFoundError."""
-    rows = image_views.images_seen(call.connection, call.project, image_id, everything=call.permits(OF_ALL))
+    """Return an image that the caller's project may use, by its id in any case. Raises NotFoundError."""
+    rows = image_views.images_seen(call.connection, call.project, image_id.lower(), everything=call.permits(OF_ALL))
     if not rows:
         raise NotFoundError(f"No image found with ID {image_id[:255]}")
     return rows[0]
