@@ -108,7 +108,10 @@ def forget(response: BaseResponse) -> None:
 
 def local_path(text: str) -> str:
     """`text`, if it is a path of this site; else the first page. Another site's address begins with // or a scheme."""
-    parts = urllib.parse.urlsplit(text)
+    try:
+        parts = urllib.parse.urlsplit(text)
+    except ValueError:  # http://[ is not even an address
+        return "/"
     plain = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
     return text if plain and not parts.scheme and not parts.netloc else "/"
 

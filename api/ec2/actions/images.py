@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ForbiddenError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import (
     images as image_operations,
 )
@@ -23,12 +24,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.com
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
-from ...web.context import Caller
+from ...web.context import Caller, current
 from ...web.errors import in_words
-from ...web.ledger import home
-from ...work.calls import calling
+from ...web.ledger import home, writing_ledger
+from ...work.calls import calling, writing_call
 from .. import block_devices, filters, ids, images, snapshots
-from ..blueprint import reads, writes
+from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Body, Parameters, Record, forget_tags, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
@@ -291,12 +292,15 @@ def create_image(connection: Connection, caller: Caller, parameters: Parameters)
     return {"imageId": images.image_id(made)}
 
 
-@writes("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
-def deregister_image(connection: Connection, caller: Caller, parameters: Parameters) -> None:
+@action("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
+def deregister_image(parameters: Parameters) -> None:
     """Instances have copies of what they need of it. Its snapshot goes with it."""
-    row = _own(connection, caller, parameters["ImageId"])
-    protected = Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
-    with in_words({image_operations.ProtectedImageError: lambda _message: protected}):
-        image_operations.delete(calling(connection), row, home())
-    for number in (images.image_id(row), snapshots.snapshot_id(row)):
-        forget_tags(connection, number)
+    with writing_ledger() as connection:
+        row = _own(connection, current(), parameters["ImageId"])
+        protected = Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
+        with in_words({image_operations.ProtectedImageError: lambda _message: protected}):
+            image_operations.delete(calling(connection), row)
+        for number in (images.image_id(row), snapshots.snapshot_id(row)):
+            forget_tags(connection, number)
+        refuse_dry_run()
+    image_data.remove_data(writing_call, row["id"], home())

@@ -100,6 +100,8 @@ def _matches(row: Record, name: str, text: str) -> bool:
         word, _colon, moment = text.partition(":")
         compare = COMPARED.get(word)
         return (compare or operator.eq)(_time(row[name]), _time(moment if compare else text))
+    if name == "id":
+        text = text.lower()  # as ids are kept
     if name in SEVERAL and text.startswith("in:"):
         return str(row[name]) in _values(text[3:])
     if name in ("protected", "os_hidden"):

@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     TooLargeError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data, images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
     MEMBER_STATES,
     images_seen,
@@ -28,7 +28,7 @@ from ...web.errors import as_bad_request, in_words
 from ...web.ledger import home, reading_ledger, writing_ledger
 from ...web.schemas import NAME, an_object, of
 from ...web.services import reads, writes, writes_checked
-from ...work.calls import calling
+from ...work.calls import calling, writing_call
 from . import listing, patch, views
 from .blueprint import image, image_versions, own, seen
 
@@ -81,9 +81,9 @@ def update_image(image_id: str) -> Answer:
         return views.image(images.update(calling(connection), row, after)), 200
 
 
-@image.delete("/images/<image_id>", "image:write", writes)
-def delete_image(connection: Connection, image_id: str) -> Answer:
-    images.delete(calling(connection), seen(connection, image_id), home())
+@image.delete("/images/<image_id>", "image:write")
+def delete_image(image_id: str) -> Answer:
+    image_data.delete(writing_call, lambda call: images.seen(call, image_id), home())
     return "", 204
 
 

@@ -133,8 +133,8 @@ def show_stores() -> Answer:
 
 @image.get("/images/<image_id>/tasks", "image:read", reads)
 def list_tasks(connection: Connection, image_id: str) -> Answer:
-    seen(connection, image_id)
-    return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=image_id)]}, 200
+    row = seen(connection, image_id)
+    return {"tasks": [views.task(task) for task in image_tasks(connection, image_id=row["id"])]}, 200
 
 
 @image.get("/tasks", "image:tasks", reads)

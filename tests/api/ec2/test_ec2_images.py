@@ -81,6 +81,22 @@ def test_images(door: Door, demo: Client) -> None:
         demo.describe_images(ImageIds=[number])
 
 
+def test_a_dry_run_keeps_the_data_of_an_image(door: Door, demo: Client) -> None:
+    glance = door.api.client_as("demo")
+    made = glance.post("/image/v2/images", json={"disk_format": "raw", "container_format": "bare", "name": "mine"})
+    path = f"/image/v2/images/{made.get_json()['id']}/file"
+    sent = {"Content-Type": "application/octet-stream"}
+    assert glance.put(path, data=bytes(512), headers=sent).status_code == 204
+    (image,) = demo.describe_images(Owners=["self"])["Images"]
+    with refused("DryRunOperation"):
+        demo.deregister_image(ImageId=image["ImageId"], DryRun=True)
+    assert demo.describe_images(Owners=["self"])["Images"] == [image]
+    answer = glance.get(path)
+    assert (answer.status_code, answer.data) == (200, bytes(512))
+    demo.deregister_image(ImageId=image["ImageId"])
+    assert glance.get(path).status_code == 404
+
+
 @pytest.mark.parametrize(
     "change",
     [

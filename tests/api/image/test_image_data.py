@@ -271,7 +271,9 @@ def test_an_upload_that_lost_its_image_writes_nothing(cloud: Cloud, doors: Doors
     cloud.write(sa.update(tables.image).values(updated_at=time.time() - 2 * image_states.SILENT))
     part = pathlib.Path(image_store.part_of(str(cloud.home), number, transfer))
     part.parent.mkdir(exist_ok=True)
-    for path in (part, part.parent / str(uuid.uuid4())):
+    deleted = str(uuid.uuid4())
+    cloud.insert(tables.tables_images.image_id_used, id=deleted)
+    for path in (part, part.parent / deleted):
         path.write_bytes(b"x")
         os.utime(path, (1, 1))
     with transaction(cloud.engine) as connection:

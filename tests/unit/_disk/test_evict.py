@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import time
 import typing as t
 
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import evict as room
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, removed
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
+from ansible_collections.novalite.cloud.plugins.module_utils._transfer import transfer
 from tests.unit._disk.state import MIB, files, needs_qemu_img, push, qcow2
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
@@ -94,6 +96,57 @@ def test_a_killed_run_that_made_no_disk_yet_has_its_base(state: str, base: str) 
     os.unlink(path)
     old(state, base[7:])
     assert not evict(state, DAY)["changed"]
+
+
+def arriving(state: str, directory: pathlib.Path) -> None:
+    (pathlib.Path(state) / layout.INCOMING).mkdir()
+    directory.rename(pathlib.Path(state) / layout.INCOMING / UUID)
+
+
+def kept_for_a_revert(state: str, directory: pathlib.Path) -> None:
+    transfer.keep([UUID], state)
+    for name in (layout.DISK, layout.DISK_INFO):  # as a rebuild with another image leaves them
+        (directory / name).write_text("{}")
+
+
+def in_the_bin(state: str, directory: pathlib.Path) -> None:
+    removed.put(state, UUID)
+
+
+def kept_in_the_bin(state: str, directory: pathlib.Path) -> None:
+    transfer.keep([UUID], state)
+    transfer.forget([UUID], state, to_bin=True)
+    shutil.rmtree(directory)
+
+
+def twice_in_the_bin(state: str, directory: pathlib.Path) -> None:
+    """On one day, the second time of another image."""
+    (directory / "before").write_text("{}")
+    for name, other in ((layout.DISK, "before"), (layout.DISK_INFO, "before")):
+        (directory / name).rename(directory / f"{name}.mine")
+        (directory / name).write_text((directory / other).read_text())
+    removed.put(state, UUID, [layout.DISK, layout.DISK_INFO])
+    for name in (layout.DISK, layout.DISK_INFO):
+        (directory / f"{name}.mine").rename(directory / name)
+    removed.put(state, UUID, [layout.DISK, layout.DISK_INFO])
+    shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("where", [arriving, kept_for_a_revert, in_the_bin, kept_in_the_bin, twice_in_the_bin])
+def test_what_a_disk_stands_on_stays_wherever_that_disk_is(
+    state: str, base: str, where: t.Callable[[str, pathlib.Path], None]
+) -> None:
+    directory = pathlib.Path(create_disks([Disk(UUID, base)], state)["disks"][0]["path"]).parent
+    where(state, directory)
+    old(state, base[7:])
+    assert not evict(state, DAY, 0)["changed"] and files(state) == [base[7:]]
+
+
+def test_a_disk_that_begins_to_arrive_keeps_nobody_from_evicting(state: str, base: str) -> None:
+    staging = pathlib.Path(state, layout.INCOMING, UUID)
+    staging.mkdir(parents=True)
+    (staging / layout.DISK).write_bytes(b"x")
+    assert not evict(state, DAY)["changed"] and files(state) == [base[7:]]
 
 
 @pytest.mark.parametrize("text", [None, "", "{"])

@@ -9,7 +9,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import image_data, images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.image_views import (
     SeenImage,
     images_seen,
@@ -21,9 +21,9 @@ from ....web.errors import in_words
 from ....web.ledger import home
 from ....web.maps import Change, Map, Texts
 from ....web.schemas import TEXT
-from ....web.services import reads, writes
+from ....web.services import reads
 from ....web.times import iso
-from ....work.calls import calling
+from ....work.calls import calling, writing_call
 from ...image.blueprint import seen
 from ..blueprint import NOVA, compute_legacy, page, since
 from ..servers.queries import moment
@@ -42,9 +42,9 @@ def show_image_here(connection: Connection, image_id: str) -> Answer:
     return {"image": _image(_seen(connection, image_id), render_context())}, 200
 
 
-@compute_legacy.delete("/images/<image_id>", "image:write", OLD, writes)
-def delete_image_here(connection: Connection, image_id: str) -> Answer:
-    images.delete(calling(connection), _seen(connection, image_id), home())
+@compute_legacy.delete("/images/<image_id>", "image:write", OLD)
+def delete_image_here(image_id: str) -> Answer:
+    image_data.delete(writing_call, lambda call: _seen(call.connection, image_id), home())
     return "", 204
 
 

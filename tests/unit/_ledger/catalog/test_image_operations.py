@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     BrokenOffError,
+    BusyError,
     ConflictError,
     ForbiddenError,
     NotFoundError,
@@ -116,19 +117,16 @@ def test_what_data_are_is_said_before_they_come(connection: sa.Connection) -> No
         images.update(call, row, {**row, "cmdline": "single"})
 
 
-def test_protected_images_stay(connection: sa.Connection, tmp_path: pathlib.Path) -> None:
+def test_protected_images_stay(connection: sa.Connection) -> None:
     call = a_call(connection)
     row = images.create(call, {**NEW, "protected": True})
-    for delete in (
-        lambda: images.delete(call, row, str(tmp_path)),
-        lambda: images.delete_named(call, DEMO, ["nosuch", "mine"]),
-    ):
+    for delete in (lambda: images.delete(call, row), lambda: images.delete_named(call, DEMO, ["nosuch", "mine"])):
         with pytest.raises(images.ProtectedImageError, match="is protected"):
             delete()
     row = images.update(call, row, {**row, "protected": False})
     with pytest.raises(ForbiddenError, match="another's"):
-        images.delete(a_call(connection, project_id=OTHER), row, str(tmp_path))
-    images.delete(call, row, str(tmp_path))
+        images.delete(a_call(connection, project_id=OTHER), row)
+    images.delete(call, row)
     with pytest.raises(NotFoundError):
         images.seen(call, row["id"])
 
@@ -218,6 +216,28 @@ def test_an_image_whose_data_were_refused_waits_for_others(
     assert image_store.entries(place.store.home) == []
     place.receive(b"\0" * 512)
     assert place.row()["status"] == "active"
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_ledger_that_is_busy_for_a_moment_ends_no_upload(
+    place: Place, monkeypatch: pytest.MonkeyPatch, staged: bool
+) -> None:
+    """Its sender would send all of it again."""
+    monkeypatch.setattr(image_store, "REPORT_BYTES", 1)
+    monkeypatch.setattr(image_store, "CHUNK", 512)
+    opened: list[bool] = []
+
+    @contextlib.contextmanager
+    def calls() -> t.Iterator[Call]:
+        opened.append(True)
+        if len(opened) in (2, 4):
+            raise BusyError("another run has held the ledger for 30 s; wait for it to finish and run again")
+        with place.call() as call:
+            yield call
+
+    image_data.receive(calls, place.row(), io.BytesIO(b"\0" * 2048), 2048, place.store, staged=staged)
+    assert len(opened) == 6 and place.row()["size"] == 2048
+    assert place.row()["status"] == ("uploading" if staged else "active")
 
 
 def test_staged_data_are_looked_at_when_they_are_imported(place: Place) -> None:

@@ -103,12 +103,26 @@ class Restic:
         return self._is_directory and not os.path.isdir(self.place)
 
     def prepare(self) -> None:
-        """Make the repository unless it is there. Raises NovaliteError when that cannot be done."""
+        """Make the repository unless it is there, and take away locks of runs that were killed. Raises NovaliteError
+        when that cannot be done."""
         if self._is_directory and os.path.lexists(os.path.join(self.place, "config")):
-            return  # each call opens it, and says when it cannot
+            self.unlock()  # each call opens it, and says when it cannot
+            return
         with self._ready() as (argv, fds):
             if self._is_directory or run([*argv, "cat", "config"], timeout=TIMEOUT, pass_fds=fds, ok=range(128)).rc:
                 run([*argv, "init", "--quiet"], timeout=TIMEOUT, pass_fds=fds)  # restic refuses where one is there
+                return
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Take away the locks of runs that were killed: that of a prune keeps everybody from backups and restores.
+        Those of runs that live stay, and so does, for half an hour, one of another host."""
+        locks = os.path.join(self.place, "locks")
+        with contextlib.suppress(OSError):
+            if self._is_directory and not os.listdir(locks):
+                return
+        with self._ready() as (argv, fds):
+            run([*argv, "unlock", "--quiet"], timeout=TIMEOUT, pass_fds=fds, ok=range(128))
 
     def _opens(self) -> bool:
         """Tell whether it opens with this key, or where it lies is not known to this host."""

@@ -46,6 +46,7 @@ def opened(store: str, key: str, server: str, cache: str) -> Catalog:
     restic = Restic(f"{store.rstrip('/')}/{server}", key, cache)
     if restic.is_missing:
         raise NovaliteError(f"the store {store} has no backups of {server}: leave it out to see of which it has")
+    restic.unlock()
     return Catalog(restic, server)
 
 

@@ -71,21 +71,32 @@ def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -
 
 
 def _used(state_dir: str) -> set[str]:
-    """The keys of the files in the cache that the disks of all instances here stand on."""
-    instances = os.path.join(state_dir, INSTANCES)
+    """The keys of the files in the cache that disks here stand on: those of all instances, what is kept of them for a
+    revert, what arrives of those that move, and what is in the bin."""
     names: set[str] = set()
-    here = [os.path.join(instances, entry) for entry in os.listdir(instances)] if os.path.isdir(instances) else []
-    for directory in sorted([*here, *removed.instances(state_dir)]):
+    arriving = _entries(os.path.join(state_dir, layout.INCOMING))
+    for directory in sorted([*_entries(os.path.join(state_dir, INSTANCES)), *arriving, *removed.instances(state_dir)]):
         if not os.path.isdir(directory) or os.path.islink(directory):
             continue
-        records = read_records(directory)
-        if not records and os.path.lexists(os.path.join(directory, layout.DISK)):
+        records = [record for name in _named_records(directory) for record in read_records(directory, name).values()]
+        is_disk_there = os.path.lexists(os.path.join(directory, layout.DISK))
+        if not records and is_disk_there and directory not in arriving:  # of those the record comes first
             raise NovaliteError(
                 f"{directory} has a disk but no {layout.DISK_INFO}: nothing is evicted, since that "
                 "disk may stand on any image; remove it (module disk) or bring its record back"
             )
-        names.update(record.base for record in records.values() if record.base)
+        names.update(record.base for record in records if record.base)
     return names
+
+
+def _entries(directory: str) -> list[str]:
+    return [os.path.join(directory, entry) for entry in os.listdir(directory)] if os.path.isdir(directory) else []
+
+
+def _named_records(directory: str) -> list[str]:
+    """The names of the records of disks in an instance's directory: its own, that of what is kept for a revert, and in
+    the bin, where a second one has a number."""
+    return [name for name in os.listdir(directory) if layout.RECORDS.match(name)]
 
 
 def _cached(state_dir: str) -> t.Iterator[_Cached]:

@@ -35,7 +35,7 @@ def config_drive(instance: Instance, guest: GuestRecord) -> JsonObject:
 def _config_2(instance: Instance, guest: GuestRecord) -> Files:
     """Files as Nova writes them (nova/api/metadata/base.py), in `latest` alone, a directory that every reader knows."""
     injected = guest.get("files") or []
-    vendor = _vendor_data(instance, guest)
+    vendor = _cloud_config(_password(instance, guest))
     files = {
         "openstack/latest/meta_data.json": _json(
             openstack_meta_data(instance, files=[file["path"] for file in injected])
@@ -54,7 +54,8 @@ def _config_2(instance: Instance, guest: GuestRecord) -> Files:
 
 
 def _nocloud(instance: Instance, guest: GuestRecord) -> Files:
-    """cloud-init's NoCloud; its YAML files are JSON, which is YAML. It asks for user-data, be it empty."""
+    """cloud-init's NoCloud; its YAML files are JSON, which is YAML. It asks for user-data, be it empty, and has no
+    place for files beside its own: cloud-init is told to write them."""
     meta_data: JsonObject = {"instance-id": instance["uuid"], "local-hostname": instance["hostname"]}
     if instance["key"]:
         meta_data["public-keys"] = [instance["key"]["public_key"]]
@@ -65,19 +66,30 @@ def _nocloud(instance: Instance, guest: GuestRecord) -> Files:
         # cloud-init takes the key for the interface's name
         "network-config": _json({"version": 2, "ethernets": ethernets(nics, name=lambda nic: nic.name, rename=True)}),
     }
-    vendor = _vendor_data(instance, guest)
+    vendor = _cloud_config({**_password(instance, guest), **_injected(guest)})
     if vendor:
         files["vendor-data"] = vendor.encode()
     return files
 
 
-def _vendor_data(instance: Instance, guest: GuestRecord) -> str | None:
+def _password(instance: Instance, guest: GuestRecord) -> JsonObject:
     """The administrator's password as cloud-init takes it, hashed: OpenStack's admin_pass would have to be in clear."""
     if not guest.get("password_hash"):
-        return None
+        return {}
     user = image_properties.admin_user(instance["image"])
-    document = {"chpasswd": {"expire": False, "list": [f"{user}:{guest['password_hash']}"]}}
-    return f"#cloud-config\n{json.dumps(document)}\n"
+    return {"chpasswd": {"expire": False, "list": [f"{user}:{guest['password_hash']}"]}}
+
+
+def _injected(guest: GuestRecord) -> JsonObject:
+    """The files that the guest is to have, as cloud-init writes some."""
+    listed = [
+        {"path": file["path"], "encoding": "b64", "content": file["content"]} for file in guest.get("files") or ()
+    ]
+    return {"write_files": listed} if listed else {}
+
+
+def _cloud_config(document: JsonObject) -> str | None:
+    return f"#cloud-config\n{json.dumps(document)}\n" if document else None
 
 
 def _without_listings(tree: Tree | list[str] | str) -> Tree | list[str] | str:

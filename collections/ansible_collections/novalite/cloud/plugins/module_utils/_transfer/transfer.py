@@ -60,6 +60,7 @@ def send(
             return
         if not names:
             raise NovaliteError(f"instance {move['uuid']} has no files in {directory}")
+        names.sort(key=lambda name: name != layout.DISK_INFO)  # it says what the disks stand on, which is to stay there
         tar = ["tar", "--create", "--sparse", "--file=-", "--owner=0", "--group=0", "--numeric-owner"]
         # the console log of a guest that runs grows meanwhile, which is no harm
         tar += ["--warning=no-file-changed", f"--directory={directory}", "--", *names]

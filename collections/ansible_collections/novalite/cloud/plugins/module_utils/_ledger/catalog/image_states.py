@@ -19,7 +19,7 @@ from ..._guest.image_properties import MOST_DRIVES, without_host_mount
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
 from ..db.tables import image, instance
-from ..db.tables_images import image_task
+from ..db.tables_images import image_id_used, image_task
 from ..db.tables_volumes import volume
 from ..identity import quotas
 from ..queries.counts import image_bytes, is_any
@@ -71,7 +71,7 @@ def finish(
 
 
 def give_up(connection: sa.Connection, image_id: str, transfer: str, fault: str | None) -> None:
-    """The image waits for data again. Nothing happens if the upload does not count any more."""
+    """Have the image wait for data again. Nothing happens if the upload does not count any more."""
     values = {**WAITING, "transfer": None, "fault": fault, "updated_at": clock.seconds(connection)}
     _swap(connection, image_id, image.c.transfer == transfer, values)
 
@@ -116,7 +116,8 @@ def is_needed(connection: sa.Connection, source: str) -> bool:
 
 
 def remove_file(connection: sa.Connection, home: str | None, image_id: str) -> None:
-    """Remove what a deleted image left in the store, unless it is still needed: then sweep() does, later."""
+    """Remove what a deleted image left in the store, unless it is still needed: then sweep() does, later. To be called
+    once the deletion is certain: a file does not come back with the record."""
     path = image_store.file_of(home, image_id)
     image_store.remove(image_store.staged_of(home, image_id))
     if os.path.exists(path) and not is_needed(connection, path):
@@ -124,7 +125,8 @@ def remove_file(connection: sa.Connection, home: str | None, image_id: str) -> N
 
 
 def sweep(connection: sa.Connection, home: str | None) -> None:
-    """End uploads that died with their process, and remove files that belong to nothing any more."""
+    """End uploads that died with their process, and remove files that belong to nothing any more. A file of an image
+    that the ledger never had stays: it came after the copy that the ledger was restored from (unknown_files())."""
     now = clock.now(connection)
     silent = sa.and_(image.c.transfer.is_not(None), image.c.updated_at < clock.before(connection, SILENT))
     dead = list(connection.execute(sa.select(image.c.id).where(silent)).scalars())
@@ -142,14 +144,33 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
         if name.endswith(image_store.PART):
             image_store.remove(path)
             continue
-        image_id = name.removeprefix(".").removesuffix(image_store.STAGED)
+        image_id = _image_of(name)
         status = connection.execute(sa.select(image.c.status).where(image.c.id == image_id)).scalar()
+        is_of_a_deleted_one = status is None and is_any(connection, image_id_used.c.id == image_id)
         if name.startswith("."):
-            useless = status not in RECEIVING
+            useless = is_of_a_deleted_one or (status is not None and status not in RECEIVING)
         else:
-            useless = status is None and not is_needed(connection, path)
+            useless = is_of_a_deleted_one and not is_needed(connection, path)
         if useless:
             image_store.remove(path)
+
+
+def unknown_files(connection: sa.Connection, home: str | None) -> list[str]:
+    """List the files in the store that are of no image which the ledger has or had, and that nothing is made of."""
+    names = [name for name, _written in image_store.entries(home) if not name.endswith(image_store.PART)]
+    paths = {os.path.join(image_store.directory(home), name): _image_of(name) for name in sorted(names)}
+    return [
+        path
+        for path, image_id in paths.items()
+        if not is_any(connection, image.c.id == image_id)
+        and not is_any(connection, image_id_used.c.id == image_id)
+        and not is_needed(connection, path)
+    ]
+
+
+def _image_of(name: str) -> str:
+    """The id of the image that a file in the store is of."""
+    return name.removeprefix(".").removesuffix(image_store.STAGED)
 
 
 def _write(connection: sa.Connection, image_id: str, transfer: str, values: JsonMapping) -> None:

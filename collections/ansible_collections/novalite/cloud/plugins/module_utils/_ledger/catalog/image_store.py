@@ -124,6 +124,7 @@ def measured(path: str) -> Received:
 
 
 def put_in_place(part: str, path: str) -> None:
+    """Give a file that is whole its name, also after a crash. Raises OSError."""
     os.rename(part, path)
     fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -135,6 +136,12 @@ def put_in_place(part: str, path: str) -> None:
 def remove(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
+
+
+def claim(staged: str, part: str) -> None:
+    """Take a staged file for the one who imports it, under the name `part`. Raises OSError."""
+    put_in_place(staged, part)
+    os.utime(part)  # it is in use from now on, however long it was staged
 
 
 def entries(home: str | None) -> list[tuple[str, float]]:

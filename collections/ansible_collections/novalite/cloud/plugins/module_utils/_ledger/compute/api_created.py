@@ -22,6 +22,7 @@ from ..queries.compute.instance_rows import being_built, instance_rows
 from ..queries.compute.state_rules import RULES, StateRule
 from ..queries.compute.views import instances_by
 from ..volumes import volume_attachments
+from . import server_actions
 
 
 class Task(t.TypedDict):
@@ -88,7 +89,7 @@ def mark(
         .values(task_state="deleting", updated_at=now)
     )
     volume_attachments.stay(connection, fresh)
-    actions.abandon(connection, fresh, "ended by a request to delete", now)
+    server_actions.abandon(connection, fresh, "ended by a request to delete", now=now, deleting=True)
     details: dict[str, JsonObject] = {uuid: {} for uuid in fresh}
     actions.start(connection, "delete", details, request_id, now, user_id=user_id, project_id=project_id)
     return request_id

@@ -157,6 +157,11 @@ _ENDED: dict[str, _Ended] = {
 }
 
 
+# Whose effect is on records that outlive the action: an image, a snapshot or a backup that is `creating` or `restoring`
+# lets nobody do anything else with it
+_OF_RECORDS = ("createImage", SHELVE, *server_snapshots.ACTIONS, *server_backups.ACTIONS)
+
+
 def action_of(name: str, details: JsonMapping | None = None) -> Action:
     """The rules of the action `name`; those of a reboot depend on details["type"], SOFT unless it says HARD."""
     if name == "reboot":
@@ -294,6 +299,19 @@ def interrupt(connection: sa.Connection, action: str, uuids: t.Iterable[str], re
     """Record that nobody goes on with `action`; otherwise as finish(). Of one that switches a guest off and on again,
     nobody knows how far it came: the guest is not taken for one that its owner shut down (host_drift)."""
     return finish(connection, action, uuids, error=reason, power_state=NO_STATE if action in _RESTARTS else None)
+
+
+def abandon(
+    connection: sa.Connection, uuids: t.Collection[str], reason: str, *, now: int | None = None, deleting: bool = False
+) -> None:
+    """End every unfinished action of these instances: something else was begun, or said, and what comes of them is not
+    recorded any more. The instances stay as they are, and what these actions were about is what it is after an error;
+    of instances that are being deleted, only what outlives them."""
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(sorted(uuids)))}
+    for name in server_backups.ACTIONS if deleting else _OF_RECORDS:
+        for uuid, details in actions.open_details(connection, name, rows).items():
+            _ENDED[name](connection, rows[uuid], details, reason, {})
+    actions.abandon(connection, rows, reason, now)
 
 
 def set_lock(

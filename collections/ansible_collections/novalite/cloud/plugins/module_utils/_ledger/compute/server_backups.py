@@ -24,7 +24,7 @@ from ..._plan.host_plan import Plan
 from ..._rules import boots, retention
 from ..._rules.records import checked_names
 from ..db import clock
-from ..db.tables import instance
+from ..db.tables import instance, instance_action
 from ..db.tables_images import server_backup as table
 from ..identity.quotas import check_quota
 from ..instances import actions
@@ -36,6 +36,7 @@ from ..volumes import volume_plans
 CREATE, RESTORE, VERIFY, DELETE = "createBackup", "restoreBackup", "verifyBackup", "deleteBackup"
 ACTIONS = (CREATE, RESTORE, VERIFY, DELETE)
 CREATING, RESTORING, VERIFYING, DELETING, ERROR = "creating", "restoring", "verifying", "deleting", "error"
+_READING = (RESTORING, VERIFYING)  # which leave a backup what it is
 _RUNNING, _SHUTDOWN = 1, 4  # Nova's power states
 
 
@@ -133,9 +134,9 @@ def begun_verify(connection: sa.Connection, row: InstanceRow, details: JsonObjec
 
 
 def begun_delete(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
-    """Begin to delete a backup, also one that failed."""
+    """Begin to delete a backup, also one that failed, or with which nobody goes on."""
     backup = backup_of(connection, row.uuid, details["backup"])
-    return _begin(connection, row, backup, DELETING, details, (AVAILABLE, DELETING, ERROR))
+    return _begin(connection, row, backup, DELETING, details, (AVAILABLE, DELETING, ERROR), (CREATING, *_READING))
 
 
 def _begin(
@@ -145,8 +146,9 @@ def _begin(
     status: str,
     details: JsonObject,
     allowed: t.Collection[str] = (AVAILABLE,),
+    allowed_at_rest: t.Collection[str] = _READING,
 ) -> JsonObject:
-    if backup.status not in allowed:
+    if backup.status not in allowed and (backup.status not in allowed_at_rest or _is_at_work(connection, backup)):
         raise ConflictError(f"Backup '{backup.name}' of instance {backup.instance_uuid} is {backup.status}: try later")
     if status == DELETING:
         _check_unread(connection, backup)
@@ -235,11 +237,19 @@ def begin_forget(connection: sa.Connection, backup_id: str, project_id: str | No
         raise ConflictError(
             f"backup {backup.id} is of the server '{backup.server}': delete it as a backup of that server"
         )
-    if backup.status not in (AVAILABLE, DELETING, ERROR):
+    if backup.status not in (AVAILABLE, DELETING, ERROR) and _is_at_work(connection, backup):
         raise ConflictError(f"Backup '{backup.name}' of instance {backup.instance_uuid} is {backup.status}: try later")
     _check_unread(connection, backup)
     _write(connection, backup.id, {"status": DELETING, "fault": None})
     return backup
+
+
+def _is_at_work(connection: sa.Connection, backup: ServerBackup) -> bool:
+    """Tell whether an action on some server is about this backup, and has not ended. In a ledger of before
+    server_actions.abandon(), the status of a backup may be all that is left of one."""
+    log = instance_action.c
+    mine = log.details["backup_id"].as_string() == backup.id
+    return counts.is_any(connection, log.action.in_(ACTIONS), log.finished_at.is_(None), mine)
 
 
 def _check_unread(connection: sa.Connection, backup: ServerBackup) -> None:

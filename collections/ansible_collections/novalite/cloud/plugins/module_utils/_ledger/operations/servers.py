@@ -32,7 +32,6 @@ from ..compute import (
     server_choices,
     volume_images,
 )
-from ..instances import actions
 from ..migration.begin import begin_move
 from ..queries.catalog.image_views import Details
 from ..queries.compute import state_rules
@@ -242,7 +241,7 @@ def reset_state(call: Call, row: InstanceRow, vm_state: str) -> None:
     call.check(RULES["reset_state"].policy)
     server_changes.change(call.connection, row, {"vm_state": vm_state, "task_state": None, "rescue_image": None})
     # whatever was under way: what comes of it is not recorded any more
-    actions.abandon(call.connection, [row.uuid], "the state was reset")
+    server_actions.abandon(call.connection, [row.uuid], "the state was reset")
 
 
 def check_state(call: Call, name: str, row: InstanceRow) -> None:

@@ -114,7 +114,7 @@ _IMAGE = sa.select(tables.image).where(
 
 def image_by_id(connection: sa.Connection, image_id: str, project_id: str) -> Record:
     """The image of this id, if `project_id` sees it, as a launch takes it. Raises NovaliteError if none can."""
-    row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).mappings().first()
+    row = connection.execute(_IMAGE, {"image_id": image_id.lower(), "project_id": project_id}).mappings().first()
     if row is None:
         raise NotFoundError("Can not find requested image")
     record = dict(row)
@@ -165,7 +165,7 @@ def _boot_file(
     image_id = properties.get(name)
     if not image_id:
         return None
-    row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).first()
+    row = connection.execute(_IMAGE, {"image_id": image_id.lower(), "project_id": project_id}).first()
     if row is None or row.status != "active":
         raise NovaliteError(f"{what} cannot be started: its {name} {image_id} is not an image that is active")
     return {"source": row.source, "checksum": row.checksum, "size": row.size}

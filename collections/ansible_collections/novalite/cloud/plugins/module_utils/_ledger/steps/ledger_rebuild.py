@@ -26,6 +26,7 @@ from ..._model import text_table
 from ..._model.look import Kept
 from ..._rules.build_states import OFFLOADED
 from ..._rules.records import with_diff
+from ..catalog import image_states
 from ..catalog.kept_images import KeptImages
 from ..db import behind, clock, tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
@@ -141,7 +142,12 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         "disputed": [*findings.disputed.values(), *report.disputed],
         "reserved": report.reserved,
         "missing": silent,
-        "lost": [*report.dropped, *_not_told(findings), *_volumes(connection, hosts)],
+        "lost": [
+            *report.dropped,
+            *_not_told(findings),
+            *_volumes(connection, hosts),
+            *_images(connection, params.get("home")),
+        ],
     }
     result["table"] = _table(result)
     sides = ({"servers": list(before.values())}, {"servers": list(after.values())})
@@ -236,6 +242,14 @@ def _not_told(findings: SlicesOnHosts) -> list[str]:
         *(f"the adopted {server}: its domain is gone, or carries no mark" for server in findings.unmarked),
         *findings.unreadable,
         *findings.refused,
+    ]
+
+
+def _images(connection: sa.Connection, home: str | None) -> list[str]:
+    """List the files of uploaded images that came after the copy of a ledger that was restored."""
+    return [
+        f"the image whose data are {path}: record it with the module image, or remove the file"
+        for path in image_states.unknown_files(connection, home)
     ]
 
 

@@ -9,11 +9,12 @@ That takes long, and no transaction lasts as long: each of these opens several c
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import typing as t
 
-from ...._errors import NovaliteError, TooLargeError
+from ...._errors import BusyError, NovaliteError, TooLargeError
 from ...._image_import.foreign_disks import DRIVERS
 from ...._image_import.imported import CONVERTED, Foreign, convert
 from ...._json import JsonMapping, JsonObject
@@ -71,8 +72,7 @@ def receive(
         image = image_store.receive(stream, part, limit, upload.report, length)
         values: JsonObject = {"size": image.size, "checksum": f"sha256:{image.sha256}", "md5": image.md5}
         if staged:
-            image_store.put_in_place(part, image_store.staged_of(store.home, row["id"]))
-            upload.finish({**values, "status": "uploading"})
+            upload.finish({**values, "status": "uploading"}, part, image_store.staged_of(store.home, row["id"]))
         else:
             upload.settle(part, values)
     except BaseException:
@@ -97,16 +97,34 @@ def import_staged(calls: Calls, row: SeenImage, request: JsonMapping, store: Sto
         )
         row = images.seen(call, row["id"])
     upload = _Upload(calls, row, store, transfer)
-    staged = image_store.staged_of(store.home, row["id"])
+    # from here on under another name: whoever loses the image meanwhile neither reads nor removes what others stage
+    own = image_store.part_of(store.home, row["id"], transfer)
     message = ""
     try:
-        upload.settle(staged, {"size": row["size"], "checksum": row["checksum"], "md5": row["md5"]})
+        image_store.claim(image_store.staged_of(store.home, row["id"]), own)
+        upload.settle(own, {"size": row["size"], "checksum": row["checksum"], "md5": row["md5"]})
     except (NovaliteError, OSError) as error:
         message = str(error) if isinstance(error, NovaliteError) else "the staged data cannot be read"
-        image_store.remove(staged)
+        image_store.remove(own)
         upload.give_up(message)
     with calls() as call:
         image_records.end_task(call.connection, task, message)
+
+
+def delete(calls: Calls, find: t.Callable[[Call], SeenImage], home: str | None) -> None:
+    """Delete the image that `find` returns, and then its data in the ledger's home unless servers need them. Raises as
+    images.delete()."""
+    with calls() as call:
+        row = find(call)
+        images.delete(call, row)
+    remove_data(calls, row["id"], home)
+
+
+def remove_data(calls: Calls, image_id: str, home: str | None) -> None:
+    """Remove the data of an image that images.delete() deleted, in a call whose end was written: what is rolled back,
+    as in a dry run, needs them."""
+    with contextlib.suppress(NovaliteError), calls() as call:  # what is left, image_states.sweep() removes
+        image_states.remove_file(call.connection, home, image_id)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,13 +144,8 @@ class _Upload:
             disk_format = CONVERTED
         virtual_size = image_files.inspected(path, disk_format, name)
         final = image_store.file_of(self.store.home, self.row["id"])
-        image_store.put_in_place(path, final)
         active: JsonObject = {"status": "active", "source": final, "virtual_size": virtual_size, "fault": None}
-        try:
-            self.finish({**values, **active, "disk_format": disk_format})
-        except BaseException:
-            image_store.remove(final)
-            raise
+        self.finish({**values, **active, "disk_format": disk_format}, path, final)
 
     def _converted(self, path: str, name: str) -> JsonObject:
         """Put into the place of a disk of another hypervisor what hosts can start, as Glance's plug-in image_conversion
@@ -153,13 +166,18 @@ class _Upload:
         return {"size": file.size, "checksum": f"sha256:{file.sha256}", "md5": file.md5}
 
     def report(self, size: int) -> None:
-        with self.calls() as call:
+        """Say that the transfer lives. Raises as image_states.progress(); a ledger that is busy is told the next time,
+        which is soon enough for image_states.SILENT."""
+        with contextlib.suppress(BusyError), self.calls() as call:
             image_states.progress(call.connection, self.row["id"], self.transfer, size)
 
-    def finish(self, values: JsonObject) -> None:
+    def finish(self, values: JsonObject, path: str, place: str) -> None:
+        """Write what the data are, and put their file from `path` in its `place`. One who lost the image, to whom the
+        first fails, must not replace the file of another one's upload."""
         with self.calls() as call:
             by_operator = call.permits(images.HOST_MOUNT)
             image_states.finish(call.connection, self.row["id"], self.transfer, values, by_operator=by_operator)
+            image_store.put_in_place(path, place)
 
     def give_up(self, fault: str | None) -> None:
         with self.calls() as call:

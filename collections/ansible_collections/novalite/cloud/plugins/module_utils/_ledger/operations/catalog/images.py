@@ -25,8 +25,8 @@ class ProtectedImageError(ForbiddenError):
 
 
 def seen(call: Call, image_id: str) -> SeenImage:
-    """Return an image that the caller's project may use. Raises NotFoundError."""
-    rows = image_views.images_seen(call.connection, call.project, image_id, everything=call.permits(OF_ALL))
+    """Return an image that the caller's project may use, by its id in any case. Raises NotFoundError."""
+    rows = image_views.images_seen(call.connection, call.project, image_id.lower(), everything=call.permits(OF_ALL))
     if not rows:
         raise NotFoundError(f"No image found with ID {image_id[:255]}")
     return rows[0]
@@ -64,14 +64,12 @@ def update(call: Call, row: SeenImage, after: SeenImage) -> SeenImage:
     return seen(call, row["id"])
 
 
-def delete(call: Call, row: SeenImage, home: str | None) -> None:
-    """Delete an image, and its data in the ledger's home unless servers need them. Raises ForbiddenError,
-    ProtectedImageError."""
+def delete(call: Call, row: SeenImage) -> None:
+    """Delete an image. Its data stay until image_data.remove_data(). Raises ForbiddenError, ProtectedImageError."""
     check_own(call, row)
     if row["protected"]:
         raise ProtectedImageError(f"Image {row['id']} is protected and cannot be deleted.")
     image_records.delete_image(call.connection, row["id"])
-    image_states.remove_file(call.connection, home, row["id"])
 
 
 def delete_named(call: Call, owner: str, names: t.Iterable[str]) -> None:

@@ -184,8 +184,10 @@ def is_intact(path: str, checksum: str) -> bool:
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         state = (path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if state not in _READ:
+        known = _READ.get(state)  # and no second look: another thread may have forgotten it by then
+        if known is None:
+            known = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
             if len(_READ) >= KNOWN_STATES:
                 _READ.clear()
-            _READ[state] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-    return _READ[state] == checksum
+            _READ[state] = known
+    return known == checksum
