@@ -99,6 +99,9 @@ def test_a_group_has_a_quota_of_members_and_nothing_is_written_beyond(cloud: t.A
         ({"hints": {"build_near_host_ip": "hv1"}}, NovaliteError, "'hv1' is not an IP address"),
         ({"hints": {"build_near_host_ip": "10.0.0.1", "cidr": "/40"}}, NovaliteError, "prefix length of 0 to 32"),
         ({"hints": {"cidr": "/24"}}, NovaliteError, "without build_near_host_ip"),
+        ({"hints": {"host": ["hv1", "hv2"]}}, NovaliteError, "hint host of 'web': give one name or UUID, not 2"),
+        ({"hints": {"host": {"name": "hv1"}}}, NovaliteError, "hint host of 'web': give names or UUIDs"),
+        ({"hints": {"host": 5}}, NovaliteError, "hint host of 'web': give names or UUIDs"),
         ({"hints": {"query": "free_ram_mb"}}, NovaliteError, "give a JSON list"),
         ({"requirements": " "}, NovaliteError, "requirements of 'web': give an expression"),
     ],
@@ -110,6 +113,11 @@ def test_hints_that_mean_nothing_are_refused(
     with pytest.raises(error, match=message):
         cloud.server(ask("web", **more))
     assert cloud.dump() == before
+
+
+def test_a_hint_for_a_host_may_be_a_list_of_one(cloud: t.Any) -> None:
+    built = cloud.server(ask("web", hints={"host": ["hv2"]}))["to_build"]
+    assert [server["host"] for server in schedule(cloud, built)["instances"]] == ["hv2"]
 
 
 def test_hints_name_servers_of_the_same_call(cloud: t.Any) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import typing as t
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
@@ -29,6 +29,7 @@ from ..._rules.guest_requests import wants_config_drive
 from ..._rules.ha_wishes import HaWishes
 from ..._rules.server_requests import (
     NO_LABELS,
+    Asked,
     Labels,
     ServerRequest,
     check_fits,
@@ -85,6 +86,7 @@ class NewInstance:
     group_ids: tuple[int | None, ...]  # None: the project's default group
     labels: Labels = NO_LABELS
     volumes: tuple[VolumeRequest, ...] = ()  # with ids in them
+    asked_volumes: tuple[VolumeRequest, ...] | None = None  # as they were named, before all was looked up
     ports: tuple[str | None, ...] = ()  # beside `nics`: the port that is taken; None: an interface is made
 
 
@@ -174,7 +176,12 @@ def record_servers(
             )
     kept: JsonObject = {"asked_at": round(asked_at, 3), "calls": calls}
     ha_disks.check(connection, [plan.uuid for plan in plans])
-    details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans}
+    details: dict[str, JsonObject] = {
+        plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans
+    }
+    for plan in plans:
+        if plan.asked_volumes is not None:
+            details[plan.uuid]["volumes"] = [asdict(volume) for volume in plan.asked_volumes]
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
     requested_amounts = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))
@@ -265,6 +272,20 @@ def _row(plan: NewInstance, project_id: str, now: int, of_project: HaWishes) -> 
         **ha_wishes.resolved(plan.request.ha, ha_wishes.of_flavor(plan.flavor), of_project),
         **plan.labels._asdict(),
         "tags": sorted(plan.labels.tags),
+    }
+
+
+def asked_for(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Asked]:
+    """The requests for these servers, as far as they are kept, by UUID."""
+    action = instance_action.c
+    query = sa.select(action.instance_uuid, action.details).where(
+        action.instance_uuid.in_(sorted(uuids)), action.action == "create"
+    )
+    return {
+        # that of a build that was begun again says nothing
+        row.instance_uuid: Asked(row.details["fixed_ips"], row.details.get("volumes"))
+        for row in connection.execute(query.order_by(action.id))
+        if "fixed_ips" in row.details
     }
 
 
