@@ -79,6 +79,15 @@ def test_no_host_is_in_two_zones(run: Run, hosts: t.Any) -> None:
     assert hosts({"name": "hv1", "zone": "nova"})["hv1"].zone == "az-a"
 
 
+def test_an_aggregate_becomes_no_second_zone_of_a_host_whose_inventory_names_it(run: Run, hosts: t.Any) -> None:
+    run("aggregate", aggregates=[{"name": "racks"}])
+    hosts({"name": "hv1", "aggregates": ["racks"], "zone": "az-a"})
+    with pytest.raises(ConflictError, match=r"'hv1' would be in two availability zones, 'az-a' .* and 'az-b'"):
+        run("aggregate", aggregates=[{"name": "racks", "zone": "az-b"}])
+    assert hosts()["hv1"].zone == "az-a"
+    run("aggregate", aggregates=[{"name": "racks", "zone": "az-a"}])
+
+
 def test_what_cannot_be_is_refused(run: Run, hosts: t.Any) -> None:
     with pytest.raises(NotFoundError, match="unknown compute host 'hv9'"):
         run("aggregate", aggregates=[{"name": "a", "hosts": ["hv9"]}])

@@ -66,8 +66,12 @@ def _concern(connection: sa.Connection, changes: Changes) -> None:
         host for side in (changes.before, changes.after) for record in side.values() for host in record["hosts"]
     }
     check_compute_hosts(connection, {host for record in changes.after.values() for host in record["hosts"]})
-    check_zones(connection, concerned)
     hosts = tables.compute_host
+    # those of their inventories, too
+    naming = sa.select(hosts.c.name, hosts.c.aggregates).where(sa.cast(hosts.c.aggregates, sa.Text) != "[]")
+    names = changes.before.keys() | changes.after.keys()
+    concerned |= {row.name for row in connection.execute(naming) if not names.isdisjoint(row.aggregates)}
+    check_zones(connection, concerned)
     # a choice that another run made on the old values must be made again
     connection.execute(
         sa.update(hosts).where(hosts.c.name.in_(sorted(concerned))).values(generation=hosts.c.generation + 1)
