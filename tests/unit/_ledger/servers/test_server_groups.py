@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import time
 import typing as t
 
@@ -19,10 +20,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_groups import create_server_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import server_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import Group
+from tests.support.patience import GENEROUS
+from tests.support.rows import DEMO
 
 
 def make(cloud: t.Any, name: str, policy: str | None, limit: int | None = None, **params: t.Any) -> dict[str, t.Any]:
@@ -64,6 +68,24 @@ def test_a_project_has_a_quota_of_groups(cloud: t.Any) -> None:
         make(cloud, f"g{number}", "affinity")
     with pytest.raises(QuotaError, match="server_groups"):
         make(cloud, "g10", "affinity")
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("cloud", ["postgresql"], indirect=True)
+def test_of_two_requests_for_groups_of_a_name_the_second_is_refused(cloud: t.Any) -> None:
+    def create(policy: str) -> None:
+        with transaction(cloud.engine) as connection:
+            create_server_group(connection, {"id": DEMO, "name": "demo"}, "db", policy, None)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as worker:
+        with transaction(cloud.engine) as connection:
+            create_server_group(connection, {"id": DEMO, "name": "demo"}, "db", "affinity", None)
+            second = worker.submit(create, "anti-affinity")
+            with pytest.raises(concurrent.futures.TimeoutError):  # it waits for the first one
+                second.result(timeout=1)
+        with pytest.raises(ConflictError, match="has a server group 'db' already"):
+            second.result(timeout=GENEROUS)
+    assert make(cloud, "db", None)["server_groups"][0]["policy"] == "affinity"
 
 
 @pytest.mark.parametrize("by", ["name", "id"])
