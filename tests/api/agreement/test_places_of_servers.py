@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import typing as t
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
@@ -70,6 +71,59 @@ def test_an_unknown_zone_is_refused_at_once(api: Api, ask: Ask) -> None:
     assert refused and "The requested availability zone is not available" in words
     assert not api.rows(sa.select(tables.instance).where(tables.instance.c.name == "web"))
     assert not ask(api, "web", {"availability_zone": "nova"})[0]
+
+
+def _by_inventory(api: Api) -> None:
+    for host in HOSTS:
+        api.change_host(host, zone="east")
+
+
+def _by_aggregate(api: Api) -> None:
+    api.run("aggregate", aggregates=[{"name": "racks", "zone": "east", "hosts": list(HOSTS)}])
+
+
+def _by_aggregate_of_inventory(api: Api) -> None:
+    api.run("aggregate", aggregates=[{"name": "racks", "zone": "east"}, {"name": "a", "metadata": {"x": "y"}}])
+    for host in HOSTS:
+        api.change_host(host, aggregates=["a", "racks"])
+
+
+HOSTS = ("hv1", "hv2")
+ZONES = (_by_inventory, _by_aggregate, _by_aggregate_of_inventory)
+
+
+@pytest.mark.parametrize("make_zone", ZONES)
+@pytest.mark.parametrize("ask", DOORS)
+def test_a_zone_is_the_same_whoever_says_which_hosts_it_has(
+    api: Api, ask: Ask, make_zone: t.Callable[..., None]
+) -> None:
+    make_zone(api)
+    assert ask(api, "web", {"availability_zone": "east"}) == (False, mock.ANY)
+    refused, words = ask(api, "other", {"availability_zone": "nova"})  # which they have left
+    assert refused and "The requested availability zone is not available" in words
+
+
+@pytest.mark.parametrize("make_zone", ZONES)
+def test_servers_and_volumes_are_shown_and_made_in_the_zone_of_their_host(
+    api: Api, make_zone: t.Callable[..., None]
+) -> None:
+    make_zone(api)
+    api.instance("demo", "web", host="hv1")
+    servers = "/compute/v2.1/servers/detail"
+    client = api.client_as("admin")
+    (shown,) = client.get(f"{servers}?all_tenants=1&availability_zone=east").get_json()["servers"]
+    assert shown["OS-EXT-AZ:availability_zone"] == "east"
+    assert client.get(f"{servers}?all_tenants=1&availability_zone=nova").get_json()["servers"] == []
+    volume = {"name": "data", "size": 1, "availability_zone": "east"}
+    api.task("volume", volumes=[volume], project="demo")
+
+
+@pytest.mark.parametrize("ask", [playbook, plan])
+def test_an_administrator_names_a_host_with_its_zone(api: Api, ask: Ask) -> None:
+    refused, words = ask(api, "web", {"availability_zone": "nova:hv1"})
+    assert not refused or "forced_host" in words  # at /v1 the member is no administrator
+    refused, words = ask(api, "db", {"availability_zone": "mars:hv1"})
+    assert refused and ("The requested availability zone is not available" in words or "forced_host" in words)
 
 
 def test_the_default_group_of_a_playbook_and_of_v1_is_the_same(api: Api) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import time
 import typing as t
 
@@ -13,8 +14,11 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import write_aggregates
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.host_states import host_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
+from tests.support.patience import GENEROUS
+from tests.unit._ledger.conftest import on_postgresql
 
 Run = t.Callable[..., dict[str, t.Any]]
 
@@ -77,6 +81,34 @@ def test_no_host_is_in_two_zones(run: Run, hosts: t.Any) -> None:
     # the same zone twice is one zone, and "nova" is what a host says that says nothing
     run("aggregate", aggregates=[{"name": "b", "zone": "az-a", "hosts": ["hv1"]}])
     assert hosts({"name": "hv1", "zone": "nova"})["hv1"].zone == "az-a"
+
+
+def test_an_aggregate_becomes_no_second_zone_of_a_host_whose_inventory_names_it(run: Run, hosts: t.Any) -> None:
+    run("aggregate", aggregates=[{"name": "racks"}])
+    hosts({"name": "hv1", "aggregates": ["racks"], "zone": "az-a"})
+    with pytest.raises(ConflictError, match=r"'hv1' would be in two availability zones, 'az-a' .* and 'az-b'"):
+        run("aggregate", aggregates=[{"name": "racks", "zone": "az-b"}])
+    assert hosts()["hv1"].zone == "az-a"
+    run("aggregate", aggregates=[{"name": "racks", "zone": "az-a"}])
+
+
+@pytest.mark.both_databases
+@on_postgresql
+def test_two_runs_at_once_put_a_host_into_one_zone(ledger: sa.Engine, hosts: t.Any) -> None:
+    def put(name: str) -> None:
+        item = {"name": name, "zone": f"az-{name}", "metadata": None, "hosts": ["hv1"]}
+        with transaction(ledger) as connection:
+            write_aggregates(connection, [item])
+
+    with concurrent.futures.ThreadPoolExecutor(1) as worker:
+        with transaction(ledger) as connection:
+            write_aggregates(connection, [{"name": "a", "zone": "az-a", "metadata": None, "hosts": ["hv1"]}])
+            second = worker.submit(put, "b")
+            with pytest.raises(concurrent.futures.TimeoutError):  # it waits for the first one
+                second.result(timeout=1)
+        with pytest.raises(ConflictError, match="two availability zones"):
+            second.result(timeout=GENEROUS)
+    assert hosts()["hv1"].zone == "az-a"
 
 
 def test_what_cannot_be_is_refused(run: Run, hosts: t.Any) -> None:

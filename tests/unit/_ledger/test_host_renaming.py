@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import host_owner
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_renaming import (
     NAMES,
@@ -23,8 +24,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
     WITHIN,
 )
 from api.jobs.kinds import HOST, KINDS
-from tests.support.cloud import Cloud
-from tests.support.rows import DEMO
+from tests.support.cloud import SEEN_EVER, Cloud
+from tests.support.rows import DEMO, a_flavor, add_image
 
 OLD, NEW = "hv-old", "node1"
 IDENTITY = {"machine_id": "a" * 32}
@@ -53,7 +54,7 @@ WITHOUT_HOSTS = {
     *("server_snapshot.volumes", "server_snapshot.fault", "migration.old_flavor", "migration.new_flavor"),
     *(f"volume.{name}" for name in ("image", "backup_disk", "metadata", "fault")),
     *(f"{name}.{column}" for name in ("volume_backup", "volume_snapshot") for column in ("metadata", "fault")),
-    *("instance_action.details", "job.result", "watch.balance", "allocation.numa", "volume_type.extra_specs"),
+    *("job.result", "watch.balance", "allocation.numa", "volume_type.extra_specs"),
     *("application_credential.roles", "application_credential.access_rules", "trust.roles", "subnet_pool.prefixes"),
     *("project.extra", "user.extra", "user.options", "user_group.extra"),
     *("vif.allowed_address_pairs", "port.extra_dhcp_opts"),
@@ -101,6 +102,27 @@ def test_a_name_is_replaced_in_patterns_and_lists_of_jobs(cloud: Cloud) -> None:
     assert [row.variables for row in cloud.rows(sa.select(tables.tables_jobs.job.c.variables))] == [after]
 
 
+@pytest.mark.parametrize("wish", [{"hints": {"host": OLD}}, {"availability_zone": f"nova:{OLD}"}])
+def test_a_server_that_waits_for_its_host_goes_there_under_the_new_name(cloud: Cloud, wish: dict[str, t.Any]) -> None:
+    cloud.host("other")
+    cloud.change_host(OLD, vcpus=4, memory_mb=4096, disk_gb=40, up=True, last_seen_at=1)
+    cloud.insert(tables.flavor, **a_flavor())
+    with transaction(cloud.engine) as connection:
+        add_image(connection)
+    cloud.network()
+    asked = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny", **wish}
+    (uuid,) = [server["uuid"] for server in cloud.server(asked)["to_build"]]
+    launch = {"servers": [{"name": "db", **wish}, {"name": "free", "hints": {"group": OLD}}]}
+    cloud.write(a_row(tables.tables_jobs.job, id="j", kind="launch", variables=launch, state="queued"))
+    rename(cloud)
+    instances = cloud.server(uuids=[uuid])["to_build"]
+    placed = cloud.operate("scheduler", instances=instances, service_down_time=SEEN_EVER)
+    assert [server["host"] for server in placed["instances"]] == [NEW]
+    (job,) = cloud.rows(sa.select(tables.tables_jobs.job.c.variables))
+    renamed = json.loads(json.dumps(wish).replace(OLD, NEW))
+    assert job.variables == {"servers": [{"name": "db", **renamed}, {"name": "free", "hints": {"group": OLD}}]}
+
+
 def test_a_type_of_volumes_names_a_host_once(cloud: Cloud) -> None:
     options = {"hosts": [NEW, OLD, "other"], "format": "raw"}  # the host had the new name once
     of_type = tables.tables_volumes.volume_type
@@ -135,7 +157,13 @@ def fill(cloud: Cloud, host: str) -> None:
     number = cloud.insert(tables.aggregate, name=f"fast-{host}", metadata={}, created_at=0)
     cloud.write(
         a_row(tables.aggregate_host, aggregate_id=number, host=host),
-        a_row(tables.instance_action, id=number, instance_uuid=instance, action="create"),
+        a_row(
+            tables.instance_action,
+            id=number,
+            instance_uuid=instance,
+            action="create",
+            details={"host": host, "hints": {"host": host}},
+        ),
         a_row(tables.instance_action_event, action_id=number, host=host),
         a_row(moves.migration, uuid=key, instance_uuid=instance, source_host=host, dest_host=host, type="resize"),
         a_row(moves.departure, instance_uuid=instance, host=host),

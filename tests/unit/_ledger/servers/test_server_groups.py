@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import time
 import typing as t
 
@@ -19,10 +20,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_groups import create_server_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement import groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.records import server_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import Group
+from tests.support.patience import GENEROUS
+from tests.support.rows import DEMO
 
 
 def make(cloud: t.Any, name: str, policy: str | None, limit: int | None = None, **params: t.Any) -> dict[str, t.Any]:
@@ -66,6 +70,24 @@ def test_a_project_has_a_quota_of_groups(cloud: t.Any) -> None:
         make(cloud, "g10", "affinity")
 
 
+@pytest.mark.both_databases
+@pytest.mark.parametrize("cloud", ["postgresql"], indirect=True)
+def test_of_two_requests_for_groups_of_a_name_the_second_is_refused(cloud: t.Any) -> None:
+    def create(policy: str) -> None:
+        with transaction(cloud.engine) as connection:
+            create_server_group(connection, {"id": DEMO, "name": "demo"}, "db", policy, None)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as worker:
+        with transaction(cloud.engine) as connection:
+            create_server_group(connection, {"id": DEMO, "name": "demo"}, "db", "affinity", None)
+            second = worker.submit(create, "anti-affinity")
+            with pytest.raises(concurrent.futures.TimeoutError):  # it waits for the first one
+                second.result(timeout=1)
+        with pytest.raises(ConflictError, match="has a server group 'db' already"):
+            second.result(timeout=GENEROUS)
+    assert make(cloud, "db", None)["server_groups"][0]["policy"] == "affinity"
+
+
 @pytest.mark.parametrize("by", ["name", "id"])
 def test_a_server_joins_by_hint_and_leaves_when_deleted(cloud: t.Any, by: str) -> None:
     group = make(cloud, "db", "anti-affinity")["server_groups"][0]
@@ -99,6 +121,9 @@ def test_a_group_has_a_quota_of_members_and_nothing_is_written_beyond(cloud: t.A
         ({"hints": {"build_near_host_ip": "hv1"}}, NovaliteError, "'hv1' is not an IP address"),
         ({"hints": {"build_near_host_ip": "10.0.0.1", "cidr": "/40"}}, NovaliteError, "prefix length of 0 to 32"),
         ({"hints": {"cidr": "/24"}}, NovaliteError, "without build_near_host_ip"),
+        ({"hints": {"host": ["hv1", "hv2"]}}, NovaliteError, "hint host of 'web': give one name or UUID, not 2"),
+        ({"hints": {"host": {"name": "hv1"}}}, NovaliteError, "hint host of 'web': give names or UUIDs"),
+        ({"hints": {"host": 5}}, NovaliteError, "hint host of 'web': give names or UUIDs"),
         ({"hints": {"query": "free_ram_mb"}}, NovaliteError, "give a JSON list"),
         ({"requirements": " "}, NovaliteError, "requirements of 'web': give an expression"),
     ],
@@ -110,6 +135,11 @@ def test_hints_that_mean_nothing_are_refused(
     with pytest.raises(error, match=message):
         cloud.server(ask("web", **more))
     assert cloud.dump() == before
+
+
+def test_a_hint_for_a_host_may_be_a_list_of_one(cloud: t.Any) -> None:
+    built = cloud.server(ask("web", hints={"host": ["hv2"]}))["to_build"]
+    assert [server["host"] for server in schedule(cloud, built)["instances"]] == ["hv2"]
 
 
 def test_hints_name_servers_of_the_same_call(cloud: t.Any) -> None:

@@ -192,10 +192,14 @@ def test_a_deleted_server_takes_its_image_along(cloud: t.Any) -> None:
     assert images(cloud) == {} and addresses(cloud) == []
 
 
-def test_a_server_is_unshelved_where_it_was_asked_for(cloud: t.Any) -> None:
+@pytest.mark.parametrize("by_aggregate", [False, True])
+def test_a_server_is_unshelved_where_it_was_asked_for(cloud: t.Any, by_aggregate: bool) -> None:
     uuid = server(cloud)
     shelve(cloud, uuid)
-    cloud.change_host("hv2", zone="west")
+    if by_aggregate:
+        cloud.run("aggregate", aggregates=[{"name": "racks", "zone": "west", "hosts": ["hv2"]}])
+    else:
+        cloud.change_host("hv2", zone="west")
     cloud.change_host("hv3", enabled=True)
     with pytest.raises(NotFoundError, match="zone is not available: east"):
         ask(cloud, "unshelve", "web", request={"availability_zone": "east"})

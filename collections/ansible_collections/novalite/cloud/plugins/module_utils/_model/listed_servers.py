@@ -55,6 +55,7 @@ def _records(read: Read, ids: t.Sequence[int]) -> list[Record]:
         groups.setdefault(group["instance_id"], []).append(group["name"])
     names = sorted({row["host"] for row in rows.values() if row["host"] is not None})
     hosts = {row["name"]: row for row in read("hosts", {"names": names})} if names else {}
+    zones = zones_by_aggregates(hosts.values(), read("zones_of_hosts", {"names": names})) if names else {}
     ids_of_flavors = _flavorids(read, rows.values())
     listed = []
     for number in ids:
@@ -69,7 +70,9 @@ def _records(read: Read, ids: t.Sequence[int]) -> list[Record]:
         record["volumes"] = volumes.get(record["uuid"], [])
         host = hosts.get(record["host"])
         record["host_up"], record["host_enabled"] = (host["up"], host["enabled"]) if host else (None, None)
-        record["zone"] = host["zone"] if host else record["availability_zone"]
+        # one that is on no host is shown where it was asked for; of "zone:host", that is a zone
+        asked_for = (record["availability_zone"] or "").partition(":")[0] or None
+        record["zone"] = zones.get(record["host"], host["zone"]) if host else asked_for
         listed.append(record)
     return listed
 
@@ -114,3 +117,21 @@ def _flavorids(read: Read, rows: t.Iterable[JsonMapping]) -> dict[str, str]:
         row["name"]: row["flavorid"] or str(row["id"]) for row in read("flavors", {"names": sorted(names)})
     }
     return {name: flavorid_by_name.get(name, name) for name in names}
+
+
+def zones_by_aggregates(
+    hosts: t.Iterable[t.Mapping[t.Any, t.Any]], zoned: t.Iterable[t.Mapping[t.Any, t.Any]]
+) -> dict[str, str]:
+    """The zones of those of `hosts` (`name`, `aggregates` of their inventory) that are in an aggregate with one, by
+    name. `zoned` are those aggregates: `name`, `zone`, and a `host` in them."""
+    zones: dict[str, str] = {}
+    aggregates_by_host: dict[str, list[str]] = {}
+    for row in zoned:
+        zones[row["name"]] = row["zone"]
+        aggregates_by_host.setdefault(row["host"], []).append(row["name"])
+    chosen = {}
+    for host in hosts:
+        names = [*aggregates_by_host.get(host["name"], ()), *(name for name in host["aggregates"] if name in zones)]
+        if names:
+            chosen[host["name"]] = zones[min(names)]
+    return chosen

@@ -42,8 +42,9 @@ def checked(name: str, entry: JsonMapping) -> Hints:
     for key in EXPRESSIONS:
         if key in hints:
             hints[key] = _expression(name, key, hints[key])
-    if "group" in hints:
-        hints["group"] = _one_text(name, "group", hints["group"])
+    for key in ("group", "host"):
+        if key in hints:
+            hints[key] = _one_text(name, key, hints[key])
     for key in SERVERS:
         if key in hints:
             hints[key] = _texts(name, key, hints[key])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from .._addressing.texts import parse_address
 from .._errors import NovaliteError, QuotaError
@@ -26,6 +26,8 @@ GIB = 1024**3
 # RFC 1123 section 2.1 with RFC 1035's length: what a guest, dnsmasq and a DNS search list all accept.
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
+_OF_FLAVORS: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb", "extra_specs")
+_OF_IMAGES: t.Final = ("id", "checksum")
 # The order in which Nova names resources in its message.
 QUOTA_RESOURCES = ("instances", "cores", "ram", "fixed_ips")
 
@@ -206,18 +208,42 @@ def differences(request: ServerRequest, flavor: Flavor, image: Image, key: str |
     ]
 
 
-def differs_from(request: ServerRequest, stored: Instance) -> bool:
-    """Tell whether a request, in what it sets, asks for another server than `stored`."""
+@dataclass(frozen=True)
+class Asked:
+    """Request for a server, as far as the server does not show it: the addresses of its interfaces (by their ids), its
+    volumes (None: nothing is known of them), its flavor and image as they are by now (None: gone)."""
+
+    addresses: t.Mapping[str, str] = field(default_factory=dict)
+    volumes: t.Sequence[JsonMapping] | None = None
+    flavor: Flavor | None = None
+    image: Image | None = None
+
+
+def differs_from(request: ServerRequest, stored: Instance, asked: Asked = Asked()) -> bool:
+    """Tell whether a request, in what it sets, asks for another server than `stored`, which failed."""
     if differences(request, stored["flavor"], stored["image"], stored["key"] and stored["key"]["name"]):
         return True
     if request.networks is not None and [nic.name for nic in request.networks] != [
         nic["network"]["name"] for nic in stored["nics"]
     ]:
         return True
+    # of the same name, and not as they were
+    if asked.flavor is not None and any(asked.flavor[each] != stored["flavor"][each] for each in _OF_FLAVORS):
+        return True
+    if asked.image is not None and any(asked.image[each] != stored["image"][each] for each in _OF_IMAGES):
+        return True
+    addresses = [asked.addresses.get(nic["id"]) for nic in stored["nics"]]
+    if request.networks is not None and [nic.fixed_ip for nic in request.networks] != addresses:
+        return True
+    if request.volumes and asked.volumes not in (None, [asdict(volume) for volume in request.volumes]):
+        return True
     # a zone that is not named any more is a zone that turned out wrong
     return bool(
         request.availability_zone != stored["availability_zone"]
         or (request.hints and request.hints != stored["request"])
+        or (request.metadata and request.metadata != stored["metadata"])
+        or any(stored[wish] != value for wish, value in request.ha.said().items())  # type: ignore[literal-required]
+        or (request.chose_hostname and request.hostname != stored["hostname"])
         or sorted(request.security_groups) != sorted(group["name"] for group in stored["security_groups"])
     )
 

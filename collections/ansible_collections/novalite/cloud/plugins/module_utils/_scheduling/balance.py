@@ -149,8 +149,8 @@ class _Cluster:
         group = guest.request.group
         if group is None:
             return guest.request
-        others = {uuid: at for uuid, at in self.members[group.id].items() if uuid != guest.request.uuid}
-        return dataclasses.replace(guest.request, group=dataclasses.replace(group, members=others))
+        now = dataclasses.replace(group, members=self.members[group.id]).without([guest.request.uuid])
+        return dataclasses.replace(guest.request, group=now)
 
     def _make(self, guest: Placed, candidate: Candidate) -> bool:
         """Move the guest; undo it where a host's death would then strand guests that have a way out. Tells which."""

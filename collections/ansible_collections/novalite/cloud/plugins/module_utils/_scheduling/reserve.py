@@ -82,8 +82,7 @@ def _without(request: Request, host: str) -> Request:
     """Return the request after the death of `host`: of its server group, only members on other hosts are left."""
     if request.group is None:
         return request
-    members = {uuid: at for uuid, at in request.group.members.items() if at != host}
-    return dataclasses.replace(request, group=dataclasses.replace(request.group, members=members))
+    return dataclasses.replace(request, group=request.group.without(host=host))
 
 
 def _size(request: Request) -> tuple[int, int, int, str]:

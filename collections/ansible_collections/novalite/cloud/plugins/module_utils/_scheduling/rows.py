@@ -38,22 +38,37 @@ class Group:
     """A server group with those of its members that have a host already.
 
     `policy` is affinity, anti-affinity, soft-affinity or soft-anti-affinity; `max_server_per_host` belongs to
-    anti-affinity.
+    anti-affinity. A member that moves is one of the host that it comes to (`members`) and has a claim on another one,
+    where it still is, or may come back to (`also_on`).
     """
 
     id: str
     policy: str
     max_server_per_host: int = 1
     members: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # instance UUID -> host name
+    also_on: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # likewise
 
     @functools.cached_property
     def members_on(self) -> t.Mapping[str, int]:
         """Number of members on each host; 0 for a host that has none."""
         return collections.Counter(self.members.values())
 
+    @functools.cached_property
+    def claims_on(self) -> t.Mapping[str, int]:
+        """Number of members that are on each host, or may be at the end of their moves."""
+        return collections.Counter([*self.members.values(), *self.also_on.values()])
+
     def with_member(self, uuid: str, host: str) -> Group:
         """The same group once this instance has got this host."""
         return dataclasses.replace(self, members={**self.members, uuid: host})
+
+    def without(self, uuids: t.Container[str] = (), host: str | None = None) -> Group:
+        """The same group without these instances, and without what is on `host`."""
+        return dataclasses.replace(
+            self,
+            members={uuid: at for uuid, at in self.members.items() if uuid not in uuids and at != host},
+            also_on={uuid: at for uuid, at in self.also_on.items() if uuid not in uuids and at != host},
+        )
 
 
 class HostState(t.NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import typing as t
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
@@ -29,6 +29,7 @@ from ..._rules.guest_requests import wants_config_drive
 from ..._rules.ha_wishes import HaWishes
 from ..._rules.server_requests import (
     NO_LABELS,
+    Asked,
     Labels,
     ServerRequest,
     check_fits,
@@ -37,7 +38,7 @@ from ..._rules.server_requests import (
     limited,
 )
 from ..._rules.volume_asks import VolumeRequest, root_of
-from ..db.tables import compute_host, instance, instance_action, instance_security_group, network, vif
+from ..db.tables import instance, instance_action, instance_security_group, network, vif
 from ..db.tables_addresses import OF_VIF
 from ..identity.new_ids import new_uuids
 from ..instances import actions
@@ -52,7 +53,9 @@ from ..placement.claims import release_claims
 from ..placement.server_groups import join
 from ..queries.compute import launch_calls
 from ..queries.compute.usage import usage
+from ..queries.counts import is_any
 from ..queries.identity.projects import project_wishes
+from ..queries.placement.zones import in_zone
 from ..security.security_groups import ensure_default_group
 from ..volumes import ha_disks, server_volumes
 from .cdroms import at_start, check_root
@@ -83,6 +86,7 @@ class NewInstance:
     group_ids: tuple[int | None, ...]  # None: the project's default group
     labels: Labels = NO_LABELS
     volumes: tuple[VolumeRequest, ...] = ()  # with ids in them
+    asked_volumes: tuple[VolumeRequest, ...] | None = None  # as they were named, before all was looked up
     ports: tuple[str | None, ...] = ()  # beside `nics`: the port that is taken; None: an interface is made
 
 
@@ -99,10 +103,16 @@ def _check_places(connection: sa.Connection, plans: t.Sequence[NewInstance]) -> 
     for of_network, _address in (nic for plan in plans for nic in plan.nics):
         if of_network.cidr is None:
             raise NovaliteError(f"Network {of_network.name} requires a subnet in order to boot instances on.")
-    for zone in {plan.request.availability_zone for plan in plans} - {None}:
-        known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
-        if connection.execute(known).first() is None:
+    # "zone:host" names a host besides: the scheduler says whether there is such a one
+    for zone in {_zone_and_host(plan)[0] for plan in plans} - {None}:
+        if not is_any(connection, in_zone(connection, str(zone))):
             raise NovaliteError(f"The requested availability zone is not available: no compute host is in '{zone}'")
+
+
+def _zone_and_host(plan: NewInstance) -> tuple[str | None, str | None]:
+    """Return the zone and the host that are asked for; a hint names the host or, as in Nova, the zone does."""
+    zone, _colon, host = (plan.request.availability_zone or "").partition(":")
+    return zone or None, plan.request.hints.get("host") or host or None
 
 
 def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[VolumeRequest]) -> None:
@@ -160,19 +170,18 @@ def record_servers(
         unnamed = dns_names.claim(connection, [plan.uuid for plan in plans], chosen)
     for plan in plans:
         if plan.volumes:
+            zone, host = _zone_and_host(plan)
             server_volumes.give(
-                connection,
-                project_id,
-                plan.uuid,
-                plan.volumes,
-                image=plan.image,
-                user_id=user_id,
-                zone=plan.request.availability_zone,
-                host=plan.request.hints.get("host"),
+                connection, project_id, plan.uuid, plan.volumes, image=plan.image, user_id=user_id, zone=zone, host=host
             )
     kept: JsonObject = {"asked_at": round(asked_at, 3), "calls": calls}
     ha_disks.check(connection, [plan.uuid for plan in plans])
-    details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans}
+    details: dict[str, JsonObject] = {
+        plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans
+    }
+    for plan in plans:
+        if plan.asked_volumes is not None:
+            details[plan.uuid]["volumes"] = [asdict(volume) for volume in plan.asked_volumes]
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
     requested_amounts = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))
@@ -263,6 +272,20 @@ def _row(plan: NewInstance, project_id: str, now: int, of_project: HaWishes) -> 
         **ha_wishes.resolved(plan.request.ha, ha_wishes.of_flavor(plan.flavor), of_project),
         **plan.labels._asdict(),
         "tags": sorted(plan.labels.tags),
+    }
+
+
+def asked_for(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Asked]:
+    """The requests for these servers, as far as they are kept, by UUID."""
+    action = instance_action.c
+    query = sa.select(action.instance_uuid, action.details).where(
+        action.instance_uuid.in_(sorted(uuids)), action.action == "create"
+    )
+    return {
+        # that of a build that was begun again says nothing
+        row.instance_uuid: Asked(row.details["fixed_ips"], row.details.get("volumes"))
+        for row in connection.execute(query.order_by(action.id))
+        if "fixed_ips" in row.details
     }
 
 

@@ -33,6 +33,8 @@ from ..placement.claims import release_claims
 from ..queries import lookups
 from ..queries.catalog import image_views
 from ..queries.compute.views import image_of
+from ..queries.counts import is_any
+from ..queries.placement.zones import in_zone
 from ..queries.volumes import volume_views
 
 SHELVE, OFFLOAD = "shelve", "shelveOffload"
@@ -96,12 +98,10 @@ def begun_unshelve(connection: sa.Connection, row: InstanceRow, details: JsonObj
     zone, host = details.get("availability_zone"), details.get("host")
     if (zone or host) and row.vm_state == SHELVED:
         raise ConflictError(f"Cannot 'unshelve' instance {row.uuid} to a place while it is in vm_state {SHELVED}")
-    for name, column, message in (
-        (zone, compute_host.c.zone, f"The requested availability zone is not available: {zone}"),
-        (host, compute_host.c.name, f"Compute host {host} could not be found."),
-    ):
-        if name is not None and connection.execute(sa.select(sa.literal(1)).where(column == name)).first() is None:
-            raise NotFoundError(message)
+    if zone is not None and not is_any(connection, in_zone(connection, zone)):
+        raise NotFoundError(f"The requested availability zone is not available: {zone}")
+    if host is not None and not is_any(connection, compute_host.c.name == host):
+        raise NotFoundError(f"Compute host {host} could not be found.")
     return {"attempts": [], **({"availability_zone": zone} if "availability_zone" in details else {})}
 
 

@@ -12,8 +12,9 @@ from .schema import numbered, table
 
 # the statuses of a move whose instance may have something on either host
 OPEN = ("queued", "preparing", "migrating", "post-migrating", "finished", "confirming", "reverting", "running")
+REVERTING = "reverting"
 # of them, those of a move under way: the host that the instance comes to is prepared, though it is not there yet
-UNDER_WAY = ("queued", "preparing", "migrating", "reverting", "running")
+UNDER_WAY = ("queued", "preparing", "migrating", REVERTING, "running")
 
 migration = numbered(  # Nova's name for a move; not a revision of this schema
     "migration",

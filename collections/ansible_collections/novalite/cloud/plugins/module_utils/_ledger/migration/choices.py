@@ -138,6 +138,7 @@ def _chosen(
         down_time=params.get("service_down_time"),
         limit_to=params.get("limit_to"),
         live=move.type == "live-migration",
+        dead=move.type == "evacuation",
     )
 
 

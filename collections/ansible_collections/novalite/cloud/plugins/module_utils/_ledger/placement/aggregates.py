@@ -66,12 +66,18 @@ def _concern(connection: sa.Connection, changes: Changes) -> None:
         host for side in (changes.before, changes.after) for record in side.values() for host in record["hosts"]
     }
     check_compute_hosts(connection, {host for record in changes.after.values() for host in record["hosts"]})
-    check_zones(connection, concerned)
     hosts = tables.compute_host
+    # those of their inventories, too
+    naming = sa.select(hosts.c.name, hosts.c.aggregates).where(sa.cast(hosts.c.aggregates, sa.Text) != "[]")
+    names = changes.before.keys() | changes.after.keys()
+    concerned |= {row.name for row in connection.execute(naming) if not names.isdisjoint(row.aggregates)}
+    of_these = hosts.c.name.in_(sorted(concerned))
+    # held before their zones are looked at: of two runs that put a host into two, the second sees what the first wrote;
+    # in the order of the ids, as by every writer of these rows
+    connection.execute(sa.select(hosts.c.id).where(of_these).order_by(hosts.c.id).with_for_update()).all()
+    check_zones(connection, concerned)
     # a choice that another run made on the old values must be made again
-    connection.execute(
-        sa.update(hosts).where(hosts.c.name.in_(sorted(concerned))).values(generation=hosts.c.generation + 1)
-    )
+    connection.execute(sa.update(hosts).where(of_these).values(generation=hosts.c.generation + 1))
 
 
 def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:

@@ -16,7 +16,15 @@ from ..._json import JsonMapping
 from ..._rules.machines import Meeting, refusal
 from ..._rules.records import check_text
 from ..db.ledger_identity import ledger_id
-from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance, instance_action_event
+from ..db.tables import (
+    aggregate_host,
+    allocation,
+    compute_host,
+    fixed_ip,
+    instance,
+    instance_action,
+    instance_action_event,
+)
 from ..db.tables_addresses import host_owner
 from ..db.tables_images import replica, server_backup, server_snapshot
 from ..db.tables_jobs import job, job_event
@@ -52,7 +60,8 @@ OWNERS: tuple[sa.Column[t.Any], ...] = (fixed_ip.c.owner, fixed_ip.c.last_owner)
 WITHIN: tuple[sa.Column[t.Any], ...] = (
     instance.c.attempts,  # [name]
     instance.c.availability_zone,  # zone:name
-    job.c.variables,  # {"host": name, "limit": "name,other", "holders": [name]}
+    instance_action.c.details,  # {"host": name, "hints": {"host": name}} of one that is to go there
+    job.c.variables,  # {"host": name, "limit": "name,other", "holders": [name], "servers": [{"hints": {"host": name}}]}
     port.c.binding,  # {"host_id": name}
     replica.c.former,  # [name]
     volume_type.c.options,  # {"hosts": [name]}
@@ -129,16 +138,23 @@ def _check_rest(connection: sa.Connection, row: t.Any) -> None:
 
 def _within(connection: sa.Connection, host: str, new_name: str, renamed: dict[str, int]) -> None:
     """Replace the name in columns that have other things beside it."""
-    i, j, p = instance.c, job.c, port.c
+    i, a, j, p = instance.c, instance_action.c, job.c, port.c
     replaced: list[tuple[sa.Column[t.Any], t.Any, t.Any]] = []
     for uuid, attempts in connection.execute(sa.select(i.uuid, i.attempts).where(sa.cast(i.attempts, sa.Text) != "[]")):
         if host in attempts:
             replaced.append((i.uuid, uuid, {"attempts": _replaced(attempts, host, new_name)}))
     zones = sa.select(i.uuid, i.availability_zone).where(i.availability_zone.endswith(f":{host}", autoescape=True))
     for uuid, zone in connection.execute(zones):
-        replaced.append((i.uuid, uuid, {"availability_zone": f"{zone.partition(':')[0]}:{new_name}"}))
+        replaced.append((i.uuid, uuid, {"availability_zone": _zone(zone, host, new_name)}))
+    waiting = sa.and_(i.deleted == 0, sa.or_(i.host.is_(None), a.finished_at.is_(None)))
+    actions = sa.select(a.id, a.details).join(instance, i.uuid == a.instance_uuid).where(waiting)
+    for number, details in connection.execute(actions):
+        if (renamed_details := _pinned(details, host, new_name)) != details:
+            replaced.append((a.id, number, {"details": renamed_details}))
     for number, variables in connection.execute(sa.select(j.id, j.variables).where(j.state.in_(("queued", "running")))):
         changed = {key: _replaced(variables[key], host, new_name) for key in OF_JOBS if key in variables}
+        if isinstance(variables.get("servers"), list):  # of a launch that has recorded none of them yet
+            changed["servers"] = [_pinned(server, host, new_name) for server in variables["servers"]]
         if (renamed_variables := {**variables, **changed}) != variables:
             replaced.append((j.id, number, {"variables": renamed_variables}))
     for vif, binding in connection.execute(sa.select(p.vif_id, p.binding).where(p.binding.is_not(None))):
@@ -154,6 +170,25 @@ def _within(connection: sa.Connection, host: str, new_name: str, renamed: dict[s
     for key, value, values in replaced:
         connection.execute(sa.update(key.table).where(key == value).values(values))
         renamed[key.table.name] = renamed.get(key.table.name, 0) + 1
+
+
+def _pinned(value: t.Any, host: str, new_name: str) -> t.Any:
+    """Return a request for a server, or what is kept of it, with the new name where it asks for that host."""
+    if not isinstance(value, dict):
+        return value
+    pinned = {**value}
+    if value.get("host") == host:
+        pinned["host"] = new_name
+    if isinstance(value.get("hints"), dict):
+        pinned["hints"] = _pinned(value["hints"], host, new_name)
+    if isinstance(value.get("availability_zone"), str):
+        pinned["availability_zone"] = _zone(value["availability_zone"], host, new_name)
+    return pinned
+
+
+def _zone(zone: str, host: str, new_name: str) -> str:
+    name, _colon, of_host = zone.partition(":")
+    return f"{name}:{new_name}" if of_host == host else zone
 
 
 def _replaced(value: t.Any, host: str, new_name: str) -> t.Any:

@@ -49,13 +49,15 @@ def place(
     limit_to: t.Collection[str] | None = None,
     live: bool = False,
     keeps_disks: bool = False,
+    dead: bool = False,
 ) -> Place:
     """Choose a host for the instance in the size `flavor`, and claim it there.
 
     `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
     `same_host`: whether its own host may be chosen (allowed: when no other can), where it `keeps_disks`, or gets others
     beside them. `limit_to`: the hosts there are (None: all that the ledger knows). `live`: the guest runs meanwhile,
-    and keeps the size of its memory's pages. Raises ConflictError when other runs changed the hosts under ten choices
+    and keeps the size of its memory's pages. `dead`: its own host is, and of its server group what is there is gone.
+    Raises ConflictError when other runs changed the hosts under ten choices
     in a row.
     """
     lock_groups(connection, [server])
@@ -74,7 +76,7 @@ def place(
 
     def choose(lock: bool) -> Place:
         states, versions = host_states(connection, now, limit_to, down_time, lock, asks_instances, asks_own)
-        request = request_at(connection, {**server, "flavor": flavor})
+        request = request_at(connection, {**server, "flavor": flavor}, without=source if dead else None)
         if live and request.numa is not None:
             request = dataclasses.replace(request, numa=_same_pages(connection, server, request.numa))
         grown = _growth(request, server["flavor"], keeps_disks)
@@ -98,13 +100,12 @@ def _select(hosts: t.Sequence[HostState], request: Request, options: Options) ->
     return select(hosts, [request], claims.DEFAULT_CHOICE, options=options)[0]
 
 
-def request_at(connection: sa.Connection, server: Instance) -> Request:
+def request_at(connection: sa.Connection, server: Instance, without: str | None = None) -> Request:
     """Return what the instance asks of a host, as at its launch, but without the host that was asked for then; its
-    server group counts it at its destination only."""
+    server group counts it at its destination only, and nobody on the host `without`."""
     group = groups_of(connection, [server]).get(server["uuid"])
     if group is not None:
-        members = {uuid: host for uuid, host in group.members.items() if uuid != server["uuid"]}
-        group = dataclasses.replace(group, members=members)
+        group = group.without([server["uuid"]], without)
     return request_of({**unpinned(server), "attempts": []}, group)
 
 

@@ -17,8 +17,11 @@ import sqlalchemy as sa
 from ..._errors import ConflictError
 from ..._model.instance import Instance
 from ..._scheduling.options import Options
+from ..._scheduling.rows import Group, Request
 from ..._scheduling.select import select
 from ..db import clock
+from ..db.tables import server_group_member
+from ..db.tables_images import replica
 from ..queries.placement.groups import lock_groups
 from ..queries.placement.host_states import EVER, host_states
 from . import claims, replica_rows
@@ -36,8 +39,8 @@ class Room(t.NamedTuple):
 def _place(connection: sa.Connection, server: Instance, host: str | None, excluded: t.Collection[str | None]) -> Room:
     """Choose a host for a copy of the server's disks that is none of `excluded`, or take `host`, and claim the room.
 
-    Filters and the server's group hold as they do for the server itself. Raises ConflictError when other runs changed
-    the hosts under ten choices in a row.
+    Filters and the server's group hold as they will for the server once its own host is dead. Raises ConflictError when
+    other runs changed the hosts under ten choices in a row.
     """
     lock_groups(connection, [server])
     now, options = clock.seconds(connection), Options.of(None)
@@ -46,7 +49,10 @@ def _place(connection: sa.Connection, server: Instance, host: str | None, exclud
 
     def choose(lock: bool) -> Room:
         states, versions = host_states(connection, now, limit_to, EVER, lock, asks_instances)
-        request = request_at(connection, server)
+        request = request_at(connection, server, without=server["host"])
+        together = request.group is not None and request.group.policy == "affinity" and not request.group.members
+        if together and host is None:  # who names a host moves them one after another
+            request = dataclasses.replace(request, group=_with_copies(connection, request, excluded))
         request = dataclasses.replace(request, vcpus=0, memory_mb=0, numa=None, devices=None)
         others = [state for state in states if state.name not in excluded]
         (decision,) = select(others, [request], claims.DEFAULT_CHOICE, options=options)
@@ -55,6 +61,23 @@ def _place(connection: sa.Connection, server: Instance, host: str | None, exclud
         return Room(decision.host, request.disk_gb if decision.host else 0, decision.message)
 
     return claims.choose_and_claim(connection, choose)
+
+
+def _with_copies(connection: sa.Connection, request: Request, excluded: t.Collection[str | None]) -> Group:
+    """Return the group of a server whose members are together on its host, with each where its copy is: there they will
+    be together again. Copies on the `excluded` hosts are to follow this one."""
+    assert request.group is not None
+    member = server_group_member.c
+    others = sa.select(member.instance_uuid).where(
+        member.group_id == request.group.id, member.instance_uuid != request.uuid
+    )
+    query = sa.select(replica.c.instance_uuid, sa.func.coalesce(replica.c.next_host, replica.c.host).label("host"))
+    copies = {
+        row.instance_uuid: row.host
+        for row in connection.execute(query.where(replica.c.every.is_not(None), replica.c.instance_uuid.in_(others)))
+        if row.host is not None and row.host not in excluded
+    }
+    return dataclasses.replace(request.group, members=copies)
 
 
 def choose(connection: sa.Connection, server: Instance, host: str | None, excluded: str | None = None) -> str:

@@ -213,6 +213,8 @@ def create_server_group(
     user_id: str | None = None,
 ) -> str:
     """Make a group of `project` (id, name); returns its id. Raises ConflictError for a name that it has, QuotaError."""
+    # one writer for each project at a time, from this look on: a second request would change the group of the first
+    project_by_name(connection, project["name"], lock=True)
     mine = sa.and_(server_group.c.project_id == project["id"], server_group.c.name == name)
     query = sa.select(server_group.c.id).where(mine)
     if connection.execute(query).first() is not None:

@@ -9,6 +9,7 @@ one go, and the quota is counted once more over what was written.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import typing as t
@@ -22,13 +23,14 @@ from ..._model.instance import Image, Instance
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests, server_requests, volume_mappings
 from ..._rules.build_states import BUILD_TIMEOUT
-from ..._rules.server_requests import NO_LABELS, NetworkRequest, ServerRequest
+from ..._rules.server_requests import NO_LABELS, Asked, NetworkRequest, ServerRequest
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created
 from ..compute.create import (
     NetworkRef,
     NewInstance,
     amounts,
+    asked_for,
     begin_again,
     check_image,
     networks_to_choose,
@@ -77,7 +79,7 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     stored = _stored(connection, owner["id"], requests)
     uuids = dict(zip((request.name for request in requests), new_uuids(connection, len(requests))))
     requests = _with_hints_resolved(connection, owner["id"], requests, stored, uuids)
-    before = _discard_failed_with_new_spec(connection, requests, stored, now)
+    before = _discard_failed_with_new_spec(connection, owner["id"], requests, stored, now)
     patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
     dead_since = math.inf if params.get("takeover") else clock.before(connection, patience)
     rest, again = _split_existing(stored.values(), now, dead_since)
@@ -141,7 +143,7 @@ def _stored(connection: sa.Connection, project_id: str, requests: list[ServerReq
 
 
 def _discard_failed_with_new_spec(
-    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, InstanceRow], now: int
+    connection: sa.Connection, owner_id: str, requests: list[ServerRequest], stored: dict[str, InstanceRow], now: int
 ) -> list[Instance]:
     """Take out of `stored`, and record as deleted, servers that failed before they ran and are wanted differently now.
     Otherwise a request that no host can hold would haunt its name: corrected, it would be tried as it first was."""
@@ -150,17 +152,33 @@ def _discard_failed_with_new_spec(
     records = {
         record["name"]: record for record in instances_by(connection, uuids=[row.uuid for row in failed.values()])
     }
+    asked = asked_for(connection, [row.uuid for row in failed.values()])
     discarded = [
         stored.pop(request.name)
         for request in requests
         if request.name in records
         and (
-            server_requests.differs_from(request, records[request.name])
+            server_requests.differs_from(
+                request,
+                records[request.name],
+                _as_named_now(connection, owner_id, request, asked.get(stored[request.name].uuid, Asked())),
+            )
             or guest_requests.differs_from(request.guest, stored[request.name])
         )
     ]
     record_deleted(connection, discarded, now)
     return [records[row.name] for row in discarded]
+
+
+def _as_named_now(connection: sa.Connection, owner_id: str, request: ServerRequest, asked: Asked) -> Asked:
+    """Return what was asked for with the flavor and the image that the request names, as far as they are there."""
+    flavor, image = None, None
+    with contextlib.suppress(NotFoundError):
+        flavor = request.flavor and flavor_of(lookups.flavor_by_name(connection, request.flavor))
+    with contextlib.suppress(NotFoundError):
+        from_image = getattr(root_of(request.volumes), "source", IMAGE) == IMAGE
+        image = from_image and request.image and image_of(lookups.image_by_name(connection, request.image, owner_id))
+    return dataclasses.replace(asked, flavor=flavor or None, image=image or None)
 
 
 def _split_existing(
@@ -216,6 +234,7 @@ def _new_instances(
 ) -> list[NewInstance]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
+    asked_volumes = {request.name: request.volumes for request in requests}
     with_image = [request for request in requests if getattr(root_of(request.volumes), "source", IMAGE) == IMAGE]
     flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
     images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(with_image, "image")}
@@ -262,6 +281,7 @@ def _new_instances(
                 # None stands for the project's default group, which may have to be made first
                 group_ids=tuple(groups.get(name) for name in request.security_groups),
                 volumes=volumes,
+                asked_volumes=asked_volumes[request.name],
                 labels=NO_LABELS._replace(user_id=user_id),
             )
         )

@@ -24,6 +24,7 @@ from ..queries.catalog import volume_type_records
 from ..queries.catalog.volume_type_records import Options, VolumeType
 from ..queries.compute.views import image_of
 from ..queries.counts import is_any
+from ..queries.placement.zones import in_zone
 from ..queries.volumes import server_backup_rows
 from ..queries.volumes.volume_views import (
     BackupDisk,
@@ -172,7 +173,7 @@ def host_of(connection: sa.Connection, of_type: VolumeType, params: JsonMapping,
 
 def _check_zone(connection: sa.Connection, zone: str) -> None:
     # volumes are shown in the default one, be a host in it or not
-    if zone != DEFAULT_ZONE and not is_any(connection, compute_host.c.zone == zone):
+    if zone != DEFAULT_ZONE and not is_any(connection, in_zone(connection, zone)):
         raise NovaliteError(
             f"Availability zone '{volume_type_records.check_shown(zone)}' is invalid: no compute host is in it."
         )
@@ -208,7 +209,7 @@ def choose_host(
         if names is not None:
             query = query.where(compute_host.c.name.in_(sorted(set(names))))
     if zone is not None:
-        query = query.where(compute_host.c.zone == zone)
+        query = query.where(in_zone(connection, zone))
     chosen = connection.execute(query.limit(1)).scalar()
     if chosen is None:
         where = f" in zone {zone}" if zone is not None else ""

@@ -19,11 +19,12 @@ def _together(host: HostState, request: Request, options: Options) -> str | None
 
 
 def _apart(host: HostState, request: Request, options: Options) -> str | None:
-    """Refuse a host with `max_server_per_host` members, except the one that this very member is on (a move)."""
+    """Refuse a host with `max_server_per_host` members, except the one that this very member is on (a move). Those that
+    move count on both of their hosts: they may be on either at the end."""
     group = request.group
     if group is None or group.policy != "anti-affinity" or group.members.get(request.uuid) == host.name:
         return None
-    members = group.members_on.get(host.name, 0)
+    members = group.claims_on.get(host.name, 0)
     if members < group.max_server_per_host:
         return None
     return f"has {members} of the group's members, and {group.max_server_per_host} may share a host"

@@ -35,6 +35,7 @@ from ...db.tables import (
 from ...db.tables_addresses import HELD
 from ...db.tables_volumes import volume_attachment
 from ..network.further_ips import OF_INSTANCES
+from ..placement import zones
 
 Record = JsonObject
 Matches = t.Callable[[str], bool]
@@ -136,6 +137,8 @@ def ordered(dialect: str, query: Query) -> sa.Select[t.Any]:
 def find(connection: sa.Connection, query: Query) -> list[int]:
     """The numbers of the instances that `query` asks for, in its order. Raises NotFoundError for its marker."""
     select = ordered(connection.dialect.name, query)
+    if query.availability_zone is not None:
+        select = select.where(_in_zone(connection, query.availability_zone))
     if query.marker is not None:
         select = select.where(_after(connection, query))
     if not query.in_python:
@@ -210,7 +213,7 @@ _LOAD_GROUPS = (
     .where(instance_security_group.c.instance_id.in_(_IDS))
     .order_by(security_group.c.id)
 )
-_LOAD_HOSTS = sa.select(compute_host.c.name, compute_host.c.zone, compute_host.c.up, compute_host.c.enabled).where(
+_LOAD_HOSTS = sa.select(*(compute_host.c[name] for name in ("name", "zone", "aggregates", "up", "enabled"))).where(
     compute_host.c.name.in_(sa.bindparam("names", expanding=True))
 )
 _LOAD_NICS = (
@@ -238,6 +241,7 @@ LOAD: dict[str, sa.Select[t.Any]] = {
     "volumes": _LOAD_VOLUMES,
     "groups": _LOAD_GROUPS,
     "hosts": _LOAD_HOSTS,
+    "zones_of_hosts": zones.OF_HOSTS,
     "nics": _LOAD_NICS,
     "floating_ips": _LOAD_FLOATING,
     "further_ips": OF_INSTANCES,
@@ -265,10 +269,6 @@ def _conditions(dialect: str, query: Query) -> list[sa.ColumnElement[bool]]:
         conditions.append(c.flavor["name"].as_string().in_(named))
     if query.image is not None:
         conditions.append(c.image["id"].as_string() == query.image)
-    if query.availability_zone is not None:
-        there = sa.select(compute_host.c.name).where(compute_host.c.zone == query.availability_zone)
-        unplaced_in_zone = sa.and_(c.host.is_(None), c.availability_zone == query.availability_zone)
-        conditions.append(sa.or_(c.host.in_(there), unplaced_in_zone))
     if query.since is not None:
         conditions.append(c.updated_at >= query.since)
     if query.before is not None:
@@ -278,6 +278,13 @@ def _conditions(dialect: str, query: Query) -> list[sa.ColumnElement[bool]]:
     if query.name_begins is not None:
         conditions.append(query.name_begins.condition(dialect, SHOWN_NAME))
     return conditions
+
+
+def _in_zone(connection: sa.Connection, zone: str) -> sa.ColumnElement[bool]:
+    c = instance.c
+    there = sa.select(compute_host.c.name).where(zones.in_zone(connection, zone))
+    asked_for = sa.or_(c.availability_zone == zone, c.availability_zone.startswith(f"{zone}:", autoescape=True))
+    return sa.or_(c.host.in_(there), sa.and_(c.host.is_(None), asked_for))
 
 
 def _contains(dialect: str, name: sa.ColumnElement[str], text: str) -> sa.ColumnElement[bool]:
