@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
+import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
@@ -51,9 +52,11 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
         instances = job_records.instances_of(connection, [known.id])[known.id]
     elif kind.name == TERMINATE:
         instances = _to_delete(calling(connection), variables, bool(job_request.get("check_mode", False)))
+    number = str(uuid.uuid4())
     job = queue.enqueue(
         connection,
         kind.name,
+        job_id=number,
         instances=instances,
         variables=variables,
         project_id=caller.project,
@@ -62,7 +65,7 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
         timeout_seconds=timeout,
         **signature(),
     )
-    if known is None:
+    if job["id"] == number:  # the same request may have come at the same time
         _begin(connection, kind.name, job, variables, instances)
     return job
 

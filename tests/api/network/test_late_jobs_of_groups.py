@@ -81,9 +81,9 @@ class Late:
                 lookups.project_by_name(connection, plan.variables["project"])
             before = self.api.dump()
             members = plan.variables.get("changed_members", [])
-            told = self.api.operate("group_plan", groups=plan.variables["changed_groups"], members=members)
+            answer = self.api.operate("group_plan", groups=plan.variables["changed_groups"], members=members)
             assert self.api.dump() == before
-            self._keep(told["hosts"])
+            self._keep(answer["hosts"])
             with transaction(self.api.engine) as connection:
                 runs.end(connection, run_id, runs.Outcome(runs.SUCCESSFUL))
 

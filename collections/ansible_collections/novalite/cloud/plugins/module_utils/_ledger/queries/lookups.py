@@ -67,6 +67,14 @@ def lock_project(connection: sa.Connection, project_id: str) -> None:
         connection.execute(sa.select(tables.project.c.id).where(tables.project.c.id == project_id).with_for_update())
 
 
+def lock_rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool], by: sa.Column[t.Any]) -> bool:
+    """Let no other transaction change the rows of these conditions until the end of this one, which has to read them
+    after this; return whether there are any. They are locked in the order of their column `by`."""
+    rows = sa.select(by).where(*conditions).order_by(by)
+    # SQLite's transactions exclude each other as a whole
+    return bool(connection.execute(rows.with_for_update(key_share=True)).all())
+
+
 def flavor_by_id(
     connection: sa.Connection, flavorid: str, private: bool = False, project_id: str | None = None
 ) -> Record:

@@ -112,7 +112,7 @@ def _change_groups(call: Call, seen: Port, server_uuid: str, group_uuids: t.Sequ
     StateError for one that was adopted; Neutron knows no lock of servers."""
     project = seen.project_id
     server = server_listing.instance_row(call.connection, server_uuid, project)
-    before = set(seen.security_groups)
+    before = server_changes.groups_of(call.connection, server_uuid)
     joined = [uuid for uuid in group_uuids if uuid not in before]
     left = sorted(before - set(group_uuids))
     for uuid in (*joined, *left):
