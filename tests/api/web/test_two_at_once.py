@@ -6,6 +6,7 @@ there is afterwards, are those of one after the other."""
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import typing as t
@@ -19,7 +20,8 @@ from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger
-from tests.api import applications, seeds
+from api.ec2 import ids as ec2_ids
+from tests.api import applications, ec2_door, seeds
 from tests.api.conftest import cheap
 from tests.support import postgresql
 from tests.support.cloud import Cloud
@@ -57,6 +59,11 @@ def _specs(**specs: str) -> Request:
     return Request("admin", "POST", f"{COMPUTE}/flavors/{{flavor}}/os-extra_specs", {"extra_specs": specs})
 
 
+def _metadata(**items: str) -> Request:
+    return Request("demo", "POST", METADATA, {"metadata": items})
+
+
+METADATA = f"{VOLUME}/volumes/{{volume}}/metadata"
 AGGREGATE, SPECS = f"{COMPUTE}/os-aggregates/{{aggregate}}", f"{COMPUTE}/flavors/{{flavor}}/os-extra_specs"
 JOINS = Request("demo", "POST", f"{COMPUTE}/servers/{{server}}/action", {"addSecurityGroup": {"name": "{group}"}})
 OF_PORT = Request("demo", "PUT", f"{NETWORK}/ports/{{port}}", {"port": {"security_groups": ["{group}"]}})
@@ -98,6 +105,9 @@ PAIRS: dict[str, Pair] = {
         _aggregate(add_host={"host": "hv1"}), Request("admin", "DELETE", AGGREGATE), [(200, 400), (200, 404)]
     ),
     "extra specs": Pair(_specs(a="1"), _specs(b="2"), [(200, 200)], (SPECS, "extra_specs"), {"a": "1", "b": "2"}),
+    "metadata of a volume": Pair(
+        _metadata(a="1"), _metadata(b="2"), [(200, 200)], (METADATA, "metadata"), {"a": "1", "b": "2"}
+    ),
     "extra specs of a flavor that goes": Pair(
         _specs(a="1"), Request("admin", "DELETE", f"{COMPUTE}/flavors/{{flavor}}"), [(200, 202), (202, 404)]
     ),
@@ -158,6 +168,23 @@ def filled(value: t.Any, ids: t.Mapping[str, str]) -> t.Any:
     return [filled(item, ids) for item in value] if isinstance(value, list) else value
 
 
+def at_once(api: seeds.Api, functions: t.Sequence[t.Callable[[], None]]) -> None:
+    """Call these functions at once, each of which reads before another one has committed."""
+
+    def wait(_connection: sa.Connection) -> None:
+        time.sleep(PAUSE)
+
+    event.listen(api.engine, "commit", wait)
+    try:
+        threads = [threading.Thread(target=function) for function in functions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        event.remove(api.engine, "commit", wait)
+
+
 @pytest.mark.parametrize("what", PAIRS)
 def test_two_at_once_are_one_after_the_other(
     api: seeds.Api, clients: dict[str, FlaskClient], ids: dict[str, str], what: str
@@ -171,18 +198,7 @@ def test_two_at_once_are_one_after_the_other(
         path, body, headers = (filled(part, ids) for part in (request.path, request.body, dict(request.headers)))
         answers.append(client.open(path, method=request.method, json=body, headers={**version, **headers}))
 
-    def wait(_connection: sa.Connection) -> None:
-        time.sleep(PAUSE)
-
-    event.listen(api.engine, "commit", wait)
-    try:
-        threads = [threading.Thread(target=ask, args=(request,)) for request in (pair.first, pair.second)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        event.remove(api.engine, "commit", wait)
+    at_once(api, [functools.partial(ask, request) for request in (pair.first, pair.second)])
     codes = tuple(sorted(answer.status_code for answer in answers))
     assert codes in {tuple(sorted(allowed)) for allowed in pair.codes}, [answer.get_data() for answer in answers]
     path, part = pair.shown
@@ -191,3 +207,16 @@ def test_two_at_once_are_one_after_the_other(
         for name in part.split("."):
             shown = shown[name]
         assert shown == pair.after
+
+
+@pytest.mark.parametrize("kind", ["i", "vol", "sg"])
+def test_tags_of_two_calls_at_once_are_there_both(api: seeds.Api, ids: dict[str, str], kind: str) -> None:
+    resource = ec2_ids.of(kind, ids[{"i": "server", "vol": "volume", "sg": "group"}[kind]])
+    with ec2_door.open_door(api) as door:
+
+        def tag(key: str) -> None:
+            door.client().create_tags(Resources=[resource], Tags=[{"Key": key, "Value": "x"}])
+
+        at_once(api, [functools.partial(tag, key) for key in ("a", "b")])
+        listed = door.client().describe_tags(Filters=[{"Name": "resource-id", "Values": [resource]}])["Tags"]
+    assert {entry["Key"] for entry in listed} == {"a", "b"}
