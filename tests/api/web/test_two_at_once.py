@@ -72,6 +72,7 @@ STOP = Request("demo", "POST", "/v1/jobs", {"kind": "stop", "instances": ["{serv
 QUOTA = Request("admin", "PUT", f"{COMPUTE}/os-quota-sets/{{project}}", {"quota_set": {"instances": 77}})
 DELETES = Request("demo", "DELETE", f"{VOLUME}/volumes/{{volume}}")
 TAKES = Request("demo", "POST", f"{VOLUME}/snapshots", {"snapshot": {"volume_id": "{volume}", "force": True}})
+SERVER = {"name": "{new}", "imageRef": seeds.IMAGE_ID, "flavorRef": "{flavor}"}
 EXTENDS = Request("demo", "POST", f"{VOLUME}/volumes/{{volume}}/action", {"os-extend": {"new_size": 5}})
 LESS = Request("demo", "POST", f"{VOLUME}/volumes/{{volume}}/action", {"os-extend": {"new_size": 3}})
 NO_HOST_YET = [(202, 202), (202, 400), (400, 202)]
@@ -117,6 +118,11 @@ PAIRS: dict[str, Pair] = {
     "a server into a group": Pair(JOINS, JOINS, [(202, 202)]),
     "a server into a group, and its port": Pair(JOINS, OF_PORT, [(200, 202)]),
     "a port into a group": Pair(OF_PORT, OF_PORT, [(200, 200)]),
+    "a server with a port that goes": Pair(
+        Request("demo", "POST", f"{COMPUTE}/servers", {"server": {**SERVER, "networks": [{"port": "{free_port}"}]}}),
+        Request("demo", "DELETE", f"{NETWORK}/ports/{{free_port}}"),
+        [(202, 409), (204, 400), (204, 409)],
+    ),
     "a snapshot of a volume that goes": Pair(DELETES, TAKES, [(202, 400), (202, 404)]),
     "a volume becomes larger": Pair(EXTENDS, LESS, NO_HOST_YET, (f"{VOLUME}/volumes/{{volume}}", "volume.size"), 5),
 }
@@ -146,7 +152,9 @@ def ids(api: seeds.Api, clients: dict[str, FlaskClient]) -> dict[str, str]:
     """Things for one pair of requests."""
     new = f"n{uuid.uuid4().hex[:12]}"
     demo, admin = clients["demo"], clients["admin"]
-    (network,) = api.rows(sa.select(tables.network.c.id).where(tables.network.c.name == "private"))
+    (network,) = api.rows(
+        sa.select(tables.network.c.id, tables.network.c.uuid).where(tables.network.c.name == "private")
+    )
     server = api.instance("demo", new, host="hv1")
     volume = demo.post(f"{VOLUME}/volumes", json={"volume": {"size": 1}}).get_json()["volume"]["id"]
     api.write(sa.update(tables_volumes.volume).where(tables_volumes.volume.c.id == volume).values(status="available"))
@@ -155,7 +163,8 @@ def ids(api: seeds.Api, clients: dict[str, FlaskClient]) -> dict[str, str]:
     flavor = admin.post(f"{COMPUTE}/flavors", json={"flavor": {"name": new, "ram": 64, "vcpus": 1, "disk": 1}})
     made = (group["security_group"], aggregate["aggregate"], flavor.get_json()["flavor"])
     numbers = (server, api.vif(server, network.id), volume, *(str(item["id"]) for item in made), api.projects["demo"])
-    return {"new": new, **dict(zip(ITEMS, numbers))}
+    free = demo.post(f"{NETWORK}/ports", json={"port": {"network_id": network.uuid}}).get_json()["port"]
+    return {"new": new, "free_port": free["id"], **dict(zip(ITEMS, numbers))}
 
 
 def filled(value: t.Any, ids: t.Mapping[str, str]) -> t.Any:
