@@ -143,6 +143,20 @@ def test_a_deletion_by_name_is_of_the_servers_that_have_the_names_now(api: seeds
     assert [(row.vm_state, row.task_state) for row in rows] == [("active", None)]
 
 
+def test_a_worker_goes_on_beside_a_run_of_a_kind_that_it_does_not_know(api: seeds.Api, scene: scenes.Scene) -> None:
+    """Of a newer version's worker, while the controllers are upgraded one after the other."""
+    client = api.client_as("demo")
+    scenes.add_job(api, "demo", "kind_of_tomorrow", "running", [scene.web])
+    busy = ask(client, {"kind": "stop", "instances": [scene.web]}).get_json()["job"]["id"]
+    free = ask(client, {"kind": "start", "instances": [scene.stopped]}).get_json()["job"]["id"]
+    limits = types.SimpleNamespace(runs=9, runs_per_host=9)
+    with transaction(api.engine) as connection:
+        runs_begun = [claiming.claim(connection, "w", kinds.KINDS, limits) for _look in range(2)]
+        assert runs_begun[0] is not None and runs_begun[1] is None
+    states_of = {number: client.get(f"/v1/jobs/{number}").get_json()["job"]["state"] for number in (busy, free)}
+    assert states_of == {busy: "queued", free: "running"}
+
+
 def test_a_deletion_of_names_that_nothing_has_is_refused(api: seeds.Api) -> None:
     """It would delete what gets such a name before it begins. To ask what it would do is no harm."""
     terminate = {"kind": "terminate", "variables": {"servers": [{"name": "nosuch"}]}}
