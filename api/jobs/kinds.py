@@ -254,6 +254,8 @@ _KINDS = (
             "security_groups": {"type": "array", "items": GROUP, "maxItems": 100},
             "join": _list(MEMBERSHIP),
             "leave": _list(MEMBERSHIP),
+            "changed_groups": _list(UUID),
+            "changed_members": _list(UUID),
             "ports": _list(UUID),
         },
     ),

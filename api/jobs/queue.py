@@ -47,12 +47,14 @@ def enqueue(
     idempotency_key: str | None = None,
     timeout_seconds: int | None = None,
     retry_of: str | None = None,
+    job_id: str | None = None,
 ) -> job_records.Job:
     """Record a job of `kind` about `instances` (UUIDs), in the transaction of what it will carry out.
 
     It begins once that is committed. The instances are in the state that the playbook expects (an action that was
     begun, a build that was recorded), and `request_id` is that of their instance action. The same `idempotency_key` of
-    a project with the same request is the same job. Where a playbook acts for a project, it is `project_id`'s.
+    a project with the same request is the same job; a new one has the id `job_id` (None: any). Where a playbook acts
+    for a project, it is `project_id`'s.
 
     Raises BadRequestError for variables that the kind does not take, NotFoundError for a kind that there is none of,
     ConflictError for a key that stands for another request, and QuotaError when the project has too many open jobs.
@@ -65,7 +67,7 @@ def enqueue(
     _check(of_kind, uuids, variables, idempotency_key, timeout_seconds)
     request = json.dumps([kind, sorted(uuids), variables, check_mode], sort_keys=True)
     row = {
-        "id": str(uuid.uuid4()),
+        "id": job_id or str(uuid.uuid4()),
         "kind": kind,
         "project_id": project_id,
         "user_id": user_id,

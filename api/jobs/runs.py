@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.instances import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.identity.projects import project_name
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.jobs import job_records
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
@@ -56,6 +57,9 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
     kind = kind_of(run.kind)
     instances = job_records.instances_of(connection, [row.id for row in jobs])
     variables = dict(jobs[0].variables)
+    if "project" in variables and (owner := jobs[0].project_id) is not None:
+        # it may have another name since the job was asked for; of one that is gone, nobody has the id for a name
+        variables["project"] = project_name(connection, owner) or owner
     limit = variables.pop("limit", None)
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
     known = PLAYBOOKS[kind.playbook.removesuffix(".yml")].variables  # what it does not know, it refuses

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
+import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
@@ -28,6 +29,7 @@ from ..web.context import current, signature
 from ..web.errors import ForbiddenError, as_bad_request
 from ..work.calls import calling
 
+TERMINATE = "terminate"
 # Variables of jobs that the cloud itself makes for a change of networks: who caused one may try it again
 _OF_CHANGES = frozenset(["project", "network_hosts", "holders"])
 
@@ -46,9 +48,15 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
             f"job '{kind.name}': it has {kind.timeout} seconds: only administrators give it {timeout} (timeout_seconds)"
         )
     known = None if key is None else job_records.of_key(connection, caller.project, key)
+    if kind.name == TERMINATE and known is not None:
+        instances = job_records.instances_of(connection, [known.id])[known.id]
+    elif kind.name == TERMINATE:
+        instances = _to_delete(calling(connection), variables, bool(job_request.get("check_mode", False)))
+    number = str(uuid.uuid4())
     job = queue.enqueue(
         connection,
         kind.name,
+        job_id=number,
         instances=instances,
         variables=variables,
         project_id=caller.project,
@@ -57,7 +65,7 @@ def trigger(connection: Connection, job_request: JsonMapping, key: str | None = 
         timeout_seconds=timeout,
         **signature(),
     )
-    if known is None:
+    if job["id"] == number:  # the same request may have come at the same time
         _begin(connection, kind.name, job, variables, instances)
     return job
 
@@ -94,8 +102,18 @@ def _take(call: Call, job: job_records.Job, instances: t.Sequence[Instance]) -> 
     if job["kind"] == "cdrom":
         for row in locked_rows(call.connection, [server["uuid"] for server in instances]):
             operations.check_cdrom(call, row)
-    if job["kind"] == "terminate" and not job["check_mode"]:
-        operations.mark_deleting(call, [*_named(call, job["variables"].get("servers", ())), *instances])
+    if job["kind"] == TERMINATE and not job["check_mode"]:
+        operations.mark_deleting(call, instances or _named(call, job["variables"].get("servers", ())))
+
+
+def _to_delete(call: Call, variables: JsonMapping, check_mode: bool) -> list[str]:
+    """Return the UUIDs of the project's servers that the names of a deletion stand for now: one that gets such a name
+    before the job begins is another server. Raises NotFoundError if there is none, unless nothing is to be done."""
+    servers = variables.get("servers", ())
+    uuids = [server["uuid"] for server in _named(call, servers)]
+    if servers and not uuids and not check_mode:
+        raise NotFoundError(f"Instance {servers[0]['name'][:255]} could not be found.")
+    return uuids
 
 
 def _named(call: Call, servers: t.Sequence[JsonMapping]) -> list[Instance]:

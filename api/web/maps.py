@@ -11,6 +11,7 @@ import typing as t
 from flask import Response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import take_turns_at
 
 from . import validation
 from .addresses import this_url
@@ -137,6 +138,7 @@ class Map(_Kit):
 
     def _change(self, read_change: ReadChange, ids: Texts) -> Texts:
         with writing_ledger() as connection, self.words():
+            take_turns_at(connection, " ".join(ids.values()))
             before = self.find(connection, *ids.values())
             return self.write(connection, read_change(), before, *ids.values())  # before this, no word about the body
 

@@ -202,6 +202,7 @@ WRITING = ("sa.insert", "sa.update", "sa.delete")
 LOCKING = {
     "compute.instance_rows.instance_rows",
     "lookups.lock_project",
+    "lookups.lock_rows",
     "lookups.project_by_name",
     "placement.groups.lock_groups",
     "placement.host_states.host_states",

@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.cat
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.catalog.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.compute import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ec2 import ec2_attributes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import take_turns_at
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network.group_records import groups_of
 
@@ -56,13 +57,17 @@ def change(connection: Connection, caller: Caller, number: str, update: t.Callab
         if kind == "i":
             _change_instance(connection, caller, number, update)
         elif kind == "vol":
+            take_turns_at(connection, ids.find("vol", number, volumes.of_project(connection, caller.project)).id)
             row = ids.find("vol", number, volumes.of_project(connection, caller.project))
             volume_operations.update(call, row.id, _named(row.metadata, update), project_id=caller.project)
         elif kind == "snap" and (snapshot := volumes.snapshots_of_project(connection, caller.project).get(number)):
+            take_turns_at(connection, snapshot.id)
+            snapshot = ids.find("snap", number, volumes.snapshots_of_project(connection, caller.project))
             changes = _named(snapshot.metadata, update)
             volume_operations.update_snapshot(call, snapshot.id, changes, project_id=caller.project)
         else:
             ids.find(kind, number, dict.fromkeys(_known(connection, caller.project, kind)))
+            take_turns_at(connection, f"{caller.project} {number}")
             before = ec2_attributes.tags_of(connection, caller.project).get(number, {})
             tag_operations.replace(call, number, update(dict(before)))
 
@@ -78,6 +83,7 @@ def _change_instance(connection: Connection, caller: Caller, number: str, update
     (record,) = find_instances(connection, caller.project, [number])
     if record["deleted"]:
         raise ids.not_found("i", number)
+    take_turns_at(connection, record["uuid"])
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     before = dict(row.metadata)
     after = update(dict(before))

@@ -209,7 +209,7 @@ def _flavor(connection: Connection, flavor_id: str) -> SeenFlavor:
 
 def _write(connection: Connection, change: Change, before: Texts, flavor_id: str) -> Texts:
     row = _flavor(connection, flavor_id)
-    return flavors.write_specs(calling(connection), row, change.of(before))["extra_specs"]
+    return flavors.write_specs(calling(connection), row, change.of)["extra_specs"]
 
 
 def _specs(connection: Connection, flavor_id: str) -> Texts:

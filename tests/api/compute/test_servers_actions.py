@@ -155,10 +155,10 @@ def test_groups_are_joined_and_left(api: seeds.Api, does: Does, server: str, cli
     assert does({"removeSecurityGroup": {"name": "web"}}) == (202, None)
     assert does({"removeSecurityGroup": {"name": "web"}})[0] == 404
     assert does({"removeSecurityGroup": {"name": "nosuch"}})[0] == 404
+    (default,) = api.rows(sa.select(tables.security_group.c.uuid).where(tables.security_group.c.name == "default"))
     assert [(job.kind, job.variables) for job in jobs(api)] == [
-        ("security_groups", {"project": "demo", "join": [{"name": "web", "security_groups": ["web"]}]}),
-        ("security_groups", {"project": "demo", "join": [{"name": "web", "security_groups": ["default"]}]}),
-        ("security_groups", {"project": "demo", "leave": [{"name": "web", "security_groups": ["web"]}]}),
+        ("security_groups", {"project": "demo", "changed_groups": [group], "changed_members": [server]})
+        for group in (web, default.uuid, web)
     ]
 
 

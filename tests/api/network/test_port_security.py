@@ -107,7 +107,7 @@ def test_the_host_of_a_servers_port_is_told(cloud: Cloud, doors: Doors) -> None:
     assert doors.member.get(f"/ports/{staying['id']}")["port"]["security_groups"] == [group]
     (job,) = doors.jobs()
     assert (job["kind"], job["variables"]["ports"]) == ("security_groups", [changing["id"]])
-    assert "leave" not in job["variables"]
+    assert "changed_groups" not in job["variables"]
 
     with transaction(cloud.engine) as connection:
         plan = port_plan(connection, {"ports": [changing["id"]], "state_dir": "/var/lib/novalite"})

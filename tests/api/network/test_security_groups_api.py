@@ -291,7 +291,7 @@ def test_hosts_learn_of_a_rule_from_a_job(cloud: Cloud, doors: Doors) -> None:
     rule = doors.member.post("/security-group-rules", rule_body(group), 201)["security_group_rule"]
     (job,) = doors.jobs()
     assert (job["kind"], job["project_id"], job["user_id"]) == ("security_groups", doors.project, doors.member.id)
-    assert job["variables"] == {"project": "demo", "security_groups": [{"name": "web"}]}
+    assert job["variables"] == {"project": "demo", "changed_groups": [group]}
     doors.member.delete(f"/security-group-rules/{rule['id']}", 204)
     assert len(doors.jobs()) == 1, "it has not begun, and will find this change, too"
     cloud.write(tables.tables_jobs.job.update().values(state="running"))

@@ -328,8 +328,8 @@ def test_a_servers_port_stays_and_changes_the_servers_groups(cloud: Cloud, doors
     assert (after["security_groups"], after["name"]) == ([new_group], "nic") and group != new_group
     (job,) = doors.jobs()
     assert job["kind"] == "security_groups"
-    assert job["variables"]["join"] == [{"name": "a", "security_groups": ["db"]}]
-    assert job["variables"]["leave"] == [{"name": "a", "security_groups": ["web"]}]
+    assert job["variables"]["changed_groups"] == [new_group, group]
+    assert job["variables"]["changed_members"] == [made_port["device_id"]]
 
 
 def test_a_floating_ip_leads_to_a_port_that_no_server_has_yet(cloud: Cloud, doors: Doors) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+import types
 import typing as t
 import uuid
 
@@ -15,9 +16,11 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
-from api.jobs import kinds
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming
+from api.jobs import kinds, runs
 from api.v1 import streams
 from api.web.operations import OPERATIONS
 from tests.api import scenes, seeds
@@ -115,6 +118,50 @@ def test_a_locked_instance_is_not_deleted_by_a_member(api: seeds.Api, scene: sce
     assert states(api, scene.web) == ("active", None)
     assert ask(api.client_as("demo"), terminate).status_code == 202
     assert states(api, scene.web) == ("active", "deleting")
+
+
+def test_a_deletion_by_name_is_of_the_servers_that_have_the_names_now(api: seeds.Api, scene: scenes.Scene) -> None:
+    """Not of one that gets such a name before the job begins; nor may it run beside another job of theirs."""
+    client = api.client_as("demo")
+    terminate = {"kind": "terminate", "variables": {"servers": [{"name": "web-1"}, {"name": "nosuch"}]}}
+    made = ask(client, terminate, "key").get_json()["job"]
+    assert made["instances"] == [scene.web]
+    assert client.delete(f"/compute/v2.1/servers/{scene.web}").status_code == 204
+    assert len(client.get(f"/v1/jobs?instance={scene.web}&state=queued").get_json()["jobs"]) == 1
+    with transaction(api.engine) as connection:
+        run_id = claiming.claim(connection, "w", kinds.KINDS, types.SimpleNamespace(runs=4, runs_per_host=4))
+        assert run_id is not None
+        assert runs.plan_of(connection, run_id).variables["uuids"] == [scene.web]
+    api.operate("server_state", outcomes=[{"uuids": [scene.web], "state": "deleted"}], max_attempts=3)
+    api.instance("demo", "web-1", host="hv1")  # another one
+    assert ask(client, terminate, "key").get_json()["job"]["id"] == made["id"]
+    other = {"kind": "terminate", "variables": {"servers": [{"name": "batch"}]}}
+    assert "key" in refused(ask(client, other, "key"), 409)
+    api.write(sa.update(job_table).values(state="failed", finished_at=time.time()))
+    assert "nothing left" in refused(client.post(f"/v1/jobs/{made['id']}/retry"), 409)
+    rows = api.rows(sa.select(tables.instance).where(tables.instance.c.name == "web-1", tables.instance.c.deleted == 0))
+    assert [(row.vm_state, row.task_state) for row in rows] == [("active", None)]
+
+
+def test_a_worker_goes_on_beside_a_run_of_a_kind_that_it_does_not_know(api: seeds.Api, scene: scenes.Scene) -> None:
+    """Of a newer version's worker, while the controllers are upgraded one after the other."""
+    client = api.client_as("demo")
+    scenes.add_job(api, "demo", "kind_of_tomorrow", "running", [scene.web])
+    busy = ask(client, {"kind": "stop", "instances": [scene.web]}).get_json()["job"]["id"]
+    free = ask(client, {"kind": "start", "instances": [scene.stopped]}).get_json()["job"]["id"]
+    limits = types.SimpleNamespace(runs=9, runs_per_host=9)
+    with transaction(api.engine) as connection:
+        runs_begun = [claiming.claim(connection, "w", kinds.KINDS, limits) for _look in range(2)]
+        assert runs_begun[0] is not None and runs_begun[1] is None
+    states_of = {number: client.get(f"/v1/jobs/{number}").get_json()["job"]["state"] for number in (busy, free)}
+    assert states_of == {busy: "queued", free: "running"}
+
+
+def test_a_deletion_of_names_that_nothing_has_is_refused(api: seeds.Api) -> None:
+    """It would delete what gets such a name before it begins. To ask what it would do is no harm."""
+    terminate = {"kind": "terminate", "variables": {"servers": [{"name": "nosuch"}]}}
+    assert "nosuch" in refused(ask(api.client_as("demo"), terminate), 404)
+    assert ask(api.client_as("demo"), {**terminate, "check_mode": True}).status_code == 202
 
 
 @pytest.mark.parametrize(

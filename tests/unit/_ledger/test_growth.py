@@ -57,6 +57,7 @@ CASES: dict[str, Case] = {
     "firewall_plan": lambda call: call.task("firewall_plan", hosts=["hv0"]),
     "fixed_ip": lambda call: call.operate("fixed_ip", instances=call.named("g1")),
     "flavor": lambda call: call.task("flavor", flavors=[{"name": "m2", "vcpus": 1, "memory_mb": 64, "root_gb": 1}]),
+    "group_plan": lambda call: call.operate("group_plan", groups=call.groups("sg1"), members=[call.grown.uuids[1]]),
     "host_drift": lambda call: compare(call, "host_drift"),
     "host_record": lambda call: call.operate("host_record", host="hv0"),
     "keypair": lambda call: call.task("keypair", keypairs=[{"name": "test"}], state="absent"),

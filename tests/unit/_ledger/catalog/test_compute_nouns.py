@@ -62,7 +62,8 @@ def test_flavors_are_made_once_by_name_and_id(connection: sa.Connection) -> None
         with pytest.raises(ConflictError, match="already exists"):
             flavors.create(call, again)
     assert flavors.describe(call, first, "small")["description"] == "small"
-    assert flavors.write_specs(call, first, {"hw:cpu_policy": "shared"})["extra_specs"] == {"hw:cpu_policy": "shared"}
+    shared = {"hw:cpu_policy": "shared"}
+    assert flavors.write_specs(call, first, lambda before: {**before, **shared})["extra_specs"] == shared
     flavors.delete(call, first)
     assert flavors_seen(connection, private=True) == []
 

@@ -26,6 +26,7 @@ options:
       - balance_turn
       - drift_report
       - firewall_plan
+      - group_plan
       - host_identity
       - launch_plan
       - launch_record

@@ -219,10 +219,12 @@ PLAYBOOKS: dict[str, Playbook] = {
             "security_groups": Variable("groups and their rules", "list"),
             "join": Variable("servers and the groups that they join", "list"),
             "leave": Variable("servers and the groups that they leave", "list"),
+            "changed_groups": Variable("UUIDs of groups whose rules or members changed", "list"),
+            "changed_members": Variable("UUIDs of servers that joined these groups, or left them", "list"),
             "ports": Variable("UUIDs of ports that changed", "list"),
             **PROJECT,
         },
-        (("security_groups", "join", "leave", "ports"),),
+        (("security_groups", "join", "leave", "changed_groups", "ports"),),
     ),
     "seed": Playbook({}, hosts=False),
     "stack": Playbook(

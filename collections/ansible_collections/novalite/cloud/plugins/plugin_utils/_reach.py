@@ -52,7 +52,7 @@ def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
         return set(hosts), set()
     if operation == "server_interface":
         return set(hosts), {*(result.get("peers") or {}), *(result.get("firewall") or {})}
-    if operation in ("security_group", "server_security_groups"):
+    if operation in ("security_group", "server_security_groups", "group_plan"):
         return set(), set(hosts)
     if operation == "port_plan":
         return set(hosts), set(result["firewall"])

@@ -18,6 +18,7 @@ from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
 from ..queries.catalog.flavor_records import access_of, flavors_seen
 from ..queries.counts import is_project
+from ..queries.lookups import lock_rows
 
 LOWEST = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
 # novalite's own extra specs, which say what an instance's disks are
@@ -31,6 +32,7 @@ def write_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> 
     Sizes that are not given stay; a new flavor needs vcpus and memory_mb. Raises NovaliteError for what cannot be.
     """
     names = checked_names("flavor", items)
+    lock_rows(connection, flavor.c.name.in_(names), by=flavor.c.id)
     there = _flavors(connection, names)
     changes = Changes()
     for item, name in zip(items, names):

@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ForbiddenError, NovaliteError
+from ..._errors import ConflictError, ForbiddenError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.public_keys import parse_public_key
 from ..._rules.records import Changes, checked_names
@@ -24,9 +24,14 @@ SHOWN = ("type", "public_key", "fingerprint")
 
 
 def write_keypairs(
-    connection: sa.Connection, project: str, items: t.Sequence[JsonMapping], user_id: str = ""
+    connection: sa.Connection,
+    project: str,
+    items: t.Sequence[JsonMapping],
+    user_id: str = "",
+    refuse_there: bool = False,
 ) -> JsonObject:
     """Make or replace key pairs of a user who acts in the project of this name: `keypairs`, `changed` and `diff`.
+    `refuse_there`: raise ConflictError for one that there is.
 
     Without a user they are shared by all of the project, as a playbook makes them; instances carry a copy of theirs.
     Raises NovaliteError for what is not exactly one public key, QuotaError: the project says how many a user may have.
@@ -42,6 +47,8 @@ def write_keypairs(
     changes = Changes()
     for item, name in zip(items, names):
         before = there.get(name)
+        if refuse_there and before is not None:
+            raise ConflictError(f"Key pair '{name}' already exists.")
         after = before if item["public_key"] is None else _key_record(item["public_key"], name, before)
         if after is None:
             raise NovaliteError(f"key pair {name!r} does not exist yet: give its public_key to make it")

@@ -52,7 +52,8 @@ def delete_port(
     """Remove the port `seen` with its addresses; returns the server whose host is to pull the interface out first, None
     if there is none. A port that is being detached goes when it is, and one of a server that is being deleted with it.
 
-    Raises TenantError for a router's port, and ConflictError for a server whose interfaces may not change now.
+    Raises TenantError for a router's port, and ConflictError for a server whose interfaces may not change now, and for
+    a port that a server got just now.
     """
     if seen.router_id is not None:
         raise TenantError(
@@ -60,6 +61,9 @@ def delete_port(
             f"Port {seen.id} cannot be deleted directly via the port API: has device owner network:router_interface.",
         )
     if seen.instance_uuid is None:
+        holder = sa.select(vif.c.instance_uuid).where(vif.c.id == seen.id).with_for_update()
+        if connection.execute(holder).scalar() is not None:
+            raise _is_changing(seen)
         ports.drop(connection, [seen.id])
         return None
     server = locked_row(connection, seen.instance_uuid)
@@ -148,7 +152,11 @@ def _locked(connection: sa.Connection, port: Port) -> Port:
     for now in network_records.ports_of(connection, port.project_id, port.id):
         if now.instance_uuid == port.instance_uuid:
             return now
-    raise ConflictError(f"port {port.id} is being attached, detached or deleted: try again")
+    raise _is_changing(port)
+
+
+def _is_changing(port: Port) -> ConflictError:
+    return ConflictError(f"port {port.id} is being attached, detached or deleted: try again")
 
 
 def _is_led_to(connection: sa.Connection, port: Port) -> bool:

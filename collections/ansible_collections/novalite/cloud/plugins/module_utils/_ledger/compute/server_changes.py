@@ -126,9 +126,9 @@ def _held(connection: sa.Connection, row: InstanceRow, column: sa.Column[Held]) 
 
 
 def security_group_of(connection: sa.Connection, project_id: str, name: str) -> t.Any:
-    """`id` and `name` of the project's security group of this name or UUID. Raises NotFoundError."""
+    """`id` and `uuid` of the project's security group of this name or UUID. Raises NotFoundError."""
     query = (
-        sa.select(security_group.c.id, security_group.c.name)
+        sa.select(security_group.c.id, security_group.c.uuid)
         .where(security_group.c.project_id == project_id)
         .where(sa.or_(security_group.c.name == name, security_group.c.uuid == name))
         # a name may look like another group's UUID, which counts then
@@ -144,15 +144,24 @@ def security_group_of(connection: sa.Connection, project_id: str, name: str) -> 
 
 
 def change_group(connection: sa.Connection, row: InstanceRow, name: str, *, joins: bool, by_admin: bool = False) -> str:
-    """Put the instance into a group of its project, or take it out; return the group's name. Raises StateError for a
+    """Put the instance into a group of its project, or take it out; return the group's UUID. Raises StateError for a
     server that is locked or adopted, and NotFoundError for a group that there is not, or that it is not in."""
+    row = locked_row(connection, row.uuid)
     state_rules.check(connection, RULES["change_security_groups"], [row], by_admin=by_admin)
     group = security_group_of(connection, row.project_id, name)
     if joins:
         join_group(connection, row, group.id)
     elif not leave_group(connection, row, group.id):
         raise NotFoundError(f"Security group {name} not associated with the instance {row.uuid}")
-    return str(group.name)
+    return str(group.uuid)
+
+
+def groups_of(connection: sa.Connection, uuid: str) -> set[str]:
+    """Return the UUIDs of the instance's groups, which nobody else changes before this transaction ends."""
+    row = locked_row(connection, uuid)
+    link = instance_security_group.c
+    query = sa.select(security_group.c.uuid).join(instance_security_group, link.group_id == security_group.c.id)
+    return set(connection.execute(query.where(link.instance_id == row.id)).scalars())
 
 
 def join_group(connection: sa.Connection, row: InstanceRow, group_id: int) -> bool:

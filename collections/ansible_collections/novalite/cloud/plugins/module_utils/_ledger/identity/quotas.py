@@ -14,7 +14,7 @@ from ..._json import JsonMapping
 from ..._rules.records import LARGEST
 from ..db import tables
 from ..queries.identity.quota_records import DEFAULTS, OF_CLOUD, UNLIMITED, default_limits, quota_limits
-from ..queries.lookups import unknown
+from ..queries.lookups import lock_project, unknown
 
 EVERYTHING = "unlimited"  # as quotas: how much a project may have
 # what one request may bring and a project may have at work is bounded all the same
@@ -32,6 +32,7 @@ def write_default_limits(connection: sa.Connection, limits: t.Mapping[str, int])
 
 def reset_quotas(connection: sa.Connection, project_id: str, resources: t.Collection[str]) -> None:
     """Let the project follow the defaults of these resources again."""
+    lock_project(connection, project_id)
     table = tables.quota
     mine = sa.and_(table.c.project_id == project_id, table.c.resource.in_(list(resources)))
     connection.execute(sa.delete(table).where(mine))

@@ -223,12 +223,14 @@ def _load(connection: sa.Connection, kinds: Kinds) -> _Load:
         .where(job.c.state == "running")
     )
     rows = connection.execute(query).all()
+    # a worker of a newer version may have one of a kind that is not known here: nobody knows that it only looks
+    looking = {name for name, kind in kinds.items() if kind.read_only}
     on_hosts = {(row.run_id, row.host) for row in rows if row.host and row.kind not in awaited}
     return _Load(
         runs=collections.Counter(row.kind for row in at_work),
         projects=collections.Counter(row.project_id for row in at_work if row.kind not in awaited),
         kinds=collections.Counter((row.project_id, row.kind) for row in at_work),
-        busy={row.instance_uuid for row in rows if not kinds[row.kind].read_only},
+        busy={row.instance_uuid for row in rows if row.kind not in looking},
         hosts=collections.Counter(host for _run, host in on_hosts),
     )
 

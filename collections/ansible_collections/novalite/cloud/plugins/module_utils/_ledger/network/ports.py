@@ -25,7 +25,7 @@ from ..db import clock
 from ..db.tables import floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
-from ..queries.lookups import lock_project
+from ..queries.lookups import lock_project, lock_rows
 from ..queries.network.network_records import Network, Port
 from ..security.security_groups import ensure_default_group
 from . import port_details, port_security
@@ -131,6 +131,9 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
     for_host = options != (seen.extra_dhcp_opts or [])
     if for_host:
         column_values["extra_dhcp_opts"] = options or None
+    if seen.instance_uuid is not None:  # first, as whatever changes a server's interfaces
+        lock_rows(connection, instance.c.uuid == seen.instance_uuid, by=instance.c.id)
+    lock_rows(connection, vif.c.id == number, by=vif.c.id)
     if connection.execute(sa.select(port.c.vif_id).where(port.c.vif_id == number)).first() is None:
         insert_port(connection, number, project_id, kept=False, **column_values)
     else:

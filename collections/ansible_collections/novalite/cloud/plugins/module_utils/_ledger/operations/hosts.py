@@ -33,8 +33,7 @@ def update_networks_of_hosts(call: Call, hosts: t.Sequence[str], project_id: str
 def update_hosts_of_group(call: Call, group_id: int) -> None:
     """Have the hosts that carry a member of the security group learn its new rules."""
     if group_rules.instances_concerned(call.connection, group_id):
-        name = group_rules.name_of(call.connection, group_id)
-        update_hosts(call, "security_groups", {"security_groups": [{"name": name}]})
+        update_hosts(call, "security_groups", {"changed_groups": [group_rules.uuid_of(call.connection, group_id)]})
 
 
 def update_hosts_of_port(call: Call, changed: PortChange) -> None:

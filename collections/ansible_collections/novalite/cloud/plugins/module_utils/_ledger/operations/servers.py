@@ -187,9 +187,9 @@ def change_group(call: Call, row: InstanceRow, name: str, *, joins: bool) -> Non
     call.check(RULES["change_security_groups"].policy)
     by_admin = call.permits(OVERRIDE_LOCK)
     group = server_changes.change_group(call.connection, row, name, joins=joins, by_admin=by_admin)
-    # the playbook finds the ledger as it wants it, and tells every host that has to know
+    # by ids: when the job runs, the group may be gone, or its name another's
     if row.host is not None or row.vm_state == "building":
-        change = {"join" if joins else "leave": [{"name": row.name, "security_groups": [group]}]}
+        change = {"changed_groups": [group], "changed_members": [row.uuid]}
         call.enqueue("security_groups", [row.uuid], row.project_id, change)
 
 

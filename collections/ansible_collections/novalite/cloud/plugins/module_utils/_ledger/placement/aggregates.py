@@ -19,7 +19,7 @@ from ..._rules.records import Changes, check_text, checked_names, scalar_text
 from ..db import clock, tables
 from ..db.engine import inserted_id
 from ..db.tables import aggregate
-from ..queries.lookups import check_compute_hosts
+from ..queries.lookups import check_compute_hosts, lock_rows
 from ..queries.placement.host_states import memberships
 
 DEFAULT_ZONE = "nova"  # Nova's: what a host is in that nobody put into any
@@ -36,6 +36,7 @@ def write_aggregates(connection: sa.Connection, items: t.Sequence[JsonMapping]) 
     reported, ConflictError for a host that would be in two availability zones.
     """
     names = checked_names("aggregate", items)
+    lock_rows(connection, tables.aggregate.c.name.in_(names), by=tables.aggregate.c.id)
     ids, there = _aggregates(connection, names)
     changes = Changes()
     for item, name in zip(items, names):

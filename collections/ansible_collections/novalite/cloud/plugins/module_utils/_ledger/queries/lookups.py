@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import typing as t
+import zlib
 
 import sqlalchemy as sa
 
@@ -13,11 +14,13 @@ from ..._errors import ImageNotFoundError, NotFoundError, NovaliteError
 from ..._guest.image_properties import public_properties, shown_name
 from ..._json import JsonMapping, JsonObject
 from ..db import revisions, tables
+from ..db.engine import take_turns
 
 Record = JsonObject
 
 DEFAULT_PROJECT = revisions.DEFAULT_PROJECT
 NAMES_SHOWN = 10
+THINGS = 0x6E6F7674 << 32  # PostgreSQL advisory locks: take_turns_at()
 
 PROJECT_NAMES = sa.select(tables.project.c.id, tables.project.c.name)
 _FLAVOR = sa.select(tables.flavor).where(
@@ -65,6 +68,20 @@ def lock_project(connection: sa.Connection, project_id: str) -> None:
     """Let no other transaction count and add records of this project until the end of this one."""
     if connection.dialect.name != "sqlite":  # its transactions exclude each other as a whole
         connection.execute(sa.select(tables.project.c.id).where(tables.project.c.id == project_id).with_for_update())
+
+
+def lock_rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool], by: sa.Column[t.Any]) -> bool:
+    """Let no other transaction change the rows of these conditions until the end of this one, which has to read them
+    after this; return whether there are any. They are locked in the order of their column `by`."""
+    rows = sa.select(by).where(*conditions).order_by(by)
+    # SQLite's transactions exclude each other as a whole
+    return bool(connection.execute(rows.with_for_update(key_share=True)).all())
+
+
+def take_turns_at(connection: sa.Connection, thing: str) -> None:
+    """Let no other transaction pass here for the same `thing`, an id, until the end of this one: whoever makes its
+    metadata of what that was has to read it after this."""
+    take_turns(connection, zlib.crc32(thing.lower().encode()) | THINGS)
 
 
 def flavor_by_id(

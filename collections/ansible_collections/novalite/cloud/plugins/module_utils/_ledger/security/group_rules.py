@@ -221,10 +221,9 @@ def instances_concerned(connection: sa.Connection, group: int) -> bool:
     return is_any(connection, link.group_id == group, link.instance_id == instance.c.id, placed)
 
 
-def name_of(connection: sa.Connection, group: int) -> str:
-    """Return the name of the group with this number."""
-    named = sa.select(security_group.c.name).where(security_group.c.id == group)
-    return str(connection.execute(named).scalar_one())
+def uuid_of(connection: sa.Connection, group: int) -> str:
+    """Return the UUID of the group with this number."""
+    return str(connection.execute(sa.select(security_group.c.uuid).where(security_group.c.id == group)).scalar_one())
 
 
 def _group(connection: sa.Connection, project_id: str, group_uuid: str) -> t.Any:

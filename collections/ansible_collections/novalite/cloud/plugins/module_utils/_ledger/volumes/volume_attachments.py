@@ -57,7 +57,7 @@ def begin_attach(
     does not allow it, for a volume of one compute host and an instance whose move may end on either of two, and for a
     device name in use.
     """
-    row = one_volume(connection, volume_id, project_id)
+    row = one_volume(connection, volume_id, project_id, lock=True)
     server = _instance(connection, instance_uuid, project_id)
     if row.project_id != server.project_id:
         raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
@@ -118,7 +118,7 @@ def begin_detach(
 
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """
-    row = one_volume(connection, volume_id, project_id)
+    row = one_volume(connection, volume_id, project_id, lock=True)
     theirs = [attachment for attachment in row.attachments if instance_uuid in (None, attachment.instance_uuid)]
     if not theirs:
         raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")

@@ -33,7 +33,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
     ConflictError for a volume that is not at rest, QuotaError.
     """
     lookups.lock_project(connection, project_id)
-    row = volume_views.one_volume(connection, params["volume_id"], project_id)
+    row = volume_views.one_volume(connection, params["volume_id"], project_id, lock=True)
     allowed = ("available", "in-use") if params.get("force") else ("available",)
     if row.status not in allowed:
         raise InvalidVolumeError(
@@ -85,7 +85,7 @@ def begin_delete_all(
 ) -> Volume:
     """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would, and
     InvalidVolumeError for a volume that was transferred without its snapshots: those are another project's."""
-    row = volume_views.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id, lock=True)
     taken = snapshots_by(connection, volumes=[row.id])
     if any(project_id not in (None, snapshot.project_id) for snapshot in taken):
         raise InvalidVolumeError(
@@ -108,7 +108,7 @@ def begin_revert(
 ) -> Volume:
     """Begin to give a volume back the data of its newest snapshot. Raises NovaliteError for another one, none, or one
     of another size, and ConflictError for a volume or a snapshot that is not at rest, in Cinder's words."""
-    row = volume_views.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id, lock=True)
     taken = snapshots_by(connection, volumes=[row.id], project_id=project_id)
     if not taken:
         raise NovaliteError(f"Volume {row.id} doesn't have any snapshots.")

@@ -81,7 +81,7 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
             )
         of, least = one_volume(connection, snapshot.volume_id), snapshot.size_gb
     else:
-        of = one_volume(connection, params["source_volume_id"], project_id)
+        of = one_volume(connection, params["source_volume_id"], project_id, lock=True)
         least = of.size_gb
         if of.status not in ("available", "in-use"):
             raise InvalidVolumeError(

@@ -118,7 +118,7 @@ def begin_delete(
     `cascade`: its snapshots are on their way out, and go before it (volume_snapshots.begin_delete_all()).
     Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
     """
-    row = volume_views.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id, lock=True)
     if row.is_attached:
         holder = f"instance {row.attachments[0].instance_uuid}" if row.attachments else "client that reserved it"
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is attached to the {holder}: detach it first.")
@@ -155,8 +155,8 @@ def begin_extend(
     `online`: also while an instance has it, as Cinder's API does from 3.42 on. Raises ConflictError, QuotaError,
     and NovaliteError for a size that is no larger.
     """
-    row = volume_views.one_volume(connection, volume_id, project_id)
-    lookups.lock_project(connection, row.project_id)
+    lookups.lock_project(connection, volume_views.one_volume(connection, volume_id, project_id).project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id, lock=True)
     check_range("volume size", size_gb, 1)
     if size_gb <= row.size_gb:
         raise NovaliteError(
@@ -223,7 +223,7 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
 
     Raises ConflictError where its data would have to move, and for a volume that is of the type, or not at rest.
     """
-    row = volume_views.one_volume(connection, volume_id, project_id)
+    row = volume_views.one_volume(connection, volume_id, project_id, lock=True)
     if row.type_id == of_type.id:
         raise InvalidVolumeError(f"Invalid volume: Volume {volume_id} is of the type {of_type.name} already.")
     nowhere = is_nowhere(connection, row)

@@ -10,9 +10,13 @@ import uuid
 
 from ...._errors import ConflictError, NotFoundError
 from ...catalog import flavors
+from ...db.tables import flavor
 from ...queries.catalog import flavor_records
 from ...queries.catalog.flavor_records import NewFlavor, SeenFlavor
+from ...queries.lookups import lock_rows
 from ..call import Call
+
+Change = t.Callable[[t.Mapping[str, str]], t.Mapping[str, str]]
 
 
 def create(call: Call, values: NewFlavor) -> SeenFlavor:
@@ -23,7 +27,8 @@ def create(call: Call, values: NewFlavor) -> SeenFlavor:
 
 
 def describe(call: Call, row: SeenFlavor, description: str | None) -> SeenFlavor:
-    """Give a flavor this description."""
+    """Give a flavor this description. Raises NotFoundError for one that is gone."""
+    row = _locked(call, row)
     flavors.describe_flavor(call.connection, row["name"], description)
     return _again(call, row["flavorid"])
 
@@ -33,9 +38,11 @@ def delete(call: Call, row: SeenFlavor) -> None:
     flavors.remove_flavors(call.connection, [row])
 
 
-def write_specs(call: Call, row: SeenFlavor, specs: t.Mapping[str, str]) -> SeenFlavor:
-    """Give a flavor these extra specs, and no others. Raises NovaliteError for another text."""
-    item = {"name": row["name"], "extra_specs": {**specs}, **dict.fromkeys(flavors.LOWEST)}
+def write_specs(call: Call, row: SeenFlavor, change: Change) -> SeenFlavor:
+    """Make of a flavor's extra specs what `change` makes of them. Raises NovaliteError for another text, NotFoundError
+    for a flavor that is gone."""
+    row = _locked(call, row)
+    item = {"name": row["name"], "extra_specs": {**change(row["extra_specs"])}, **dict.fromkeys(flavors.LOWEST)}
     flavors.write_flavors(call.connection, [item])
     return _again(call, row["flavorid"])
 
@@ -59,6 +66,13 @@ def revoke(call: Call, row: SeenFlavor, project_id: str) -> None:
 def _check_private(row: SeenFlavor) -> None:
     if row["is_public"]:
         raise ConflictError("Can not add or remove access to a public flavor.")
+
+
+def _locked(call: Call, row: SeenFlavor) -> SeenFlavor:
+    """Return the flavor as it is once nobody else is changing it. Raises NotFoundError for one that is gone."""
+    if lock_rows(call.connection, flavor.c.id == row["id"], by=flavor.c.id):
+        return _again(call, row["flavorid"])
+    raise NotFoundError(f"Flavor {row['flavorid']} could not be found.")
 
 
 def _again(call: Call, flavorid: str) -> SeenFlavor:

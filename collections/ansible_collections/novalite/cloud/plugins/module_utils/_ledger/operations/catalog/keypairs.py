@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ...._errors import ConflictError, NotFoundError, NovaliteError
+from ...._errors import NotFoundError, NovaliteError
 from ...catalog.keypairs import remove_keypairs, write_keypairs
 from ...ec2 import ec2_records
 from ...queries.catalog.keypair_records import KeyPair, keypairs_of
@@ -30,10 +30,8 @@ def create(call: Call, user_id: str, name: str, public_key: str, *, fingerprint:
     """Record a new key pair of a user. `fingerprint` is EC2's of a pair that was made here, of its private part. Raises
     ConflictError for a name that the user has, NovaliteError for another that cannot be, and as write_keypairs()."""
     check_name(name)
-    if any(row["name"] == name for row in keypairs_of(call.connection, "", user_id)):
-        raise ConflictError(f"Key pair '{name}' already exists.")
     item = {"name": name, "public_key": public_key}
-    write_keypairs(call.connection, _project(call), [item], user_id)
+    write_keypairs(call.connection, _project(call), [item], user_id, refuse_there=True)
     if fingerprint is not None:
         ec2_records.keep_fingerprint(call.connection, user_id, name, fingerprint)
     return next(row for row in keypairs_of(call.connection, "", user_id) if row["name"] == name)

@@ -17,7 +17,7 @@ from ...network.tenant_networks import TenantError
 from ...queries.compute import server_listing
 from ...queries.network.network_records import Network, Port, network_of
 from ..call import OVERRIDE_LOCK, Call
-from ..hosts import update_hosts, update_hosts_of_port
+from ..hosts import update_hosts_of_port
 from .networks import OPERATE
 from .owners import Named, check_for_all, owner_of
 
@@ -112,19 +112,14 @@ def _change_groups(call: Call, seen: Port, server_uuid: str, group_uuids: t.Sequ
     StateError for one that was adopted; Neutron knows no lock of servers."""
     project = seen.project_id
     server = server_listing.instance_row(call.connection, server_uuid, project)
-    before = set(seen.security_groups)
+    before = server_changes.groups_of(call.connection, server_uuid)
     joined = [uuid for uuid in group_uuids if uuid not in before]
     left = sorted(before - set(group_uuids))
-    changed: JsonObject = {}
-    for key, uuids in (("join", joined), ("leave", left)):
-        names = [
-            server_changes.change_group(call.connection, server, uuid, joins=key == "join", by_admin=True)
-            for uuid in uuids
-        ]
-        if names:
-            changed[key] = [{"name": server.name, "security_groups": names}]
-    if changed and (server.host is not None or server.vm_state == "building"):
-        update_hosts(call, "security_groups", changed, project)
+    for uuid in (*joined, *left):
+        server_changes.change_group(call.connection, server, uuid, joins=uuid in joined, by_admin=True)
+    if (joined or left) and (server.host is not None or server.vm_state == "building"):
+        change = {"changed_groups": [*joined, *left], "changed_members": [server.uuid]}
+        call.enqueue("security_groups", [server.uuid], project, change)
 
 
 def _checked(call: Call, network: Network, seen: Port | None, values: PortValues) -> JsonObject | None:

@@ -17,7 +17,7 @@ from ...db.tables import instance
 from ...db.tables_volumes import volume, volume_attachment, volume_reservation, volume_snapshot, volume_type
 from ..catalog import volume_type_records
 from ..catalog.volume_type_records import Options
-from ..lookups import of_project
+from ..lookups import lock_rows, of_project
 
 
 class Fault(t.TypedDict):
@@ -286,8 +286,13 @@ def from_volumes(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
     return set(connection.execute(query.where(table.c.boot_index == 0)).scalars())
 
 
-def one_volume(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
-    """The volume of this id, if the project (None: anybody) has it. Raises NotFoundError."""
+def one_volume(
+    connection: sa.Connection, volume_id: str, project_id: str | None = None, *, lock: bool = False
+) -> Volume:
+    """The volume of this id, if the project (None: anybody) has it; with `lock`, nobody else changes it before this
+    transaction ends. Raises NotFoundError."""
+    if lock:
+        lock_rows(connection, volume.c.id == volume_id, by=volume.c.id)
     volumes = volumes_by(connection, ids=[volume_id], project_id=project_id)
     if not volumes:
         raise NotFoundError(f"Volume {volume_type_records.check_shown(volume_id)} could not be found.")
