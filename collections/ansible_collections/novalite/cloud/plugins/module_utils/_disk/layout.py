@@ -26,6 +26,7 @@ RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
 CONFIG_DRIVE = "disk.config"  # Nova's name
 NVRAM = "nvram.fd"  # variables of a UEFI guest's firmware; libvirt makes it at the first start
+IMAGE_PREFIX = "image-"  # of a copy in SNAPSHOTS that waits to become an image; the others are volumes' snapshots
 CDROM = re.compile(r"disk\.cd[0-9]-[0-9a-f]{16}\Z")  # what is in a CD drive, over the image in the cache
 KEPT = ".resize"  # what follows the name of a disk that is kept for a revert
 RESCUE = ".rescue"  # what the files of a rescue end in, as Nova's
@@ -90,7 +91,7 @@ def snapshot_path(state_dir: str, image_id: str) -> str:
     """Path of the copy of a disk that waits to become the image `image_id`. Raises NovaliteError."""
     if not is_uuid(image_id):
         raise NovaliteError(f"'{image_id}' is not the id of an image")
-    return os.path.join(state_dir, SNAPSHOTS, image_id)
+    return os.path.join(state_dir, SNAPSHOTS, IMAGE_PREFIX + image_id)
 
 
 def make_searchable(*directories: str) -> list[str]:

@@ -79,8 +79,9 @@ def remove_file(path: str) -> None:
         os.unlink(path)
 
 
-def remove_stale(directory: str, seconds: float, prefix: str = "") -> None:
-    """Remove the files in `directory` with this `prefix` that nobody has written to for so long."""
+def remove_stale(directory: str, seconds: float, prefix: str) -> None:
+    """Remove the files in `directory` with this `prefix` that nobody has written to for so long: what else is there may
+    be kept for years as it is."""
     for name in os.listdir(directory):
         path = os.path.join(directory, name)
         with contextlib.suppress(OSError):
