@@ -122,9 +122,10 @@ def _address(what: str, text: str, cidrs: t.Sequence[ipaddress.IPv4Network] = ()
 
 
 def transit_pair(bridge: str, have: str | None, taken: t.Container[str]) -> tuple[str, str]:
-    """The host's address and the namespace's of a transit: those it has, or the first free pair from a place that
-    follows from the bridge's name. `have` and `taken` are addresses of the host's ends. Raises ConflictError."""
-    if have is not None and ipaddress.IPv4Address(have) in _TRANSITS:
+    """The host's address and the namespace's of a transit: those it has, unless another has them, too, or the first
+    free pair from a place that follows from the bridge's name. `have` and `taken` are addresses of the host's ends.
+    Raises ConflictError."""
+    if have is not None and have not in taken and ipaddress.IPv4Address(have) in _TRANSITS:
         return have, str(ipaddress.IPv4Address(have) + 1)
     count = _TRANSITS.num_addresses // 2
     start = int.from_bytes(hashlib.sha256(bridge.encode()).digest()[:4], "big")
