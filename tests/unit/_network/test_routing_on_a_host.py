@@ -159,41 +159,6 @@ def test_projects_with_the_same_addresses(bed: t.Any) -> None:
     assert "nova" not in bed.hv1.run("iptables-save").stdout
 
 
-def test_each_network_has_a_way_out_of_its_own(bed: t.Any) -> None:
-    """These bridges' names lead to one pair of addresses. Both at once, as after a boot, in either order; and hosts on
-    which an earlier version gave it to both."""
-    names = ("br171", "br192")
-    bridges = [{key: value for key, value in tenant(name, 1).items() if key != "vxlan"} for name in names]
-    assert done(bed.hv1.call(["bridge", bridges, "present"])) == [True]
-    floats = dict(zip(names, (FLOAT, "192.0.2.71")))
-    routers = [way_out(name, ("10.0.0.5", floats[name])) for name in names]
-    guests = [bed.guest(bed.hv1, name, "10.0.0.5/24", "10.0.0.2") for name in names]
-
-    def are_out() -> bool:
-        assert all(guest.reaches("192.0.2.1", 5) for guest in guests)
-        assert all(bed.outside.reaches(address, 5) for address in floats.values())
-        local = {link["addr_info"][0]["local"] for name, link in links(bed.hv1).items() if name.startswith("nt-")}
-        return len(local) == 2
-
-    for both in (routers, routers[::-1]):
-        calls = [["router", both, "present", check] for check in (True, False, False)]
-        assert done(bed.hv1.call(*calls)) == [True, True, False] and are_out()
-        assert done(bed.hv1.call(["router", both, "absent"])) == [True]
-
-    assert done(bed.hv1.call(*(["router", [each], "present"] for each in routers))) == [True, True]
-    (_first, own), (second, _other) = (
-        (name, link["addr_info"][0]["local"]) for name, link in links(bed.hv1).items() if name.startswith("nt-")
-    )
-    bed.hv1.ip("addr", "flush", "dev", second)
-    bed.hv1.ip("addr", "add", f"{own}/31", "dev", second)
-    inside = ("-n", f"nova-{second[3:]}")
-    bed.hv1.ip(*inside, "addr", "flush", "dev", "transit")
-    bed.hv1.ip(*inside, "addr", "add", f"{ipaddress.ip_address(own) + 1}/31", "dev", "transit")
-    bed.hv1.ip(*inside, "route", "replace", "default", "via", own, "dev", "transit")
-    calls = [["router", routers, "present", check] for check in (True, False, False)]
-    assert done(bed.hv1.call(*calls)) == [True, True, False] and are_out()
-
-
 def test_tunnels_lead_where_the_list_says(bed: t.Any) -> None:
     def ends() -> list[str]:
         rows = json.loads(bed.hv1.run("bridge", "-j", "fdb", "show", "dev", "vxlan10000").stdout)
