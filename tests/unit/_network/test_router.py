@@ -103,6 +103,7 @@ def test_a_network_with_a_floating_ip() -> None:
         "filter": {
             "nova-input": [f"-d 203.0.113.9/32 -m conntrack ! --ctstate DNAT {tag} -j DROP"],
             "nova-forward": [
+                f"-i br100 -p udp -m physdev ! --physdev-is-bridged -m udp --dport 4789 {tag} -j DROP",
                 f"-i br100 {tag} -j ACCEPT",
                 f"-o br100 -m conntrack --ctstate RELATED,ESTABLISHED {tag} -j ACCEPT",
             ],

@@ -20,7 +20,7 @@ import typing as t
 
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonMapping
-from .bridge_request import NAME
+from .bridge_request import NAME, VXLAN_PORT
 from .dnsmasq import parse_network, refuse_overlapping
 from .namespaces import TRANSIT, check_name, transit_name
 from .rules import CHAINS, FLOAT_SNAT, FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, SNAT, comment, option, owner
@@ -30,6 +30,8 @@ _TRANSITS = ipaddress.IPv4Network("169.254.192.0/19")
 _ANSWERS = "-m conntrack --ctstate RELATED,ESTABLISHED"
 _TRANSLATED = "-m conntrack --ctstate DNAT"
 _UNTRANSLATED = "-m conntrack ! --ctstate DNAT"
+# Hosts take what comes there for frames of the network that it names, whoever sent it
+_TUNNELS = f"-m udp --dport {VXLAN_PORT}"
 
 Chains = dict[str, list[str]]
 TablesOf = dict[str, Chains]
@@ -157,7 +159,11 @@ def root_rules(router: Router, inner: str | None) -> TablesOf:
             if router.snat
         ],
     }
-    accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
+    accept = [
+        f"-i {router.bridge} -p udp -m physdev ! --physdev-is-bridged {_TUNNELS} {tag} -j DROP",
+        f"-i {router.bridge} {tag} -j ACCEPT",
+        f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT",
+    ]
     # What was not translated belongs to a connection from before the rules: the host's own sshd would answer it.
     refuse = [f"-d {pair.floating}/32 {_UNTRANSLATED} {tag} -j DROP" for pair in router.floating]
     return {"nat": nat, "filter": {INPUT: refuse, FORWARD: accept}}
@@ -202,6 +208,7 @@ def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
             FORWARD: [
                 f"-i {bridge} -m physdev --physdev-is-bridged {tag} -j ACCEPT",
                 f"-i {bridge} {tag} -j DROP",
+                f"-i {transit} -p udp {_TUNNELS} {tag} -j DROP",
                 *(f"-d {pair.floating}/32 -o {transit} {tag} -j ACCEPT" for pair in router.floating),
                 f"-o {transit} {_ANSWERS} {tag} -j ACCEPT",
                 f"-o {transit} {tag} -j DROP",
