@@ -14,6 +14,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import move_ways
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import authorized_keys
 from ansible_collections.novalite.cloud.plugins.module_utils._host import locks
@@ -87,7 +88,7 @@ def test_all_that_moves_leave_is_found_and_closed(host: Host) -> None:
     for identifier, uuid, _what, _expired in host.ways():
         assert channel.close([{**move(0), "id": identifier, "uuid": uuid}], host.state_dir)
     assert host.ways() == []
-    assert os.listdir(channel.RUN_DIR) == os.listdir(os.path.join(host.state_dir, channel.INCOMING)) == []
+    assert os.listdir(channel.RUN_DIR) == os.listdir(os.path.join(host.state_dir, layout.INCOMING)) == []
     assert [host.keys(login) for login in (channel.ROOT, LOGIN)] == [f"{STRANGER}\n"] * 2
 
 

@@ -71,10 +71,11 @@ def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -
 
 
 def _used(state_dir: str) -> set[str]:
-    """The keys of the files in the cache that the disks of all instances here stand on."""
-    instances = os.path.join(state_dir, INSTANCES)
+    """The keys of the files in the cache that the disks of all instances here stand on, and of those that are on their
+    way here: of a large one for hours."""
     names: set[str] = set()
-    here = [os.path.join(instances, entry) for entry in os.listdir(instances)] if os.path.isdir(instances) else []
+    parents = [os.path.join(state_dir, name) for name in (INSTANCES, layout.INCOMING)]
+    here = [os.path.join(parent, entry) for parent in parents if os.path.isdir(parent) for entry in os.listdir(parent)]
     for directory in sorted([*here, *removed.instances(state_dir)]):
         if not os.path.isdir(directory) or os.path.islink(directory):
             continue
@@ -84,7 +85,8 @@ def _used(state_dir: str) -> set[str]:
                 f"{directory} has a disk but no {layout.DISK_INFO}: nothing is evicted, since that "
                 "disk may stand on any image; remove it (module disk) or bring its record back"
             )
-        names.update(record.base for record in records.values() if record.base)
+        kept = read_records(directory, layout.DISK_INFO + layout.KEPT)
+        names.update(record.base for record in (*records.values(), *kept.values()) if record.base)
     return names
 
 

@@ -18,6 +18,7 @@ from .._json import JsonMapping
 
 BASE = "_base"
 VOLUMES, SNAPSHOTS, SHARES = "volumes", "snapshots", "shares"
+INCOMING = "incoming"  # what is on its way from another host, by instance
 DISK = "disk"
 EPHEMERAL = "disk.eph0"  # Nova's names for the further disks
 SWAP = "disk.swap"

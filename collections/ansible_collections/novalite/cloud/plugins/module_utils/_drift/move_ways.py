@@ -11,6 +11,7 @@ import re
 import time
 import typing as t
 
+from .._disk import layout
 from .._errors import NovaliteError
 from .._guest import authorized_keys
 from .._model.look import MoveWay
@@ -18,7 +19,7 @@ from .._transfer import channel
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _IN_RUN_DIR = re.compile(rf"({_UUID.pattern})(?:\.(gate)(?:\.going)?)?")
-_ARRIVES = re.compile(rf"/{channel.INCOMING}/({_UUID.pattern})\"")
+_ARRIVES = re.compile(rf"/{layout.INCOMING}/({_UUID.pattern})\"")
 
 
 def find(state_dir: str) -> list[MoveWay]:
@@ -43,11 +44,11 @@ def find(state_dir: str) -> list[MoveWay]:
             if instance := _ARRIVES.search(line):
                 way["uuid"] = instance[1]
                 arriving[instance[1]] = way
-    for name, expired in _in(os.path.join(state_dir, channel.INCOMING)):
+    for name, expired in _in(os.path.join(state_dir, layout.INCOMING)):
         if _UUID.fullmatch(name):
             if name not in arriving:
                 arriving[name] = ways[name] = {"id": "", "uuid": name, "what": [], "expired": expired}
-            arriving[name]["what"].append(channel.INCOMING)
+            arriving[name]["what"].append(layout.INCOMING)
     return [ways[key] for key in sorted(ways)]
 
 

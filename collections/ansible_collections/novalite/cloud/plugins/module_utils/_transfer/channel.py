@@ -42,7 +42,6 @@ from . import gate
 
 # Where AppArmor and SELinux let a confined QEMU make sockets at all; a socket's path has at most 107 bytes.
 RUN_DIR = "/run/libvirt/qemu/novalite"
-INCOMING = "incoming"  # in the state directory: what is on its way, by instance
 LIFETIME = 12 * 3600  # seconds
 TUNNEL_TIMEOUT = 40.0  # seconds
 PREFIX = "novalite-move-"
@@ -107,7 +106,7 @@ def directory_of(move: str) -> str:
 
 def staging_of(state_dir: str, uuid: str) -> str:
     """Directory where the files of an instance arrive."""
-    return os.path.join(state_dir, INCOMING, os.path.basename(instance_dir(state_dir, uuid)))
+    return os.path.join(state_dir, layout.INCOMING, os.path.basename(instance_dir(state_dir, uuid)))
 
 
 def offer(moves: t.Sequence[Move]) -> dict[str, str]:
