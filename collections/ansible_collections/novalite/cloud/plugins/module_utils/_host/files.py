@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -54,6 +55,23 @@ def write_atomically(
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def write_less(path: str, text: str) -> None:
+    """Replace the content of `path` as write_atomically() does; where the file system is full, in its place if it is
+    not longer than before: who makes room, by removing a guest, takes its lines out of such files first."""
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        data = text.encode()
+        with opened(path, os.O_WRONLY | os.O_NOFOLLOW) as fd:
+            if len(data) > os.fstat(fd).st_size:
+                raise
+            os.pwrite(fd, data, 0)
+            os.ftruncate(fd, len(data))
+            os.fsync(fd)
 
 
 def rewrite(path: str, text: str, mode: int) -> None:
