@@ -12,7 +12,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import controller_files, layout, overlay
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import controller_files, layout, overlay, volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import (
     Disk,
     create_disks,
@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal impor
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._snapshots import image_snapshots as snapshot
 from tests.unit._disk.state import MIB, needs_qemu_img, qcow2
+from tests.unit._disk.test_volume_data import Guests
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
 IMAGE = "1f0f6a9e-8f2b-4a53-8d9f-2a9d3f8f1c22"
@@ -199,6 +200,25 @@ def test_a_copy_that_fails_leaves_nothing(state: str, base: str) -> None:
     other = "9f0f6a9e-8f2b-4a53-8d9f-2a9d3f8f1c22"
     (missing,) = snapshot.take([snapshot.Snapshot(other, IMAGE)], state, lambda _uuid: False, backup)
     assert missing.error is not None and "does not exist" in missing.error
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("fmt", ["qcow2", "raw"])
+def test_images_take_no_snapshot_of_a_volume_for_stale(state: str, base: str, fmt: str) -> None:
+    """Nobody writes to a snapshot, nor to a volume that is attached to nothing, for months; and an image may have its
+    id, which whoever makes one chooses."""
+    create_disks([Disk(UUID, base)], state)
+    kinds: tuple[dict[str, t.Any], ...] = ({"kind": "volume"}, {"kind": "snapshot"})
+    specs = [{"id": IMAGE, "backend": "file", "options": {}, "format": fmt, "size_gb": 1, **kind} for kind in kinds]
+    assert [done.error for done in volumes.ensure(specs, "present", state, Guests())] == [None, None]
+    (abandoned,) = snapshot.take([snapshot.Snapshot(UUID, UUID)], state, lambda _uuid: False, lambda *_args: None)
+    paths = [layout.volume_path(spec, state) for spec in specs]
+    for path in (abandoned.path, *paths):
+        os.utime(path, (0, 0))
+    (taken,) = snapshot.take([snapshot.Snapshot(UUID, IMAGE)], state, lambda _uuid: False, lambda *_args: None)
+    assert taken.error is None and not os.path.exists(abandoned.path)
+    assert snapshot.remove([IMAGE], state) == [IMAGE]
+    assert [done.action for done in volumes.ensure(specs, "present", state, Guests())] == ["none", "none"]
 
 
 @pytest.mark.parametrize("image_id", ["", "..", "../../etc/passwd", IMAGE.upper(), f"{IMAGE}\n"])

@@ -65,3 +65,36 @@ def test_a_share_of_any_name_is_mounted_once(machine: Machine, name: str) -> Non
 def test_a_name_that_is_none_is_refused(machine: Machine, name: str) -> None:
     with pytest.raises(NovaliteError, match="has no plain name"):
         machine.mount(name)
+
+
+def test_fstab_stays_what_it_was_but_for_its_new_line(machine: Machine, tmp_path: pathlib.Path) -> None:
+    """Its mode, for it may hold passwords, what is no UTF-8 in it, and where it is."""
+    path = os.path.join(machine.state_dir, "shares", "one")
+    before = (
+        b"//nas/x /x cifs password=secret 0 0\n# f\xfcr alle\r\n# %s as it was\nUUID=1 / ext4 defaults 0 1"
+        % path.encode()
+    )
+    kept = tmp_path / "kept"
+    kept.write_bytes(before)
+    os.chmod(kept, 0o600)
+    os.setxattr(kept, "user.label", b"theirs")
+    machine.fstab.unlink()
+    machine.fstab.symlink_to(kept)
+    assert machine.mount("one") and not machine.mount("one")
+    line = f"nas:/one {path} nfs defaults,_netdev,nofail 0 0\n"
+    assert machine.fstab.is_symlink() and kept.read_bytes() == before + b"\n" + line.encode()
+    assert kept.stat().st_mode & 0o777 == 0o600 and os.getxattr(kept, "user.label") == b"theirs"
+
+
+def test_what_others_write_to_fstab_meanwhile_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may take a minute to answer, and two controllers, or an administrator, do not wait for each other."""
+    mount = machine._mount
+
+    def slowly(command: t.Sequence[str], timeout: float) -> None:
+        mount(command, timeout)
+        if command[-1].endswith("one"):
+            assert machine.mount("two")
+
+    monkeypatch.setattr(shares, "run", slowly)
+    assert machine.mount("one")
+    assert [line.split()[0] for line in machine.fstab.read_text().splitlines()[-2:]] == ["nas:/two", "nas:/one"]

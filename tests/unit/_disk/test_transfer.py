@@ -14,9 +14,11 @@ import subprocess
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, records
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, records, removed
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import KINDS, NOTE, Disk, create_disks
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._host.files import instance_dir
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
 from tests.unit._disk.state import info, needs_qemu_img
@@ -65,6 +67,43 @@ def test_disks_of_a_host_with_another_state_directory_stand_on_this_hosts_files(
     assert info(f"{here}.swap")["full-backing-filename"] == layout.base_path(state, "swap_1")
     assert os.stat(here).st_uid == owner
     subprocess.run(["qemu-io", "-f", "qcow2", "-c", "read -P 1 0 1M", here], check=True)
+
+
+def test_what_arrives_keeps_what_it_stands_on(state: str, base: str) -> None:
+    """From the first file that comes, the record of the disks, which takes hours where a disk is large; and what was
+    kept before a resize, wherever it lies."""
+    disk = Disk(UUID, base)
+    create_disks([disk], state)
+    arrive(state, UUID)
+    assert transfer.FILES[0] == layout.DISK_INFO
+    for other in (instance_dir(state, UUID), channel.staging_of(state, UUID)):
+        os.unlink(os.path.join(other, "disk"))
+    remove_disks([disk], state)
+    os.utime(layout.cache_path(state, base), (0, 0))
+    assert not evict(state, 0, 0)["changed"]
+    shutil.rmtree(channel.staging_of(state, UUID))
+    create_disks([disk], state)
+    transfer.keep([UUID], state)
+    transfer.forget([UUID], state, to_bin=True)
+    remove_disks([disk], state)
+    os.utime(layout.cache_path(state, base), (0, 0))
+    assert not evict(state, 0, 0)["changed"]
+    (kept,) = removed.instances(state)
+    assert os.path.exists(os.path.join(kept, f"disk{layout.KEPT}"))
+    shutil.rmtree(kept)
+    assert evict(state, 0, 0)["changed"]
+
+
+def test_a_disk_without_what_it_stands_on_is_not_received(state: str, base: str) -> None:
+    """Its source still has all of it."""
+    disk = Disk(UUID, base)
+    create_disks([disk], state)
+    arrive(state, UUID)
+    os.unlink(layout.cache_path(state, base))
+    before = content(state)
+    with pytest.raises(NotFoundError, match="not in the cache of this host"):
+        receive(state, disk)
+    assert content(state) == before
 
 
 @pytest.mark.parametrize("backing", ["/etc/shadow", "/srv/nv/_base/other.raw", "/srv/nv/instances/{key}.raw"])

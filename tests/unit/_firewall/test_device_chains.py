@@ -122,7 +122,7 @@ def test_a_device_without_port_security_leads_past_all_rules(tmp_path: pathlib.P
     )
     assert host.rules("filter", "nova-open") == ("-m physdev --physdev-out tap1 --physdev-is-bridged -g nova-free-7",)
     assert host.rules("filter", "nova-free-7") == ("-j ACCEPT",)
-    assert [rule.split(" ")[3] for rule in host.rules("filter", "nova-host")[1:]] == ["tap0", "tap1"]
+    assert [rule.split(" ")[3] for rule in host.rules("filter", "nova-host")[2:]] == ["tap0", "tap1"]
     host.apply(request({**secured, "devices": ["tap0", "tap1"]}, groups=groups))
     assert not {"nova-open", "nova-free-7"} & host.owned().keys()
     host.apply(request({"id": 7, "open_devices": ["tap0", "tap1"]}, groups=[]))

@@ -103,6 +103,7 @@ def test_a_network_with_a_floating_ip() -> None:
         "filter": {
             "nova-input": [f"-d 203.0.113.9/32 -m conntrack ! --ctstate DNAT {tag} -j DROP"],
             "nova-forward": [
+                f"-i br100 -p udp -m physdev ! --physdev-is-bridged -m udp --dport 4789 {tag} -j DROP",
                 f"-i br100 {tag} -j ACCEPT",
                 f"-o br100 -m conntrack --ctstate RELATED,ESTABLISHED {tag} -j ACCEPT",
             ],
@@ -192,8 +193,9 @@ def test_an_isolated_network_lets_nothing_past_its_namespace() -> None:
 def test_transits_are_the_same_each_time_and_never_shared() -> None:
     outer, inner = router.transit_pair("br100", None, ())
     assert router.transit_pair("br100", None, ()) == (outer, inner)
-    assert router.transit_pair("br100", outer, {outer}) == (outer, inner)
     other, _inner = router.transit_pair("br100", None, {outer})
+    assert router.transit_pair("br100", outer, {other}) == (outer, inner)
+    assert router.transit_pair("br100", outer, {outer})[0] == other, "two networks have one pair"
     assert other != outer
     assert router.transit_pair("br100", "192.0.2.1", ()) == (outer, inner), "somebody else's address is none of ours"
     with pytest.raises(ConflictError, match="taken"):

@@ -194,6 +194,23 @@ def test_a_home_leads_root_nowhere(tmp_path: pathlib.Path, monkeypatch: pytest.M
         path = home / ".ssh" / "authorized_keys"
         assert (path.read_text(), path.stat().st_uid, path.stat().st_mode & 0o777) == ("mine\n", nobody.pw_uid, 0o600)
         assert not authorized_keys.change(LOGIN, lambda lines: lines)
+        kept = home / "keys of all hosts"
+        kept.write_text("others\n")
+        os.chown(kept, nobody.pw_uid, nobody.pw_gid)
+        os.chmod(kept, 0o640)
+        path.unlink()
+        path.symlink_to(kept)
+        assert authorized_keys.change(LOGIN, lambda lines: [*lines, "mine"])
+        assert path.is_symlink() and (kept.read_text(), kept.stat().st_mode & 0o777) == ("others\nmine\n", 0o640)
+        assert authorized_keys.change(LOGIN, lambda lines: lines[:1])
+        for others in (roots / "keys", home / "roots"):  # which the user may not write to, or not give to root again
+            others.write_text("others\n")
+            path.unlink()
+            path.symlink_to(others)
+            with pytest.raises(NovaliteError, match=r"not permitted|Permission denied"):
+                authorized_keys.change(LOGIN, lambda lines: [*lines, "mine"])
+            assert path.is_symlink() and others.read_text() == "others\n" and others.stat().st_uid == 0
+            others.unlink()
         shutil.rmtree(home / ".ssh")
         (home / ".ssh").symlink_to(roots)
         with pytest.raises(NovaliteError, match="Permission denied"):

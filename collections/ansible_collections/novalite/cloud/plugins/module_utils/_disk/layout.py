@@ -18,6 +18,7 @@ from .._json import JsonMapping
 
 BASE = "_base"
 VOLUMES, SNAPSHOTS, SHARES = "volumes", "snapshots", "shares"
+INCOMING = "incoming"  # what is on its way from another host, by instance
 DISK = "disk"
 EPHEMERAL = "disk.eph0"  # Nova's names for the further disks
 SWAP = "disk.swap"
@@ -25,9 +26,9 @@ KERNEL = "kernel"
 RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
 RECORDS = re.compile(r"disk\.info(?:\.resize)?(?:\.[0-9]+)?\Z")  # what DISK_INFO is called anywhere
-INCOMING = "incoming"  # in the state directory: what is on its way, by instance
 CONFIG_DRIVE = "disk.config"  # Nova's name
 NVRAM = "nvram.fd"  # variables of a UEFI guest's firmware; libvirt makes it at the first start
+IMAGE_PREFIX = "image-"  # of a copy in SNAPSHOTS that waits to become an image; the others are volumes' snapshots
 CDROM = re.compile(r"disk\.cd[0-9]-[0-9a-f]{16}\Z")  # what is in a CD drive, over the image in the cache
 KEPT = ".resize"  # what follows the name of a disk that is kept for a revert
 RESCUE = ".rescue"  # what the files of a rescue end in, as Nova's
@@ -92,7 +93,7 @@ def snapshot_path(state_dir: str, image_id: str) -> str:
     """Path of the copy of a disk that waits to become the image `image_id`. Raises NovaliteError."""
     if not is_uuid(image_id):
         raise NovaliteError(f"'{image_id}' is not the id of an image")
-    return os.path.join(state_dir, SNAPSHOTS, image_id)
+    return os.path.join(state_dir, SNAPSHOTS, IMAGE_PREFIX + image_id)
 
 
 def make_searchable(*directories: str) -> list[str]:

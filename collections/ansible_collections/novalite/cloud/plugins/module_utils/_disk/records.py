@@ -21,7 +21,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NotFoundError, NovaliteError
-from .._host.files import INSTANCES, sync, write_atomically
+from .._host.files import INSTANCES, sync, write_atomically, write_less
 from . import layout
 
 FRESH = "disk.fresh"
@@ -62,7 +62,7 @@ def read_records(directory: str, name: str = layout.DISK_INFO) -> dict[str, Reco
 def write_records(directory: str, records: t.Mapping[str, Record]) -> None:
     """Replace the disk.info of `directory`."""
     text = json.dumps({name: dataclasses.asdict(record) for name, record in records.items()}, indent=1)
-    write_atomically(os.path.join(directory, layout.DISK_INFO), f"{text}\n")
+    write_less(os.path.join(directory, layout.DISK_INFO), f"{text}\n")
 
 
 def recorded_format(directory: str, name: str = layout.DISK) -> str:

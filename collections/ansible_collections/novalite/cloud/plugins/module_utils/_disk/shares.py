@@ -11,7 +11,8 @@ import typing as t
 
 from .._errors import ConflictError, NovaliteError
 from .._host.command import run
-from .._host.files import write_atomically
+from .._host.files import read_lines, rewrite
+from .._host.locks import locked
 from .._json import JsonObject
 from .._model.plain_text import is_plain
 from . import layout
@@ -32,8 +33,7 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
         path = _path(share, state_dir)
         line = _line(share, path)
         mounted = path in mount_points()
-        lines = _fstab()
-        known = next((entry for entry in lines if _fields(entry)[1:2] == [_escaped(path)]), None)
+        known = next((entry for entry in read_lines(FSTAB) if _is_of(entry, path)), None)
         if known is not None and _fields(known) != _fields(line) and mounted:
             raise ConflictError(f"{path} is mounted as '{known}' says, not as '{line}': unmount it first")
         if mounted and known is not None:
@@ -46,8 +46,9 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
             layout.make_searchable(state_dir, os.path.join(state_dir, layout.SHARES), path)
             options = ["-o", share["options"]] if share["options"] else []
             run(["mount", "-t", share["fstype"], *options, "--", share["source"], path], timeout=MOUNT_TIMEOUT)
-        kept = [entry for entry in lines if entry != known]
-        write_atomically(FSTAB, "".join(f"{entry}\n" for entry in [*kept, line]))
+        with locked("fstab"):  # read again: mounting takes its time, and another run may have added its own
+            kept = [entry for entry in read_lines(FSTAB) if not _is_of(entry, path)]
+            rewrite(FSTAB, "".join(f"{entry}\n" for entry in [*kept, line]), 0o644)
     return {"changed": bool(after), "diff": {"before": before, "after": after}}
 
 
@@ -72,12 +73,9 @@ def _line(share: Share, path: str) -> str:
     return f"{_escaped(share['source'])} {_escaped(path)} {share['fstype']} {options} 0 0"
 
 
-def _fstab() -> list[str]:
-    try:
-        with open(FSTAB, encoding="utf-8") as handle:
-            return [line.rstrip("\n") for line in handle]
-    except FileNotFoundError:
-        return []
+def _is_of(entry: str, path: str) -> bool:
+    """Tell whether this line of fstab(5) says what is mounted at `path`."""
+    return not entry.lstrip().startswith("#") and _fields(entry)[1:2] == [_escaped(path)]
 
 
 def _fields(line: str) -> list[str]:

@@ -32,7 +32,7 @@ from .ruleset import dispatches
 
 DIRECTORY = "/run/novalite/firewall"
 SHARD = 32
-_VERSION = 8
+_VERSION = 9
 _PREFIXES = (INSTANCE, NEW, OUT_OF, TARGETS, OPEN.target)
 
 Shard = dict[str, t.Sequence[str]]

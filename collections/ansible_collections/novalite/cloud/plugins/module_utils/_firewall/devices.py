@@ -56,6 +56,8 @@ ANY_TARGET = ("-j RETURN",)  # where the kernel cannot compare them
 # What a guest asks of the host itself: one chain for all of them, which passage.py fills. Its devices are those of TO
 # and OPEN.
 ASKING = Side("nova-host", "INPUT", "-m physdev --physdev-in {}", "")
+# What comes out of an isolated network's namespace (_network/namespaces.py) has been on no bridge of the host's.
+_BY_THE_WAY_OUT = f"-i nt-+ -g {ASKED}"
 
 ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
 _NAME = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
@@ -135,7 +137,8 @@ def chains(side: Side, entries: Entries, family: str) -> Chains:
 
 def changed(side: Side, old: Entries, new: Entries, family: str) -> tree.Difference:
     """The chains that differ between `old` and `new`."""
-    head = {TO.root: (_QUERIES[family],), ASKING.root: ("-m physdev ! --physdev-is-in -j RETURN",)}.get(side.root, ())
+    asking = (_BY_THE_WAY_OUT, "-m physdev ! --physdev-is-in -j RETURN")
+    head = {TO.root: (_QUERIES[family],), ASKING.root: asking}.get(side.root, ())
     then, now = (tree.State(entries, head) if entries else tree.NOTHING for entries in (old, new))
     return tree.changed(_FORMS[side], then, now) if old != new else tree.Difference()
 

@@ -9,11 +9,12 @@ is possible: whatever else the host's own rules drop stays dropped. What reaches
 
 And a guest reaches every port of a hypervisor that has an address on the guest's bridge: ssh, libvirt, migration.
 Neutron's hosts have none there. So a host lets its guests ask for metadata, DHCP, names and neighbours, and what its
-operator opens beside. It is about packets that come in by a guest's tap device: others on the same bridge are the
-operator's::
+operator opens beside. It is about packets that come in by a guest's tap device, or out of an isolated network's
+namespace: others on the same bridge are the operator's::
 
     INPUT         -j nova-host
-    nova-host     -m physdev --physdev-in tap0a1b2c3d-4e -g nova-to-host
+    nova-host     -i nt-+ -g nova-to-host
+                  -m physdev --physdev-in tap0a1b2c3d-4e -g nova-to-host
     nova-to-host  answers, what is on its way, what is open -> RETURN, to the host's own rules; DROP
 """
 

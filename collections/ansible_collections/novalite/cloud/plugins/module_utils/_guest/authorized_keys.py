@@ -12,7 +12,7 @@ import pwd
 import typing as t
 
 from .._errors import NovaliteError
-from .._host.files import write_atomically
+from .._host.files import read_lines, rewrite
 from .._host.locks import locked
 
 _DONE = "+"  # begins the answer of a child process that could do its work
@@ -36,7 +36,7 @@ def change(name: str, edit: Change) -> bool:
 
 def lines(name: str) -> list[str]:
     """The lines of the user's file, read likewise. Raises NovaliteError."""
-    return _as_user(name, lambda path: "".join(f"{line}\n" for line in _read(path))).splitlines()
+    return _as_user(name, lambda path: "".join(f"{line}\n" for line in read_lines(path))).splitlines()
 
 
 def _as_user(name: str, work: t.Callable[[str], str]) -> str:
@@ -69,20 +69,13 @@ def _answer(writer: int, user: pwd.struct_passwd, work: t.Callable[[str], str]) 
     os._exit(0)  # never back into the module
 
 
-def _read(path: str) -> list[str]:
-    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8", errors="surrogateescape") as handle:
-        return handle.read().splitlines()
-    return []
-
-
 def _change(path: str, edit: Change) -> str:
     """Returns something where the lines differ, nothing where they do not."""
-    before = _read(path)
+    before = read_lines(path)
     after = edit(before)
     if after == before:
         return ""
     with contextlib.suppress(FileExistsError):
         os.mkdir(os.path.dirname(path), 0o700)
-    text = "".join(f"{line}\n" for line in after)
-    write_atomically(path, text.encode("utf-8", "surrogateescape"), 0o600)
+    rewrite(path, "".join(f"{line}\n" for line in after), 0o600)
     return "changed"

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 import time
 import typing as t
 
@@ -32,8 +34,11 @@ def read_bytes(path: str) -> bytes | None:
     return None
 
 
-def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
-    """Replace `path` by `data` so that a reader, or a crash, sees the old or the new content, never a part."""
+def write_atomically(
+    path: str, data: str | bytes, mode: int = 0o644, prepare: t.Callable[[int], None] = lambda _fd: None
+) -> None:
+    """Replace `path` by `data` so that a reader, or a crash, sees the old or the new content, never a part. `prepare`
+    is called with the new file's descriptor before it has its mode, and its name."""
     import tempfile  # a command that only looks does without, and without the random numbers that it takes
 
     directory = os.path.dirname(path)
@@ -41,6 +46,7 @@ def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
     try:
         with os.fdopen(fd, "wb") as handle:
             handle.write(data.encode() if isinstance(data, str) else data)
+            prepare(handle.fileno())
             os.fchmod(handle.fileno(), mode)
             handle.flush()
             os.fsync(handle.fileno())
@@ -49,6 +55,56 @@ def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def write_less(path: str, text: str) -> None:
+    """Replace the content of `path` as write_atomically() does; where the file system is full, in its place if it is
+    not longer than before: who makes room, by removing a guest, takes its lines out of such files first."""
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        data = text.encode()
+        with opened(path, os.O_WRONLY | os.O_NOFOLLOW) as fd:
+            if len(data) > os.fstat(fd).st_size:
+                raise
+            os.pwrite(fd, data, 0)
+            os.ftruncate(fd, len(data))
+            os.fsync(fd)
+
+
+def rewrite(path: str, text: str, mode: int) -> None:
+    """Replace the content of a file that is others', too, as write_atomically() does. It keeps its owner, its mode and
+    its attributes, and a link to it stays one; a new file gets `mode`. What was no UTF-8 when read_lines() read it is
+    written as it was. Raises OSError."""
+    path = os.path.realpath(path)
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        write_atomically(path, data, mode)
+        return
+
+    def like_before(fd: int) -> None:
+        made = os.fstat(fd)
+        if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
+            os.fchown(fd, status.st_uid, status.st_gid)
+        for name in os.listxattr(path):
+            with contextlib.suppress(OSError):  # a label that this user may not give is the directory's
+                os.setxattr(fd, name, os.getxattr(path, name))
+
+    write_atomically(path, data, stat.S_IMODE(status.st_mode), like_before)
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a file of others, without their ends; none where there is no file. Raises OSError."""
+    with (
+        contextlib.suppress(FileNotFoundError),
+        open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as handle,
+    ):
+        return [line.removesuffix("\n") for line in handle]
+    return []
 
 
 @contextlib.contextmanager
@@ -79,8 +135,9 @@ def remove_file(path: str) -> None:
         os.unlink(path)
 
 
-def remove_stale(directory: str, seconds: float, prefix: str = "") -> None:
-    """Remove the files in `directory` with this `prefix` that nobody has written to for so long."""
+def remove_stale(directory: str, seconds: float, prefix: str) -> None:
+    """Remove the files in `directory` with this `prefix` that nobody has written to for so long: what else is there may
+    be kept for years as it is."""
     for name in os.listdir(directory):
         path = os.path.join(directory, name)
         with contextlib.suppress(OSError):

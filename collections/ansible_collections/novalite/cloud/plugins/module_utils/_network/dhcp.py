@@ -20,7 +20,7 @@ import typing as t
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host.command import CommandError
-from .._host.files import STATE_DIR, read_text, write_atomically
+from .._host.files import STATE_DIR, read_text, write_less
 from .._host.locks import locked
 from .._host.module import compared_each
 from .._host.own_directory import make_own
@@ -59,6 +59,9 @@ def ensure(
             server = Server(network, os.path.join(state_dir, "networks", network.bridge), mark)
             try:
                 return server.present(check_mode) if state == "present" else server.absent(check_mode)
+            except OSError as error:
+                where = error.filename or server.directory
+                raise NovaliteError(f"the DHCP server of bridge {network.bridge}: {where}: {error.strerror}") from error
             finally:
                 warnings.extend(server.warnings)
 
@@ -168,7 +171,7 @@ class Server:
         make_own(self.directory, 0o755, links=True)
         for name, text in texts.items():
             if text is not None and text != self._old[name]:
-                write_atomically(os.path.join(self.directory, name), text)
+                write_less(os.path.join(self.directory, name), text)
 
     def _apply(self, pid: int | None, restart: bool, stale: t.Sequence[Host]) -> None:
         # With options of single hosts it is always started anew: dnsmasq 2.90 was seen to die when it read them again.
@@ -248,8 +251,8 @@ class Server:
                 shutil.rmtree(self.directory)
                 return
             for name, text in self._old.items():
-                if text is not None:
-                    write_atomically(os.path.join(self.directory, name), text)
+                if text is not None and text != self._read(name):
+                    write_less(os.path.join(self.directory, name), text)
             pid = self.process.pid()
             if was_running and pid is None:
                 self._start()

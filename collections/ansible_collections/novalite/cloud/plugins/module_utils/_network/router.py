@@ -20,7 +20,7 @@ import typing as t
 
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonMapping
-from .bridge_request import NAME
+from .bridge_request import NAME, VXLAN_PORT
 from .dnsmasq import parse_network, refuse_overlapping
 from .namespaces import TRANSIT, check_name, transit_name
 from .rules import CHAINS, FLOAT_SNAT, FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, SNAT, comment, option, owner
@@ -30,6 +30,8 @@ _TRANSITS = ipaddress.IPv4Network("169.254.192.0/19")
 _ANSWERS = "-m conntrack --ctstate RELATED,ESTABLISHED"
 _TRANSLATED = "-m conntrack --ctstate DNAT"
 _UNTRANSLATED = "-m conntrack ! --ctstate DNAT"
+# Hosts take what comes there for frames of the network that it names, whoever sent it
+_TUNNELS = f"-m udp --dport {VXLAN_PORT}"
 
 Chains = dict[str, list[str]]
 TablesOf = dict[str, Chains]
@@ -122,9 +124,10 @@ def _address(what: str, text: str, cidrs: t.Sequence[ipaddress.IPv4Network] = ()
 
 
 def transit_pair(bridge: str, have: str | None, taken: t.Container[str]) -> tuple[str, str]:
-    """The host's address and the namespace's of a transit: those it has, or the first free pair from a place that
-    follows from the bridge's name. `have` and `taken` are addresses of the host's ends. Raises ConflictError."""
-    if have is not None and ipaddress.IPv4Address(have) in _TRANSITS:
+    """The host's address and the namespace's of a transit: those it has, unless another has them, too, or the first
+    free pair from a place that follows from the bridge's name. `have` and `taken` are addresses of the host's ends.
+    Raises ConflictError."""
+    if have is not None and have not in taken and ipaddress.IPv4Address(have) in _TRANSITS:
         return have, str(ipaddress.IPv4Address(have) + 1)
     count = _TRANSITS.num_addresses // 2
     start = int.from_bytes(hashlib.sha256(bridge.encode()).digest()[:4], "big")
@@ -156,7 +159,11 @@ def root_rules(router: Router, inner: str | None) -> TablesOf:
             if router.snat
         ],
     }
-    accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
+    accept = [
+        f"-i {router.bridge} -p udp -m physdev ! --physdev-is-bridged {_TUNNELS} {tag} -j DROP",
+        f"-i {router.bridge} {tag} -j ACCEPT",
+        f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT",
+    ]
     # What was not translated belongs to a connection from before the rules: the host's own sshd would answer it.
     refuse = [f"-d {pair.floating}/32 {_UNTRANSLATED} {tag} -j DROP" for pair in router.floating]
     return {"nat": nat, "filter": {INPUT: refuse, FORWARD: accept}}
@@ -201,6 +208,7 @@ def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
             FORWARD: [
                 f"-i {bridge} -m physdev --physdev-is-bridged {tag} -j ACCEPT",
                 f"-i {bridge} {tag} -j DROP",
+                f"-i {transit} -p udp {_TUNNELS} {tag} -j DROP",
                 *(f"-d {pair.floating}/32 -o {transit} {tag} -j ACCEPT" for pair in router.floating),
                 f"-o {transit} {_ANSWERS} {tag} -j ACCEPT",
                 f"-o {transit} {tag} -j DROP",

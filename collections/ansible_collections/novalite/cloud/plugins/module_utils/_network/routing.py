@@ -43,6 +43,9 @@ class _Run:
     before: JsonObject = dataclasses.field(default_factory=dict)
     after: JsonObject = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
+    transits: dict[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # device -> the host's address that it is to have
     undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def command(self, argv: list[str], undo: list[str] | None = None) -> None:
@@ -253,8 +256,8 @@ def _transit(work: _Run, vrouter: Router) -> tuple[str, str]:
             "another bridge"
         )
     have = veth.addresses[0].partition("/")[0] if veth and veth.addresses else None
-    taken = {text.partition("/")[0] for link in work.links.values() if link.name != name for text in link.addresses}
-    outer, inner = router.transit_pair(vrouter.bridge, have, taken)
+    outer, inner = router.transit_pair(vrouter.bridge, have, _taken(work, name))
+    work.transits[name] = outer
     if veth is not None and there is None:
         work.command(["ip", "link", "del", name])  # it leads into a namespace that is gone
         veth = None
@@ -268,13 +271,23 @@ def _transit(work: _Run, vrouter: Router) -> tuple[str, str]:
                 no_ipv6 = {f"ipv6/conf/{device}/disable_ipv6": "1"}
                 sysctl.put(dict.fromkeys(sysctl.wrong(no_ipv6, where), "1"), where)
     for where, device, link, address in ((None, name, veth, outer), (namespace, TRANSIT, there, inner)):
-        if link is None or f"{address}/31" not in link.addresses:
-            work.command(ip(where, "addr", "add", f"{address}/31", "dev", device))
+        there_now, shall = (link.addresses if link is not None else ()), f"{address}/31"
+        for text in (*(old for old in there_now if old != shall), *(() if shall in there_now else (shall,))):
+            add, delete = (ip(where, "addr", verb, text, "dev", device) for verb in ("add", "del"))
+            work.command(*((add, delete) if text == shall else (delete, add)))
         if link is None or not link.up or link.alias is None:
             work.command(ip(where, "link", "set", "dev", device, "up", "alias", work.mark.text))
     if there is None or not _routes(namespace, "default", outer):
         work.command(ip(namespace, "route", "replace", "default", "via", outer, "dev", TRANSIT))
     return outer, inner
+
+
+def _taken(work: _Run, name: str) -> set[str]:
+    """Addresses that the transit `name` must not have: other devices' of the host, and those that this call has chosen
+    for other transits. Were two alike, one network's answers would go into the other's namespace."""
+    ends = {link.name: [text.partition("/")[0] for text in link.addresses] for link in work.links.values()}
+    ends.update((device, [address]) for device, address in work.transits.items())
+    return {address for device, addresses in ends.items() if device != name for address in addresses}
 
 
 def _offer(work: _Run, vrouter: Router, each: router.Floating, inner: tuple[str, str] | None) -> None:

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An instance's root disk as an image of its own: `snapshots/<image id>`, a qcow2 that stands on no other file, which
-waits there for the controller to fetch it."""
+"""An instance's root disk as an image of its own: `snapshots/image-<image id>`, a qcow2 that stands on no other file,
+which waits there for the controller to fetch it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def take(
     if not check_mode:
         layout.prepare_state_dir(state_dir)
         layout.make_searchable(os.path.join(state_dir, layout.SNAPSHOTS))
-        remove_stale(os.path.join(state_dir, layout.SNAPSHOTS), STALE)
+        # by their prefix: the snapshots of volumes lie there, too, and nobody writes to those any more
+        remove_stale(os.path.join(state_dir, layout.SNAPSHOTS), STALE, layout.IMAGE_PREFIX)
 
     def work(snapshot: Snapshot) -> Taken:
         taken = Taken(snapshot.uuid, snapshot.image_id, layout.snapshot_path(state_dir, snapshot.image_id))

@@ -21,7 +21,7 @@ from .._disk.inspect import qcow2_size
 from .._disk.overlay import CDROM_FORMAT, KINDS, LOCK, LOCK_TIMEOUT, NOTE, Disk, refuse_missing
 from .._disk.records import Record, read_records, write_records
 from .._disk.sparse import copy_file, resize
-from .._errors import NovaliteError
+from .._errors import NotFoundError, NovaliteError
 from .._host import events
 from .._host.command import CommandError, pipe, run
 from .._host.confined import ANY_SIZE, Limits, run_confined
@@ -38,7 +38,8 @@ CONSOLE = "console.log"
 DISKS = (layout.DISK, layout.EPHEMERAL, layout.SWAP)
 RESIZED = (*DISKS, layout.DISK_INFO, NOTE)  # what another size may change, or says that there was one
 _LAST = (*DISKS, NOTE, layout.DISK_INFO)  # the order in which restore() puts back what was kept
-FILES = (*RESIZED, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, layout.NVRAM, CONSOLE)
+# in the order in which they are sent: the record of the disks first, which says what of the cache these stand on
+FILES = (layout.DISK_INFO, *DISKS, NOTE, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, layout.NVRAM, CONSOLE)
 # of a guest that runs, QEMU itself carries the rest over
 BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
 _QCOW2 = struct.Struct(">4sIQIIQ")
@@ -60,7 +61,6 @@ def send(
             return
         if not names:
             raise NovaliteError(f"instance {move['uuid']} has no files in {directory}")
-        names.sort(key=lambda name: name != layout.DISK_INFO)  # it says what the disks stand on, which is to stay there
         tar = ["tar", "--create", "--sparse", "--file=-", "--owner=0", "--group=0", "--numeric-owner"]
         # the console log of a guest that runs grows meanwhile, which is no harm
         tar += ["--warning=no-file-changed", f"--directory={directory}", "--", *names]
@@ -256,6 +256,11 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
         raise NovaliteError(f"instance {uuid}: its {os.path.basename(path)} stands on {name[:70]!r}, not on {base}")
     there = os.path.abspath(state_dir)
     base_path = layout.base_path(there, name)
+    if not os.path.exists(base_path):  # its source still has all of it: nothing is lost yet
+        raise NotFoundError(
+            f"instance {uuid}: its {os.path.basename(path)} stands on {name}, which is not in the cache of this host "
+            f"({base_path}): move it again"
+        )
     with open(path, "rb") as handle:
         head = handle.read(104)
         if len(head) < 104:
