@@ -122,8 +122,8 @@ def _daemon(daemons: t.Mapping[str, str], host: str) -> Daemon:
 
 
 def memory_at_risk(xml: str, version: int) -> str | None:
-    """Return why the memory of the domain with this XML may not arrive as it was: it is emulated, by a QEMU of this `version`
-    (7002022 is 7.2.22), which is too old for that. None where it will. KVM was never concerned."""
+    """Return why the memory of the domain with this XML may not arrive as it was: it is emulated, by a QEMU of this
+    `version` (7002022 is 7.2.22), which is too old for that. None where it will. KVM was never concerned."""
     if ElementTree.fromstring(xml).get("type") == "kvm" or version >= WHOLE_MEMORY:
         return None
     number = f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
