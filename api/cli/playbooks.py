@@ -70,8 +70,8 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options, scre
 
 def as_texts(variables: t.Mapping[str, object]) -> str:
     """Return extra variables as one word: JSON, or YAML where Ansible could take a text for a template. These have the
-    tag then that forbids it: a server's name is its tenant's, and a template would be a program of theirs on this
-    machine. Who means a template says it with -e."""
+    tag then that forbids it: names of volumes, networks and images are their tenants', and a template would be a
+    program of theirs on this machine. Who means a template says it with -e."""
     text = json.dumps(variables)
     return _tagged(json.loads(text)) if _TEMPLATE.search(text) else text
 

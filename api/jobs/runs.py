@@ -177,8 +177,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent(dumper: _Dumper, text: _Unsafe) -> yaml.ScalarNode:
-    """What is tagged is resolved as if it had no quotes: a snapshot called `2024` were a number. Nothing of the kind is
-    a template, and it is a text without the tag."""
+    """The text with the tag, or without it where that would make a number of a snapshot called `2024`: what is tagged
+    is resolved as if it had no quotes. Nothing of the kind is a template."""
     is_text = dumper.resolve(yaml.ScalarNode, str(text), (True, False)) == dumper.DEFAULT_SCALAR_TAG
     return dumper.represent_scalar("!unsafe" if is_text else dumper.DEFAULT_SCALAR_TAG, str(text), style='"')
 

@@ -34,10 +34,10 @@ def test_no_screen_shows_what_is_secret(seeded: pathlib.Path, tmp_path: pathlib.
     hosts = Hosts(tmp_path)
     shutil.copytree(seeded, hosts.home, dirs_exist_ok=True)
     (hosts.elsewhere / "shop.yml").write_text(STACK)
-    told = ("stack.yml", "-e", "stack=shop.yml", "--diff", verbosity)
-    runs = [hosts.play(*told, "--check"), hosts.play(*told), hosts.play(*told)]
+    words = ("stack.yml", "-e", "stack=shop.yml", "--diff", verbosity)
+    runs = [hosts.play(*words, "--check"), hosts.play(*words), hosts.play(*words)]
     (hosts.elsewhere / "shop.yml").write_text(STACK.replace("sesame", "sesame-other"))
-    runs += [hosts.play(*told, "--check"), hosts.play(*told, "-e", "replace=true")]
+    runs += [hosts.play(*words, "--check"), hosts.play(*words, "-e", "replace=true")]
     for done in runs:
         assert done.returncode == 0, done.stdout + done.stderr
         assert not [line for line in (done.stdout + done.stderr).splitlines() if "sesame" in line]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names that tenants give their servers, in the operator's command: no template of Ansible's, no line of a shell."""
+"""Names that tenants give what they have, in the operator's command: no template of Ansible's, no line of a shell."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ VALUES = st.recursive(TEXTS | st.none() | st.booleans() | st.integers(), lambda 
 EVIL = "web {{ lookup('pipe', 'touch taken') }}"
 # Commands on one server, with what they need besides
 OTHERS = (
-    ("attach", "SERVER", "data"),
-    ("attach-interface", "SERVER", "-n", "private"),
-    ("detach-interface", "SERVER", "-n", "private"),
-    ("cdrom", "SERVER", "--eject"),
+    ("attach", "SERVER", EVIL),
+    ("attach-interface", "SERVER", "-n", EVIL),
+    ("detach-interface", "SERVER", "-n", EVIL),
+    ("cdrom", "SERVER", "--insert", EVIL),
+    ("detach", EVIL),
+    ("launch", "web", "-I", EVIL, "-n", EVIL),
     ("floating-ip", "SERVER"),
     ("ha", "set", "SERVER", "--on"),
-    ("backup", "create", "SERVER"),
+    ("backup", "restore", "SERVER", "-b", EVIL),
     ("delete", "-y", "SERVER"),
     ("log", "SERVER"),
 )
@@ -84,7 +86,7 @@ def test_no_name_of_a_tenants_is_a_template(
         raise SystemExit(0)
 
     monkeypatch.setattr(playbooks, "replace_process", replace_process)
-    needed = {"flavor": ("-f", "m1.tiny"), "snapshot": ("-s", "before")}
+    needed = {"flavor": ("-f", "m1.tiny"), "snapshot": ("-s", EVIL)}
     commands = [*OTHERS]
     for name in actions.ACTIONS:
         required = [option.name for option in cli.all_commands()[name].params if option.required]
