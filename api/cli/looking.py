@@ -335,9 +335,11 @@ def health(sources: t.Sequence[str]) -> Health:
 
 
 def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:
-    """Names of servers that begin so, for completion, where an error would only be in the way."""
+    """Names of servers that begin so, for completion, where an error would only be in the way. A shell puts them into
+    the line as they are: what is more to it than a word, such as a tenant's `$(reboot)`, is left out."""
     with contextlib.suppress(click.ClickException), contextlib.redirect_stderr(None):
-        names = {record["name"] for record in servers(project, all_projects, None)}
+        plain = re.compile(r"[\w.][\w.,:@%+/-]*")
+        names = {record["name"] for record in servers(project, all_projects, None) if plain.fullmatch(record["name"])}
         return sorted(name for name in names if name.startswith(text))[:MOST_NAMES]
     return []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import sys
 import typing as t
 
@@ -52,7 +53,7 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options, scre
     if options.limit is not None:
         command += ["--limit", options.limit]
     if passed_variables:
-        command += ["-e", json.dumps(passed_variables)]
+        command += ["-e", as_texts(passed_variables)]
     for extra in options.extra_vars:
         command += ["-e", extra]
     command += ["--check"] * options.check + ["--diff"] * options.diff
@@ -65,6 +66,33 @@ def run(playbook: str, variables: t.Mapping[str, object], options: Options, scre
     environment |= keep_alive.variables(environment, os.curdir)
     waiting.hand_over(command[command.index("playbook") + 1 :], environment)
     replace_process(command, environment)
+
+
+def as_texts(variables: t.Mapping[str, object]) -> str:
+    """Return extra variables as one word: JSON, or YAML where Ansible could take a text for a template. These have the
+    tag then that forbids it: names of volumes, networks and images are their tenants', and a template would be a
+    program of theirs on this machine. Who means a template says it with -e."""
+    text = json.dumps(variables)
+    return _tagged(json.loads(text)) if _TEMPLATE.search(text) else text
+
+
+_TEMPLATE = re.compile(r"\{[{%#]")
+
+
+def _tagged(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(name)}: {_tagged(held)}" for name, held in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_tagged, value)) + "]"
+    if isinstance(value, str):  # with the tag, `1` were a number, and an empty text none
+        return f"!unsafe {_quoted(value)}" if _TEMPLATE.search(value) else _quoted(value)
+    return json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """The text in YAML, which takes no halves of characters as JSON writes them."""
+    plain = (letter if " " <= letter <= "~" and letter not in '"\\' else f"\\U{ord(letter):08x}" for letter in text)
+    return f'"{"".join(plain)}"'
 
 
 def replace_process(command: t.Sequence[str], environment: t.Mapping[str, str] = os.environ) -> t.NoReturn:

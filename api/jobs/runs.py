@@ -180,7 +180,14 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Dumper.add_representer(_Unsafe, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"'))
+def _represent(dumper: _Dumper, text: _Unsafe) -> yaml.ScalarNode:
+    """The text with the tag, or without it where that would make a number of a snapshot called `2024`: what is tagged
+    is resolved as if it had no quotes. Nothing of the kind is a template."""
+    is_text = dumper.resolve(yaml.ScalarNode, str(text), (True, False)) == dumper.DEFAULT_SCALAR_TAG
+    return dumper.represent_scalar("!unsafe" if is_text else dumper.DEFAULT_SCALAR_TAG, str(text), style='"')
+
+
+_Dumper.add_representer(_Unsafe, _represent)
 
 
 def _end_of(

@@ -104,6 +104,7 @@ def carry_out(document: Document, **options: t.Any) -> dict[str, t.Any]:
     if not plan["pending"]:
         return plan
     _operate("stack_plan", {**params, "phase": "records"})
+    launch = _operate("stack_plan", {**params, "phase": "launch"})["launch"] if plan["has_secrets"] else plan["launch"]
     groups = plan["security_groups"]
     for entries, state in ((groups["join"], "present"), (groups["leave"], "absent")):
         memberships = {"project": plan["project"], "servers": entries, "state": state, "exclusive": False}
@@ -111,8 +112,8 @@ def carry_out(document: Document, **options: t.Any) -> dict[str, t.Any]:
     if plan["terminate"]:
         _operate("server", {**where, "uuids": plan["terminate"], "state": "absent"})
         _operate("server_state", {**where, "outcomes": [{"uuids": plan["terminate"], "state": "deleted"}]})
-    if plan["launch"]:
-        _operate("server", {**where, "project": plan["project"], "servers": plan["launch"]})
+    if launch:
+        _operate("server", {**where, "project": plan["project"], "servers": launch})
         _start(**where)
     _operate("stack_plan", {**params, "phase": "removals"})
     return plan

@@ -234,7 +234,7 @@ def test_no_variable_is_a_template() -> None:
         return str(node.value)
 
     Loader.add_constructor("!unsafe", unsafe)
-    variables = {"a": "{{ x }}", "b": ["y", {"c": "no"}], "d": 1, "e": None, "f": "a\n'\"b: # \u2028"}
+    variables = {"a": "{{ x }}", "b": ["y", {"c": "none"}], "d": 1, "e": None, "f": "a\n'\"b: # \u2028"}
     assert yaml.load(runs.variables_file(variables), Loader) == variables
     assert len(tags) == 4
 

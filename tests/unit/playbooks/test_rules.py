@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables
     misspelt,
     options,
 )
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,23 @@ def test_what_a_playbook_is_about_is_said_once() -> None:
         match=r"say -e server=\.\.\. \(or servers, uuids\): .*\. The inventory's servers is not an option of it",
     ):
         complete("stop", {"count": 2}, {"count"}, ["servers", "project"])
+
+
+NEEDED = [(name, words, word) for name, book in PLAYBOOKS.items() for words in book.needs for word in words]
+
+
+@pytest.mark.parametrize(("playbook", "words", "word"), NEEDED)
+@pytest.mark.parametrize("value", [None, ""])
+def test_nothing_is_not_what_a_playbook_is_about(
+    playbook: str, words: tuple[str, ...], word: str, value: str | None
+) -> None:
+    others = {others[0]: "x" for others in PLAYBOOKS[playbook].needs if others != words}
+    with pytest.raises(NovaliteError) as caught:
+        complete(playbook, {**others, word: value}, {word}, [])
+    assert str(caught.value).startswith(f"{playbook}.yml: say -e {words[0]}=...")
+    assert str(caught.value).endswith(f". {word} (from -e): nothing is in it")
+    complete(playbook, {**others, word: "x"}, {word}, [])
+    complete(playbook, {**others, word: []}, {word}, [])  # a list that a person's playbook made: there was nothing
 
 
 @pytest.mark.parametrize(

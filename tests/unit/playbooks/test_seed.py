@@ -8,6 +8,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -16,6 +17,7 @@ from tests.molecule.chapters.printed import chapter
 from tests.unit.playbooks.controller import Controller
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2ZrEW7v7EmTZ1FPH3pwW9LmqzQUvVb8nXKPqvMZ3XN me@example"
+PARTS = ("flavors", "images", "networks", "floating_pools", "keypairs", "security_groups")
 IN_DOCUMENT = "/srv/images/debian-12-genericcloud-amd64.qcow2"
 
 
@@ -50,3 +52,25 @@ def test_a_part_may_come_alone(controller: Controller) -> None:
     done = controller.play("seed.yml", "-e", "@pools.yml")
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
     assert names(controller.home, tables.floating_pool) == ["public"]
+
+
+@pytest.mark.parametrize("written", ["", "[]", "{}"])
+def test_a_part_that_says_nothing_is_left_out(controller: Controller, written: str) -> None:
+    parts = [*PARTS, "projects"] if written != "{}" else []
+    (controller.elsewhere / "parts.yml").write_text(
+        "novalite_cloud:" + "".join(f"\n  {part}: {written}" for part in parts) + "\n"
+    )
+    done = controller.play("seed.yml", "-e", "@parts.yml")
+    assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
+    assert names(controller.home, tables.project) == ["demo"]
+
+
+@pytest.mark.parametrize("part", ["flavours", "volume_types", "users", "Flavors"])
+def test_a_part_that_nothing_is_recorded_of_ends_the_run(controller: Controller, part: str) -> None:
+    (controller.elsewhere / "parts.yml").write_text(
+        f"novalite_cloud: {{flavors: [{{name: m1.nano, vcpus: 1, memory_mb: 96}}], {part}: [{{name: a}}]}}\n"
+    )
+    for words in ((), ("--check",)):
+        done = controller.play("seed.yml", "-e", "@parts.yml", *words)
+        assert done.returncode == 2 and f"novalite_cloud has {part}, of which nothing is recorded" in done.stdout
+        assert not (controller.home / "ledger.sqlite").exists()

@@ -37,6 +37,8 @@ options:
     description:
       - The file of O(operation=backup), O(operation=export) or O(operation=restore), on the controller.
       - An export goes to C(ledger.jsonl) in O(home) by default.
+      - A backup and an export replace a file that holds a copy of a ledger, or nothing. Another one, and those that
+        novalite has in O(home), stay as they are, and the task fails.
     type: path
   force:
     description:
@@ -44,7 +46,7 @@ options:
     type: bool
     default: false
   keep:
-    description: How many dated backups are kept. Older ones are removed by O(operation=backup) without O(file).
+    description: How many dated backups are kept, 1 or more. O(operation=backup) without O(file) removes older ones.
     type: int
     default: 14
   archive_days:

@@ -89,11 +89,14 @@ def complete(name: str, chosen: JsonMapping, extra: c.Container[str], ignored: c
         if doubled:
             raise NovaliteError(f"{name}.yml: {place(word)} takes the place of {', '.join(doubled)}: leave out either")
     for words in book.needs:
-        if not any(word in chosen for word in words):
+        # `servers:` in a file, and `-e host=$HOST` without such a variable, would end well with nothing done
+        empty = [word for word in words if word in chosen and chosen[word] in (None, "")]
+        if not any(word in chosen and word not in empty for word in words):
             more = f" (or {', '.join(words[1:])})" if words[1:] else ""
             unheard = [word for word in words if word in ignored]
             raise NovaliteError(
                 f"{name}.yml: say -e {words[0]}=...{more}: {book.variables[words[0]].help}"
+                + (f". {' and '.join(map(place, empty))}: nothing is in it" if empty else "")
                 + (f". The inventory's {', '.join(unheard)} is not an option of it" if unheard else "")
             )
 

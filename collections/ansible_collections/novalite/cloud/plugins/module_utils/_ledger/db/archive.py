@@ -21,6 +21,7 @@ from .tables_volumes import volume_attachment
 
 _BATCH = 500  # instances: others write in between
 _DAY = 86400
+MOST_DAYS = 36500  # a hundred years, which no ledger has
 
 
 def archive(engine: sa.Engine, home: str, days: int, check_mode: bool = False) -> tuple[int, str | None]:

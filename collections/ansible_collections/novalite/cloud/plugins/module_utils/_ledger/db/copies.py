@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -33,6 +34,8 @@ _NAME = re.compile(
     r"ledger-(?P<stamp>\d{8}T\d{6}Z)(?:\.(?P<number>\d+))?-(?P<revision>\w+)-(?P<why>[a-z]+[\w-]*)\.(?:sqlite|jsonl)"
 )
 _SQLITE = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal", ".lock")  # how files end that belong to an SQLite ledger
+_HEAD = 1 << 16  # bytes of a text's first line, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,12 +49,12 @@ class Loaded:
     behind: str | None
 
 
-def keep_copy(engine: sa.Engine, home: str, why: str, keep: int = KEPT_COPIES) -> str:
+def keep_copy(engine: sa.Engine, home: str, why: str, keep: int = KEPT_COPIES, in_use: str | None = None) -> str:
     """Write a dated copy of the ledger, in use or not, below `home`, and return its path.
 
     `why` is a word of its name. Of the copies of a kind (those that were asked for, those that were made before
-    something), `keep` are kept. SQLite is copied page by page; PostgreSQL as text, in one transaction. Mode 0600.
-    Raises NovaliteError when it cannot be written.
+    something), `keep` (1 or more) are kept, and the one with the path `in_use`. SQLite is copied page by page;
+    PostgreSQL as text, in one transaction. Mode 0600. Raises NovaliteError when it cannot be written.
     """
     directory = os.path.join(home, DIRECTORY)
     try:
@@ -60,13 +63,30 @@ def keep_copy(engine: sa.Engine, home: str, why: str, keep: int = KEPT_COPIES) -
         path = _dated(engine, directory, why)
         write_copy(engine, path)
         for old in _of_a_kind(directory, why)[:-keep]:
-            os.unlink(os.path.join(directory, old))
+            if in_use is None or not os.path.samefile(os.path.join(directory, old), in_use):
+                os.unlink(os.path.join(directory, old))
     except OSError as error:
         raise NovaliteError(
             f"no copy of the ledger can be kept: {error.filename}: {error.strerror}; make room there, or name another "
             "`home` (novalite_home)"
         ) from error
     return path
+
+
+def check_target(path: str, home: str, ledger: str) -> None:
+    """Raise ConflictError for a file `path` that a copy may not be written to: what is there is no earlier copy, or is
+    one of those that novalite has in `home`. `ledger` is the path of an SQLite ledger, empty for a PostgreSQL one."""
+    name = os.path.basename(path)
+    directory = os.path.realpath(os.path.dirname(path) or os.curdir)
+    file = os.path.realpath(ledger or os.path.join(home, FILE_NAME))
+    stem = os.path.splitext(file)[0]
+    own = {file, *(file + suffix for suffix in _BESIDE), f"{stem}.known", f"{stem}.clock"}
+    of_home = directory in (os.path.realpath(home), os.path.dirname(file))
+    if os.path.join(directory, name) in own or (of_home and name.endswith(".secret")):
+        raise ConflictError(f"{path} is one of novalite's own files, and no place for a copy: name another file")
+    # what is at the end of a link stays: the link itself is replaced
+    if os.path.lexists(path) and not os.path.islink(path) and not _may_be_replaced(path):
+        raise ConflictError(f"{path} is there, and is no copy of a ledger: name another file, or move that one away")
 
 
 def write_copy(engine: sa.Engine, path: str) -> None:
@@ -95,7 +115,11 @@ def write_text(engine: sa.Engine, path: str) -> None:
 
 def is_text_of(engine: sa.Engine, path: str) -> bool:
     """Tell whether the file `path` holds the ledger's text as it is now."""
-    with _one_view(engine) as connection, contextlib.suppress(OSError), open(path, encoding="utf-8") as handle:
+    with (
+        _one_view(engine) as connection,
+        contextlib.suppress(OSError, UnicodeDecodeError),
+        open(path, encoding="utf-8") as handle,
+    ):
         lines = text.lines_of(connection)
         return all(f"{line}\n" == next(handle, "") for line in lines) and not next(handle, "")
     return False
@@ -119,7 +143,7 @@ def load_file(engine: sa.Engine, path: str, home: str, force: bool = False, chec
                 "the ledger here is not empty, and would be replaced: say `force` (-e force=true) if that is meant; "
                 "a copy of it is kept"
             )
-        copy = keep_copy(engine, home, "before-restore") if kept and not check_mode else None
+        copy = keep_copy(engine, home, "before-restore", in_use=path) if kept and not check_mode else None
         with transaction(engine, check_mode, while_behind=True) as connection:
             text.load(connection, itertools.chain([first], lines))
             behind.end(connection)
@@ -140,6 +164,24 @@ def copies_in(home: str) -> list[str]:
 def default_path(home: str) -> str:
     """Return the path to which the ledger is exported when no file is named."""
     return os.path.join(home, FILE_NAME.replace(".sqlite", ".jsonl"))
+
+
+def _may_be_replaced(path: str) -> bool:
+    """Tell whether the file holds a copy of a ledger, of whichever revision, or nothing."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as handle:
+        head = handle.read(_HEAD)
+    if not head.startswith(_SQLITE):
+        with contextlib.suppress(ValueError):
+            first = json.loads(head.split(b"\n", 1)[0])
+            return isinstance(first, dict) and text.MARK in first
+        return not head
+    uri = f"{pathlib.Path(os.path.abspath(path)).as_uri()}?mode=ro&immutable=1"
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(uri, uri=True)) as copy:
+        query = "SELECT count(*) FROM sqlite_master WHERE name IN ('alembic_version', 'compute_host', 'instance')"
+        return bool(copy.execute(query).fetchone()[0] == 3)
+    return False
 
 
 def _dated(engine: sa.Engine, directory: str, why: str) -> str:

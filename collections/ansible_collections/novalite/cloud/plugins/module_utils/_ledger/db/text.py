@@ -30,6 +30,7 @@ from .key_owners import give_to_users
 from .made import REVISION_TABLE, check_known, make, revision_of
 from .revisions import HEAD
 
+MARK = "novalite_ledger"  # the key of the first line that says what the text is
 VERSION = 1
 BATCH = 500  # rows of one INSERT
 # What an older text lacks, by the revision that brought it. Columns and tables that it does not have are as empty as in
@@ -79,7 +80,7 @@ def lines_of(connection: sa.Connection) -> t.Iterator[str]:
         raise NovaliteError("there is no ledger in this database")
     there = _tables(connection)
     numbered = [table for table in there if _is_numbered(table)]
-    head = {"novalite_ledger": VERSION, "revision": revision, "numbers": _numbers(connection, numbered)}
+    head = {MARK: VERSION, "revision": revision, "numbers": _numbers(connection, numbered)}
     yield json.dumps(head, sort_keys=True)
     rows = 0
     for table in there:
@@ -149,7 +150,7 @@ def read_head(line: str) -> Head:
     """Return what a text's first line says. Raises NovaliteError for another file, or a newer ledger."""
     try:
         head = json.loads(line)
-        version, revision, numbers = head["novalite_ledger"], head["revision"], head["numbers"]
+        version, revision, numbers = head[MARK], head["revision"], head["numbers"]
     except (ValueError, KeyError, TypeError):
         raise NovaliteError("this file is not a ledger: neither the text of one, nor an SQLite file of one") from None
     if version != VERSION:

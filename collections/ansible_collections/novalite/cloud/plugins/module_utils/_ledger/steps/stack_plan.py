@@ -49,8 +49,9 @@ ARGUMENT_SPEC = {
     "document": {"type": "dict"},
     # `plan` changes nothing. `records` makes and changes the project, and all that servers refer to, in one
     # transaction. It is refused as a whole if a server needs a new instance and `replace` does not allow it. `removals`
-    # removes the records that are to go, once the servers that used them are gone.
-    "phase": {"type": "str", "choices": ["plan", "records", "removals"], "default": "plan"},
+    # removes the records that are to go, once the servers that used them are gone. `launch` changes nothing, and
+    # returns no more than the servers to launch, with what is secret of them: for a task whose result nobody sees.
+    "phase": {"type": "str", "choices": ["plan", "records", "launch", "removals"], "default": "plan"},
     # Whether a server that has to be made anew (another image, flavor, network) may be deleted for it.
     "replace": {"type": "bool", "default": False},
     # Whether to remove what the document does not name any more. Only what the same stack made goes. The document's own
@@ -70,6 +71,7 @@ OPERATIONS: dict[str, t.Callable[[sa.Connection, JsonMapping], JsonObject]] = {
     "server_group": server_group,
     "volume": volume,
 }
+LOOKING = ("plan", "launch")  # phases that change nothing
 REPORTED = ("stack", "project", "pending", "summary", "plan", "refused", "unnamed")
 
 
@@ -112,12 +114,13 @@ def stack_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
       of text, and for programs
     * `stack`, `project`: their names
     * `records`, `removals`: how much of the plan is for these phases
-    * `launch`, `terminate`: the servers to launch, as `server` takes them, and UUIDs of those to delete
+    * `launch`, `terminate`: the servers to launch, as `server` takes them but for what is secret, and UUIDs of those to
+      delete
     * `volumes`: UUIDs of those that hosts have to make or to delete, for volumes.yml. Empty with `plan`
     * `security_groups`: what changes, and which servers join and leave some, for security_groups.yml
     * `refused`: servers that need a new instance, which `replace` does not allow
     * `unnamed`: servers of the stack that the document does not name any more and that nobody asked to remove
-    * `has_secrets`: whether `launch` holds passwords, files or user data
+    * `has_secrets`: whether servers to launch have passwords, files or user data, which the phase `launch` returns
     """
     stack: Stack = params["stack"]
     with connection.begin_nested() as recorded:
@@ -135,7 +138,7 @@ def stack_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
                 _rehearse(connection, stack, servers, params)
                 removals = _remove_records(connection, stack, owner, params)
                 rehearsal.rollback()
-            if params["phase"] == "plan":
+            if params["phase"] in LOOKING:
                 recorded.rollback()
             elif servers.refused:
                 first = next(instance for instance in stack.servers if instance.name == servers.refused[0])
@@ -143,6 +146,8 @@ def stack_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             else:
                 for row, values in servers.metadata:
                     operations.change_metadata(by_playbook(connection), row, values)
+    if params["phase"] == "launch":
+        return {"changed": False, "launch": servers.launch}
     items += servers.items + removals
     begun: list[str] = []
     if params["phase"] != "plan":  # what the hosts have to make or to delete, also for a run that was cut off
@@ -178,7 +183,7 @@ def _result(
         "unnamed": servers.unnamed,
         "records": sum(item.kind != "server" and item.action != REMOVE for item in items) + len(servers.metadata),
         "removals": len(removals),
-        "launch": servers.launch,
+        "launch": [{key: entry[key] for key in entry if key not in document.SECRET} for entry in servers.launch],
         "terminate": servers.terminate,
         "security_groups": {
             "security_groups": [{"name": group.name, **group.fields} for group in groups],
@@ -270,7 +275,7 @@ def _measured(
             raise NovaliteError(f"image '{record.name}' is an OVA: record it with the module image first")
     arguments = {
         **{"images": _entries("image", records), "state": "present", "project": None if public else owner},
-        **{"home": params.get("home"), "check_mode": params["check_mode"] or params["phase"] == "plan"},
+        **{"home": params.get("home"), "check_mode": params["check_mode"] or params["phase"] in LOOKING},
     }
     try:
         prepared = prepare_image(engine, arguments)

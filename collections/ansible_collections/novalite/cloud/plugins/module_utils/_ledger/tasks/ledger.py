@@ -68,7 +68,15 @@ def _info(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool
 
 
 def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
-    path, revision = params.get("file"), _revision(engine)
+    path, revision, days = params.get("file"), _revision(engine), params.get("archive_days")
+    if params["keep"] < 1:
+        raise NovaliteError(
+            f"keep (keep_backups) is {params['keep']}: give 1 or more, for the copy that is made now is one of them"
+        )
+    if days is not None and not 0 <= days <= archive.MOST_DAYS:
+        raise NovaliteError(f"archive_days is {days}: give a number of days from 0 to {archive.MOST_DAYS}")
+    if path:
+        copies.check_target(path, place.home, place.path)
     check_whole(engine)  # a damaged copy would take the place of the last good one
     if check_mode:
         path = path or os.path.join(place.home, copies.DIRECTORY)
@@ -77,16 +85,17 @@ def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bo
     else:
         path = copies.keep_copy(engine, place.home, copies.BACKUP, params["keep"])
     result: JsonObject = {"changed": True, "file": path, "revision": revision, "archived": 0, "archive": None}
-    if params.get("archive_days") is not None:
+    if days is not None:
         if revision != HEAD:
             raise NovaliteError(f"archive_days: the ledger is at revision {revision}: migrate it first, to {HEAD}")
-        done = archive.archive(engine, place.home, params["archive_days"], check_mode)
+        done = archive.archive(engine, place.home, days, check_mode)
         result["archived"], result["archive"] = done
     return result
 
 
 def _export(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     path, revision = params.get("file") or copies.default_path(place.home), _revision(engine)
+    copies.check_target(path, place.home, place.path)
     check_whole(engine)
     changed = not copies.is_text_of(engine, path)
     if changed and not check_mode:
