@@ -139,7 +139,7 @@ def _key(body: Body) -> str:
 @writes("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
 def create_tags(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     tags = tags_in(parameters["Tag"])
-    for resource_id in dict.fromkeys(parameters["ResourceId"]):
+    for resource_id in sorted(set(parameters["ResourceId"])):  # in one order for all: they take turns
         change(connection, caller, resource_id, lambda before: {**before, **tags})
 
 
@@ -161,5 +161,5 @@ def delete_tags(connection: Connection, caller: Caller, parameters: Parameters) 
         }
         return {key: value for key, value in before.items() if key not in to_delete}
 
-    for resource_id in dict.fromkeys(parameters["ResourceId"]):
+    for resource_id in sorted(set(parameters["ResourceId"])):  # in one order for all: they take turns
         change(connection, caller, resource_id, without)

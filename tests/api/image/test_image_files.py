@@ -130,6 +130,9 @@ def test_what_a_restored_ledger_does_not_know_is_kept_and_listed(cloud: Cloud, d
     (directory / staged).rename(directory / f".{staged}.staged")
     part = f".{uuid.uuid4()}.{uuid.uuid4()}.part"
     (directory / part).write_bytes(b"x")
+    fetched = "0" * 64  # what the controller has fetched for its hosts, by its checksum
+    for name in (fetched, f"{fetched}.lock", f"{fetched}.part.json", f"{uuid.uuid4()}.part.raw"):
+        (directory / name).write_bytes(b"x")
     (directory / deleted).rename(directory / "aside")
     doors.member.delete(f"/images/{deleted}", 204)
     (directory / "aside").rename(directory / deleted)  # the process ended before it came to that

@@ -229,3 +229,16 @@ def test_tags_of_two_calls_at_once_are_there_both(api: seeds.Api, ids: dict[str,
         at_once(api, [functools.partial(tag, key) for key in ("a", "b")])
         listed = door.client().describe_tags(Filters=[{"Name": "resource-id", "Values": [resource]}])["Tags"]
     assert {entry["Key"] for entry in listed} == {"a", "b"}
+
+
+def test_tags_of_a_network_are_there_both(api: seeds.Api, clients: dict[str, FlaskClient], ids: dict[str, str]) -> None:
+    path = f"{NETWORK}/security-groups/{ids['group']}/tags"
+    assert clients["demo"].put(f"{path}/before").status_code == 201
+
+    def tag(name: str) -> None:
+        client = api.app.test_client()
+        client.environ_base.update(clients["demo"].environ_base)
+        assert client.put(f"{path}/{name}").status_code == 201
+
+    at_once(api, [functools.partial(tag, name) for name in ("a", "b")])
+    assert sorted(clients["demo"].get(path).get_json()["tags"]) == ["a", "b", "before"]

@@ -142,10 +142,13 @@ def test_what_a_disk_stands_on_stays_wherever_that_disk_is(
     assert not evict(state, DAY, 0)["changed"] and files(state) == [base[7:]]
 
 
-def test_a_disk_that_begins_to_arrive_keeps_nobody_from_evicting(state: str, base: str) -> None:
+@pytest.mark.parametrize("half", [None, "", '{"disk": {"base": "'])
+def test_a_disk_that_begins_to_arrive_keeps_nobody_from_evicting(state: str, base: str, half: str | None) -> None:
     staging = pathlib.Path(state, layout.INCOMING, UUID)
     staging.mkdir(parents=True)
     (staging / layout.DISK).write_bytes(b"x")
+    if half is not None:
+        (staging / layout.DISK_INFO).write_text(half)
     assert not evict(state, DAY)["changed"] and files(state) == [base[7:]]
 
 

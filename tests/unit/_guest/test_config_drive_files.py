@@ -161,7 +161,8 @@ def test_cloud_init_is_told_of_the_files_for_which_its_own_format_has_no_place(g
     assert first == "#cloud-config"
     written = {file["path"]: base64.b64decode(file["content"]) for file in json.loads(rest)["write_files"]}
     assert written == {"/etc/a": b"A", "/etc/b": b"B"}
-    assert {file["encoding"] for file in json.loads(rest)["write_files"]} == {"b64"}
+    ways = {(file["encoding"], file["permissions"]) for file in json.loads(rest)["write_files"]}
+    assert ways == {("b64", "0660")}  # as cloud-init writes those of the other format, and not for all to read
 
 
 def test_with_nothing_to_tell() -> None:

@@ -14,9 +14,11 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.catalog import aggregates
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import write_aggregates
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.placement.host_states import host_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tasks.compute_host import compute_host
+from tests.support.calls import a_call
 from tests.support.patience import GENEROUS
 from tests.unit._ledger.conftest import on_postgresql
 
@@ -109,6 +111,14 @@ def test_two_runs_at_once_put_a_host_into_one_zone(ledger: sa.Engine, hosts: t.A
         with pytest.raises(ConflictError, match="two availability zones"):
             second.result(timeout=GENEROUS)
     assert hosts()["hv1"].zone == "az-a"
+
+
+def test_a_name_that_an_inventory_says_brings_no_second_zone(ledger: sa.Engine, hosts: t.Any) -> None:
+    hosts({"name": "hv1", "zone": "z1", "aggregates": ["ssd"]})
+    with pytest.raises(ConflictError, match="two availability zones"), transaction(ledger) as connection:
+        call = a_call(connection)
+        aggregates.update(call, aggregates.create(call, "other", "z2"), name="ssd")
+    assert hosts()["hv1"].zone == "z1"
 
 
 def test_what_cannot_be_is_refused(run: Run, hosts: t.Any) -> None:

@@ -107,7 +107,7 @@ def parse(caller: Caller, version: Version) -> Query:
         marker=args.get("marker"),
         sort=_sort(caller),
         flavor=args.get("flavor"),
-        image=args["image"].rsplit("/", 1)[-1] if "image" in args else None,  # it may be named by a URL
+        image=args["image"].rsplit("/", 1)[-1].lower() if "image" in args else None,  # it may be named by a URL
         availability_zone=args.get("availability_zone"),
         since=moment("changes-since"),
         before=moment("changes-before") if version >= (2, 66) else None,

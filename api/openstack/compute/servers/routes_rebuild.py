@@ -121,12 +121,13 @@ def _rebuild_request(call: Call, row: InstanceRow, value: Record) -> Record:
     """The body in the words of servers.rebuild()."""
     connection = call.connection
     root = root_volume(connection, row.uuid)
-    if root is not None and microversion() < (2, 93) and (root.image is None or root.image["id"] != value["imageRef"]):
+    image_id = value["imageRef"].lower()
+    if root is not None and microversion() < (2, 93) and (root.image is None or root.image["id"] != image_id):
         raise BadRequestError("Unable to rebuild with a different image for a volume-backed server.")
     rebuild_request: Record = {
         **server_requests.column_values(value),
         "reimage": microversion() >= (2, 93),
-        "image": lookups.image_by_id(connection, value["imageRef"], row.project_id),
+        "image": lookups.image_by_id(connection, image_id, row.project_id),
         "password_hash": value["password_hash"],
         "password_optional": value["password_optional"],
     }

@@ -66,6 +66,16 @@ def test_a_copy_takes_the_place_of_no_file_of_the_homes(
     assert contents(home) == before
 
 
+@pytest.mark.parametrize("operation", WRITING)
+def test_a_copy_takes_the_place_of_no_link_to_the_ledger(home: pathlib.Path, operation: str) -> None:
+    linked = home.parent / "linked"
+    linked.mkdir()
+    (linked / "ledger.sqlite").symlink_to(home / "ledger.sqlite")
+    with pytest.raises(ConflictError, match="is one of novalite's own files"):
+        keep(linked, operation, file=str(linked / "ledger.sqlite"))
+    assert (linked / "ledger.sqlite").is_symlink()
+
+
 def others(path: pathlib.Path) -> None:
     path.mkdir()
     (path / "hosts.ini").write_text("[compute]\nhv1\n")

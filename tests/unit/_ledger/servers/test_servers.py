@@ -373,6 +373,13 @@ def test_a_deleted_name_can_be_used_again_and_ids_never(cloud: t.Any) -> None:
     assert two["id"] > instance["id"] and two["uuid"] != instance["uuid"]
 
 
+def test_a_failed_server_is_made_of_its_own_copy_where_its_image_can_start_nothing_by_now(cloud: t.Any) -> None:
+    (instance,) = cloud.server(ask())["to_build"]
+    cloud.state({"uuids": [instance["uuid"]], "state": "error", "reason": "No valid host"})
+    cloud.write(sa.update(tables.image).where(tables.image.c.name == "ami-tiny").values(status="deactivated"))
+    assert [again["uuid"] for again in cloud.server(ask())["to_build"]] == [instance["uuid"]]
+
+
 def test_a_chosen_address_goes_to_one(cloud: t.Any) -> None:
     chosen = [{"name": "private", "fixed_ip": "10.20.0.9"}]
     (instance,) = cloud.server(ask(networks=chosen))["to_build"]

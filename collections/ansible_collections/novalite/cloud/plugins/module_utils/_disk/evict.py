@@ -22,7 +22,7 @@ from . import layout, removed
 from .cache import STAGING_PREFIX
 from .download_request import remove_part
 from .overlay import LOCK, LOCK_TIMEOUT
-from .records import read_records
+from .records import Record, read_records
 
 GRACE = 600.0  # seconds: an image that was just brought is about to be used
 PART_MAX_AGE = 86400.0  # seconds without a byte: nobody goes on with that download
@@ -78,9 +78,13 @@ def _used(state_dir: str) -> set[str]:
     for directory in sorted([*_entries(os.path.join(state_dir, INSTANCES)), *arriving, *removed.instances(state_dir)]):
         if not os.path.isdir(directory) or os.path.islink(directory):
             continue
-        records = [record for name in _named_records(directory) for record in read_records(directory, name).values()]
-        is_disk_there = os.path.lexists(os.path.join(directory, layout.DISK))
-        if not records and is_disk_there and directory not in arriving:  # of those the record comes first
+        if directory in arriving:
+            # the record comes first, and may be there by half; where a disk's base is gone, it is not received
+            with contextlib.suppress(NovaliteError, FileNotFoundError):
+                names.update(record.base for record in _records(directory) if record.base)
+            continue
+        records = _records(directory)
+        if not records and os.path.lexists(os.path.join(directory, layout.DISK)):
             raise NovaliteError(
                 f"{directory} has a disk but no {layout.DISK_INFO}: nothing is evicted, since that "
                 "disk may stand on any image; remove it (module disk) or bring its record back"
@@ -93,10 +97,11 @@ def _entries(directory: str) -> list[str]:
     return [os.path.join(directory, entry) for entry in os.listdir(directory)] if os.path.isdir(directory) else []
 
 
-def _named_records(directory: str) -> list[str]:
-    """The names of the records of disks in an instance's directory: its own, that of what is kept for a revert, and in
-    the bin, where a second one has a number."""
-    return [name for name in os.listdir(directory) if layout.RECORDS.match(name)]
+def _records(directory: str) -> list[Record]:
+    """The records of all disks in an instance's directory: its own, of what is kept for a revert, and in the bin, where
+    a second one has a number."""
+    named = [name for name in os.listdir(directory) if layout.RECORDS.match(name)]
+    return [record for name in named for record in read_records(directory, name).values()]
 
 
 def _cached(state_dir: str) -> t.Iterator[_Cached]:

@@ -81,9 +81,11 @@ def _password(instance: Instance, guest: GuestRecord) -> JsonObject:
 
 
 def _injected(guest: GuestRecord) -> JsonObject:
-    """The files that the guest is to have, as cloud-init writes some."""
+    """The files that the guest is to have, as cloud-init writes some: with the mode that it gives those of the other
+    format, DataSourceConfigDrive.write_injected_files()."""
     listed = [
-        {"path": file["path"], "encoding": "b64", "content": file["content"]} for file in guest.get("files") or ()
+        {"path": file["path"], "encoding": "b64", "content": file["content"], "permissions": "0660"}
+        for file in guest.get("files") or ()
     ]
     return {"write_files": listed} if listed else {}
 

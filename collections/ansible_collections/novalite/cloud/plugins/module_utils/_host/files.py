@@ -76,8 +76,8 @@ def write_less(path: str, text: str) -> None:
 
 def rewrite(path: str, text: str, mode: int) -> None:
     """Replace the content of a file that is others', too, as write_atomically() does. It keeps its owner, its mode and
-    its attributes, and a link to it stays one; a new file gets `mode`. What was no UTF-8 when read_lines() read it is
-    written as it was. Raises OSError."""
+    its attributes, as far as the caller may give them, and a link to it stays one; a new file gets `mode`. What was no
+    UTF-8 when read_lines() read it is written as it was. Raises OSError."""
     path = os.path.realpath(path)
     data = text.encode("utf-8", "surrogateescape")
     try:
@@ -89,8 +89,12 @@ def rewrite(path: str, text: str, mode: int) -> None:
     def like_before(fd: int) -> None:
         made = os.fstat(fd)
         if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
-            os.fchown(fd, status.st_uid, status.st_gid)
-        for name in os.listxattr(path):
+            with contextlib.suppress(PermissionError):  # of a user's file that is root's, or another group's
+                os.fchown(fd, status.st_uid, status.st_gid)
+        names: list[str] = []
+        with contextlib.suppress(OSError):  # not all file systems have attributes
+            names = os.listxattr(path)
+        for name in names:
             with contextlib.suppress(OSError):  # a label that this user may not give is the directory's
                 os.setxattr(fd, name, os.getxattr(path, name))
 

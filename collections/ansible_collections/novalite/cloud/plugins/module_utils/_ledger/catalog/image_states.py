@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
 from ..._guest.image_properties import MOST_DRIVES, without_host_mount
+from ..._host.files import is_uuid
 from ..._json import JsonMapping, JsonObject
 from ..db import clock
 from ..db.tables import image, instance
@@ -146,12 +147,11 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
             continue
         image_id = _image_of(name)
         status = connection.execute(sa.select(image.c.status).where(image.c.id == image_id)).scalar()
-        is_of_a_deleted_one = status is None and is_any(connection, image_id_used.c.id == image_id)
-        if name.startswith("."):
-            useless = is_of_a_deleted_one or (status is not None and status not in RECEIVING)
-        else:
-            useless = is_of_a_deleted_one and not is_needed(connection, path)
-        if useless:
+        if status is None and _is_unknown(connection, image_id):
+            continue
+        # others than those of clients are among them, such as what the controller has fetched for its hosts
+        useless = status not in RECEIVING if name.startswith(".") else status is None
+        if useless and not is_needed(connection, path):
             image_store.remove(path)
 
 
@@ -163,9 +163,14 @@ def unknown_files(connection: sa.Connection, home: str | None) -> list[str]:
         path
         for path, image_id in paths.items()
         if not is_any(connection, image.c.id == image_id)
-        and not is_any(connection, image_id_used.c.id == image_id)
+        and _is_unknown(connection, image_id)
         and not is_needed(connection, path)
     ]
+
+
+def _is_unknown(connection: sa.Connection, image_id: str) -> bool:
+    """Tell whether this is the id of an image that was never in the ledger, and not the name of another file."""
+    return is_uuid(image_id) and not is_any(connection, image_id_used.c.id == image_id)
 
 
 def _image_of(name: str) -> str:

@@ -165,7 +165,7 @@ def record_servers(
     asked_at = time.time()
     with launch_calls.timed(calls, "server"):
         _insert_rows(connection, project_id, plans, now, open_default_group)
-        fixed = _give_interfaces(connection, plans, mac_prefix)
+        fixed, chosen_here = _give_interfaces(connection, plans, mac_prefix)
         chosen = {plan.uuid for plan in plans if plan.request.chose_hostname}
         unnamed = dns_names.claim(connection, [plan.uuid for plan in plans], chosen)
     for plan in plans:
@@ -180,6 +180,8 @@ def record_servers(
         plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans
     }
     for plan in plans:
+        if chosen_here[plan.uuid]:
+            details[plan.uuid]["chosen_here"] = chosen_here[plan.uuid]
         if plan.asked_volumes is not None:
             details[plan.uuid]["volumes"] = [asdict(volume) for volume in plan.asked_volumes]
     whose = None if user_id is None else project_id
@@ -216,8 +218,11 @@ def _insert_rows(
     join(connection, project_id, groups)
 
 
-def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_prefix: str) -> dict[str, dict[str, str]]:
-    """Make or take the interfaces; returns of each server those with the addresses that were asked for."""
+def _give_interfaces(
+    connection: sa.Connection, plans: list[NewInstance], mac_prefix: str
+) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """Make or take the interfaces; return of each server those with an address of their own, and which of them got one
+    that was chosen here, as nobody asked for any but a range."""
     new: list[JsonObject] = []
     claims: list[tuple[str, str, NetworkRef, str | None]] = []  # server, interface, and the address that it is to have
     made = iter(new_uuids(connection, sum(len(plan.nics) for plan in plans)))
@@ -234,6 +239,7 @@ def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_pr
                 claims.append((plan.uuid, number, of_network, address))
     insert_vifs(connection, new, mac_prefix)
     fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
+    chosen_here: dict[str, list[str]] = {plan.uuid: [] for plan in plans}
     for server, number, of_network, address in claims:
         # taken now, not when the server has a host: who comes second hears of it before anything is built
         owner = OF_VIF + number
@@ -242,8 +248,9 @@ def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_pr
         else:
             ((_owner, ip, _released_at),) = claim_free(connection, of_network, [owner], [of_network.within or ""])
             address = pools.to_text(ip)
+            chosen_here[server].append(number)
         fixed[server][number] = address
-    return fixed
+    return fixed, chosen_here
 
 
 def _row(plan: NewInstance, project_id: str, now: int, of_project: HaWishes) -> JsonObject:
@@ -281,12 +288,14 @@ def asked_for(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, 
     query = sa.select(action.instance_uuid, action.details).where(
         action.instance_uuid.in_(sorted(uuids)), action.action == "create"
     )
-    return {
-        # that of a build that was begun again says nothing
-        row.instance_uuid: Asked(row.details["fixed_ips"], row.details.get("volumes"))
-        for row in connection.execute(query.order_by(action.id))
-        if "fixed_ips" in row.details
-    }
+    asked = {}
+    for row in connection.execute(query.order_by(action.id)):
+        details = row.details
+        if "fixed_ips" in details:  # that of a build that was begun again says nothing
+            chosen_here = details.get("chosen_here", ())
+            addresses = {number: ip for number, ip in details["fixed_ips"].items() if number not in chosen_here}
+            asked[row.instance_uuid] = Asked(addresses, details.get("volumes"))
+    return asked
 
 
 def begin_again(

@@ -78,10 +78,14 @@ def check_target(path: str, home: str, ledger: str) -> None:
     one of those that novalite has in `home`. `ledger` is the path of an SQLite ledger, empty for a PostgreSQL one."""
     name = os.path.basename(path)
     directory = os.path.realpath(os.path.dirname(path) or os.curdir)
-    file = os.path.realpath(ledger or os.path.join(home, FILE_NAME))
-    stem = os.path.splitext(file)[0]
-    own = {file, *(file + suffix for suffix in _BESIDE), f"{stem}.known", f"{stem}.clock"}
-    of_home = directory in (os.path.realpath(home), os.path.dirname(file))
+    named = ledger or os.path.join(home, FILE_NAME)
+    # a link to the ledger is one, too: in its place a copy would be opened by all who come later
+    files = {os.path.realpath(named), os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))}
+    own = set(files)
+    for file in files:
+        stem = os.path.splitext(file)[0]
+        own |= {*(file + suffix for suffix in _BESIDE), f"{stem}.known", f"{stem}.clock"}
+    of_home = directory in (os.path.realpath(home), *map(os.path.dirname, files))
     if os.path.join(directory, name) in own or (of_home and name.endswith(".secret")):
         raise ConflictError(f"{path} is one of novalite's own files, and no place for a copy: name another file")
     # what is at the end of a link stays: the link itself is replaced
@@ -170,8 +174,11 @@ def _may_be_replaced(path: str) -> bool:
     """Tell whether the file holds a copy of a ledger, of whichever revision, or nothing."""
     if not os.path.isfile(path):
         return False
-    with open(path, "rb") as handle:
-        head = handle.read(_HEAD)
+    try:
+        with open(path, "rb") as handle:
+            head = handle.read(_HEAD)
+    except OSError:  # not the caller's to read
+        return False
     if not head.startswith(_SQLITE):
         with contextlib.suppress(ValueError):
             first = json.loads(head.split(b"\n", 1)[0])

@@ -312,7 +312,8 @@ def _behind(connection: sa.Connection, kinds: Kinds, ids: t.Sequence[str]) -> se
         .where(
             job.c.id.in_(ids),
             earlier.c.state == "queued",
-            earlier.c.kind.in_(sorted(name for name, kind in kinds.items() if not kind.read_only)),
+            # one of a newer worker's kinds may change what it likes
+            earlier.c.kind.not_in(sorted(name for name, kind in kinds.items() if kind.read_only)),
             sa.tuple_(earlier.c.created_at, earlier.c.id) < sa.tuple_(job.c.created_at, job.c.id),
         )
         .distinct()

@@ -151,5 +151,10 @@ def _requested_attributes(item: JsonMapping, name: str) -> Record:
 
 
 def rename_aggregate(connection: sa.Connection, number: int, name: str) -> None:
+    """Give the aggregate with this number another name: inventories may name the former one, or this. Raises
+    ConflictError for a host that would be in two availability zones."""
+    former = connection.execute(sa.select(aggregate.c.name).where(aggregate.c.id == number)).scalar_one()
+    _ids, there = _aggregates(connection, [former])
     changed = {"name": name, "updated_at": clock.seconds(connection)}
     connection.execute(sa.update(aggregate).where(aggregate.c.id == number).values(**changed))
+    _concern(connection, Changes({former: there[former]}, {name: there[former]}))

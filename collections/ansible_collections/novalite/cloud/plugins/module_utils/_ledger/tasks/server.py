@@ -175,7 +175,7 @@ def _as_named_now(connection: sa.Connection, owner_id: str, request: ServerReque
     flavor, image = None, None
     with contextlib.suppress(NotFoundError):
         flavor = request.flavor and flavor_of(lookups.flavor_by_name(connection, request.flavor))
-    with contextlib.suppress(NotFoundError):
+    with contextlib.suppress(NovaliteError):  # also one that nobody can start: begun again, a server has its copy
         from_image = getattr(root_of(request.volumes), "source", IMAGE) == IMAGE
         image = from_image and request.image and image_of(lookups.image_by_name(connection, request.image, owner_id))
     return dataclasses.replace(asked, flavor=flavor or None, image=image or None)

@@ -57,8 +57,9 @@ def begin_attach(
     does not allow it, for a volume of one compute host and an instance whose move may end on either of two, and for a
     device name in use.
     """
-    row = one_volume(connection, volume_id, project_id, lock=True)
+    one_volume(connection, volume_id, project_id)
     server = _instance(connection, instance_uuid, project_id)
+    row = one_volume(connection, volume_id, project_id, lock=True)  # after the instance, as by every other
     if row.project_id != server.project_id:
         raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
     state_rules.check(connection, RULES[ATTACH], [server], by_admin=by_admin)
@@ -118,12 +119,10 @@ def begin_detach(
 
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """
-    row = one_volume(connection, volume_id, project_id, lock=True)
-    theirs = [attachment for attachment in row.attachments if instance_uuid in (None, attachment.instance_uuid)]
-    if not theirs:
-        raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")
-    attachment = theirs[0]
+    attachment = _attached(one_volume(connection, volume_id, project_id), instance_uuid)
     server = _instance(connection, attachment.instance_uuid, None)
+    row = one_volume(connection, volume_id, project_id, lock=True)  # after the instance, as by every other
+    attachment = _attached(row, attachment.instance_uuid)
     state_rules.check(connection, RULES[DETACH], [server], by_admin=by_admin)
     if attachment.boot_index == 0:
         raise RootVolumeError("Cannot detach a root device volume")
@@ -285,6 +284,14 @@ def _insert(
     }
     connection.execute(sa.insert(volume_attachment).values(**made))
     return attachments_by(connection, ids=[made["id"]])[0]
+
+
+def _attached(row: Volume, instance_uuid: str | None) -> Attachment:
+    """Return what the instance (None: any) has of the volume. Raises NotFoundError."""
+    for attachment in row.attachments:
+        if instance_uuid in (None, attachment.instance_uuid):
+            return attachment
+    raise NotFoundError(f"volume_id not found: {check_shown(row.id)}")
 
 
 def _instance(connection: sa.Connection, instance_uuid: str, project_id: str | None) -> t.Any:

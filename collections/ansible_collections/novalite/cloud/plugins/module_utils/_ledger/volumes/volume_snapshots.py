@@ -69,6 +69,7 @@ def begin_delete_snapshot(
     connection: sa.Connection, snapshot_id: str, *, project_id: str | None = None, force: bool = False
 ) -> Snapshot:
     """Begin to delete a snapshot; what was made of it stays. Raises ConflictError while something is being made."""
+    lookups.lock_rows(connection, volume_snapshot.c.id == snapshot_id, by=volume_snapshot.c.id)
     row = volume_views.one_snapshot(connection, snapshot_id, project_id)
     if is_any(connection, volume.c.snapshot_id == snapshot_id, volume.c.status == "creating"):
         raise ConflictError(f"Invalid snapshot: Snapshot {snapshot_id} is in use: a volume is being made of it.")
@@ -92,7 +93,7 @@ def begin_delete_all(
             f"Invalid volume: Volume {row.id} has snapshots that stayed with the project that gave it away: have that "
             "project, or an administrator, delete those first."
         )
-    for snapshot in taken:
+    for snapshot in sorted(taken, key=lambda snapshot: snapshot.id):  # the order in which others lock them
         if snapshot.status != "deleting":
             begin_delete_snapshot(connection, snapshot.id, force=force)
     return volumes.begin_delete(connection, volume_id, project_id=project_id, force=force, cascade=True)

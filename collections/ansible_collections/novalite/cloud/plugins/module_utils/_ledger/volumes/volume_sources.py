@@ -74,6 +74,7 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
     if kinds[0] == "backup":
         return _source_of_backup(connection, project_id, str(params["backup"]), str(params.get("backup_disk") or ""))
     if kinds[0] == "snapshot_id":
+        lookups.lock_rows(connection, volume_snapshot.c.id == str(params["snapshot_id"]), by=volume_snapshot.c.id)
         snapshot = one_snapshot(connection, str(params["snapshot_id"]), project_id)
         if snapshot.status != "available":
             raise ConflictError(

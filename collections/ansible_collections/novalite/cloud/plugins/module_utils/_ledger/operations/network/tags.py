@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ...network.resource_tags import replace_tags
+from ...queries.lookups import take_turns_at
 from ...queries.network.network_records import Network
 from ...queries.network.subnet_pool_records import SubnetPool
 from ...queries.network.tag_records import tags_of
@@ -27,5 +28,6 @@ def change(
         check_changes(call, of, ("tags",))
     elif of is not None:
         check_owner(call, of)
+    take_turns_at(call.connection, number)
     before = tags_of(call.connection, [number]).get(number, [])
     replace_tags(call.connection, number, update(before))
