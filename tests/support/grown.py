@@ -274,11 +274,6 @@ class Call:
     def named(self, *names: str) -> list[Result]:
         return [self.task("server_info", name=name)["servers"][0] for name in names]
 
-    def groups(self, *names: str) -> list[str]:
-        """The UUIDs of these security groups."""
-        c = tables.security_group.c
-        return list(self.connection.execute(sa.select(c.uuid).where(c.name.in_(names))).scalars())
-
     def plan(self, **of: t.Any) -> Result:
         lists: Result = dict.fromkeys(("instances", "existing", "leaving", "compute_hosts"), ())
         return self.operate("server_plan", state_dir=STATE_DIR, **{**lists, **of})

@@ -11,8 +11,10 @@ import tempfile
 import typing as t
 
 import pytest
+import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import steps, tasks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.steps import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import RECORDS, plain
@@ -32,6 +34,12 @@ class Sized(t.NamedTuple):
 def heal(call: Call) -> Result:
     """What is done under the lock: everything was read before."""
     return call.operate("ledger_heal", suspects=SUSPECTS[call.grown.instances])
+
+
+def group_ids(call: Call, *names: str) -> list[str]:
+    """Return the UUIDs of these security groups."""
+    c = tables.security_group.c
+    return list(call.connection.execute(sa.select(c.uuid).where(c.name.in_(names))).scalars())
 
 
 def way_in(call: Call, name: str) -> list[Result]:
@@ -57,7 +65,7 @@ CASES: dict[str, Case] = {
     "firewall_plan": lambda call: call.task("firewall_plan", hosts=["hv0"]),
     "fixed_ip": lambda call: call.operate("fixed_ip", instances=call.named("g1")),
     "flavor": lambda call: call.task("flavor", flavors=[{"name": "m2", "vcpus": 1, "memory_mb": 64, "root_gb": 1}]),
-    "group_plan": lambda call: call.operate("group_plan", groups=call.groups("sg1"), members=[call.grown.uuids[1]]),
+    "group_plan": lambda call: call.operate("group_plan", groups=group_ids(call, "sg1"), members=[call.grown.uuids[1]]),
     "host_drift": lambda call: compare(call, "host_drift"),
     "host_record": lambda call: call.operate("host_record", host="hv0"),
     "keypair": lambda call: call.task("keypair", keypairs=[{"name": "test"}], state="absent"),

@@ -92,9 +92,9 @@ def test_a_copy_takes_the_place_of_nothing_but_copies(home: pathlib.Path, operat
     others(home.parent / "others")
     before = contents(home.parent / "others")
     for name in before:
-        with pytest.raises(ConflictError, match=r"is there, and is no copy of a ledger: name another file"):
+        with pytest.raises(ConflictError, match=r"is there, and is not a copy of a ledger: name another file"):
             keep(home, operation, file=str(home.parent / "others" / name))
-    with pytest.raises(ConflictError, match="is there, and is no copy of a ledger"):  # root would replace the device
+    with pytest.raises(ConflictError, match="is there, and is not a copy of a ledger"):  # root would replace the device
         keep(home, operation, file="/dev/null", check_mode=True)
     assert contents(home.parent / "others") == before
 

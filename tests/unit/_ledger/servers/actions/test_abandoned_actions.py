@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What becomes of images, snapshots and backups of a server that is deleted, or whose state an administrator resets,
+"""The end of images, snapshots and backups of a server that is deleted, or whose state an administrator resets,
 while they are made, read or removed."""
 
 from __future__ import annotations

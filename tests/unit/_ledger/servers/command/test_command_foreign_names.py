@@ -62,7 +62,7 @@ OTHERS = (
 
 
 def understood(word: str) -> t.Any:
-    """What Ansible makes of a word behind -e, when a playbook uses it."""
+    """Return what Ansible makes of a word behind -e, when a playbook uses it."""
     loader = DataLoader()
     variables = loader.load(word)
     return Templar(loader=loader, variables=variables).template(variables)

@@ -116,5 +116,5 @@ def parent_of(fields: JsonObject) -> Manifest:
     parent = manifests.parse(str(fields["manifest"]).encode(), "the copy on the second host")
     prefix, checkpoint = REPLICA_PREFIX, parent.checkpoint or ""
     if not is_uuid(parent.backup) or not checkpoint.startswith(prefix) or not is_uuid(checkpoint[len(prefix) :]):
-        raise NovaliteError(f"the second host has '{parent.backup[:40]}', which is no copy that was sent to it")
+        raise NovaliteError(f"the second host has '{parent.backup[:40]}', which is not a copy that was sent to it")
     return parent

@@ -242,7 +242,7 @@ def differs_from(request: ServerRequest, stored: Instance, asked: Asked = Asked(
         request.availability_zone != stored["availability_zone"]
         or (request.hints and request.hints != stored["request"])
         or (request.metadata and request.metadata != stored["metadata"])
-        or any(stored[wish] != value for wish, value in request.ha.said().items())  # type: ignore[literal-required]
+        or any(stored[wish] != value for wish, value in request.ha.said().items())  # type: ignore[literal-required]  # wishes are keys of Instance
         or (request.chose_hostname and request.hostname != stored["hostname"])
         or sorted(request.security_groups) != sorted(group["name"] for group in stored["security_groups"])
     )

@@ -90,7 +90,7 @@ def check_target(path: str, home: str, ledger: str) -> None:
         raise ConflictError(f"{path} is one of novalite's own files, and no place for a copy: name another file")
     # what is at the end of a link stays: the link itself is replaced
     if os.path.lexists(path) and not os.path.islink(path) and not _may_be_replaced(path):
-        raise ConflictError(f"{path} is there, and is no copy of a ledger: name another file, or move that one away")
+        raise ConflictError(f"{path} is there, and is not a copy of a ledger: name another file, or move that one away")
 
 
 def write_copy(engine: sa.Engine, path: str) -> None:
