@@ -99,9 +99,9 @@ def add(connection: sa.Connection, row: Job, instances: t.Sequence[str]) -> Job:
     }
 
 
-def cancel_waiting(connection: sa.Connection, job_id: str) -> bool:
+def cancel_waiting(connection: sa.Connection, job_id: str, message: str = "cancelled before it began") -> bool:
     """Cancel a job that waits; False when it does not."""
-    values = {"state": CANCELLED, "cancel_requested": True, "message": "cancelled before it began"}
+    values = {"state": CANCELLED, "cancel_requested": True, "message": message}
     query = sa.update(job).where(job.c.id == job_id, job.c.state == QUEUED)
     return bool(connection.execute(query.values(finished_at=clock.now(connection), **values)).rowcount)
 

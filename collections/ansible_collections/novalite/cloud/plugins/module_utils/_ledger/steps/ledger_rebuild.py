@@ -34,6 +34,7 @@ from ..drift.addresses_of_hosts import Addresses, raise_numbers
 from ..drift.own_rows import OwnRows
 from ..drift.shared_rows import Report, SharedRows
 from ..drift.slices_on_hosts import Slice, SlicesOnHosts, judge
+from ..jobs.overtaken import end_overtaken
 from ..network import dns_names
 from ..placement.compute_hosts import POLICY
 from ..placement.machines import adopt_marks
@@ -128,6 +129,8 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     marks = {host["name"]: host.get("marks") or {} for host in hosts}
     adopted = adopt_marks(connection, ledger_id(connection), marks)
     was_behind = behind.end(connection)
+    # of a ledger that is up to date, every open job is still to be done
+    overtaken = end_overtaken(connection, {each.uuid for each in slices if each.uuid in before}) if was_behind else []
     after = _servers(connection)
     written = bool(report.added or report.updated or report.reserved or corrected)
     if written:
@@ -143,6 +146,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         "reserved": report.reserved,
         "missing": silent,
         "lost": [
+            *overtaken,
             *report.dropped,
             *_not_told(findings),
             *_volumes(connection, hosts),

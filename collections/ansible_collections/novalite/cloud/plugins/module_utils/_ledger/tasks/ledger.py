@@ -69,7 +69,7 @@ def _info(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool
 
 def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     path, revision, days = params.get("file"), _revision(engine), params.get("archive_days")
-    if params["keep"] < 1:
+    if params.get("keep", 1) < 1:
         raise NovaliteError(
             f"keep (keep_backups) is {params['keep']}: give 1 or more, for the copy that is made now is one of them"
         )
