@@ -50,9 +50,10 @@ def _place(connection: sa.Connection, server: Instance, host: str | None, exclud
     def choose(lock: bool) -> Room:
         states, versions = host_states(connection, now, limit_to, EVER, lock, asks_instances)
         request = request_at(connection, server, without=server["host"])
-        together = request.group is not None and request.group.policy == "affinity" and not request.group.members
-        if together and host is None:  # who names a host moves them one after another
-            request = dataclasses.replace(request, group=_with_copies(connection, request, excluded))
+        group = request.group
+        if host is None and group is not None and group.policy == "affinity" and not group.members:
+            # who names a host moves them one after another
+            request = dataclasses.replace(request, group=_with_copies(connection, group, request.uuid, excluded))
         request = dataclasses.replace(request, vcpus=0, memory_mb=0, numa=None, devices=None)
         others = [state for state in states if state.name not in excluded]
         (decision,) = select(others, [request], claims.DEFAULT_CHOICE, options=options)
@@ -63,21 +64,18 @@ def _place(connection: sa.Connection, server: Instance, host: str | None, exclud
     return claims.choose_and_claim(connection, choose)
 
 
-def _with_copies(connection: sa.Connection, request: Request, excluded: t.Collection[str | None]) -> Group:
-    """Return the group of a server whose members are together on its host, with each where its copy is: there they will
-    be together again. Copies on the `excluded` hosts are to follow this one."""
-    assert request.group is not None
+def _with_copies(connection: sa.Connection, group: Group, uuid: str, excluded: t.Collection[str | None]) -> Group:
+    """Return the group of the server `uuid`, whose members are together on its host, with each where its copy is: there
+    they will be together again. Copies on the `excluded` hosts are to follow this one."""
     member = server_group_member.c
-    others = sa.select(member.instance_uuid).where(
-        member.group_id == request.group.id, member.instance_uuid != request.uuid
-    )
+    others = sa.select(member.instance_uuid).where(member.group_id == group.id, member.instance_uuid != uuid)
     query = sa.select(replica.c.instance_uuid, sa.func.coalesce(replica.c.next_host, replica.c.host).label("host"))
     copies = {
         row.instance_uuid: row.host
         for row in connection.execute(query.where(replica.c.every.is_not(None), replica.c.instance_uuid.in_(others)))
         if row.host is not None and row.host not in excluded
     }
-    return dataclasses.replace(request.group, members=copies)
+    return dataclasses.replace(group, members=copies)
 
 
 def choose(connection: sa.Connection, server: Instance, host: str | None, excluded: str | None = None) -> str:
