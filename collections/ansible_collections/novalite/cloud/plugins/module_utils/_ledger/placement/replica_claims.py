@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError
 from ..._model.instance import Instance
 from ..._scheduling.options import Options
-from ..._scheduling.rows import Group, Request
+from ..._scheduling.rows import Group
 from ..._scheduling.select import select
 from ..db import clock
 from ..db.tables import server_group_member
