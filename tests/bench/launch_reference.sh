@@ -97,7 +97,7 @@ domain() { # NAME MAC IP DIR
     virsh -q define /dev/stdin <<XML
 <domain type='qemu'><name>$1</name><memory unit='MiB'>96</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='pc'>hvm</type><kernel>$4/kernel</kernel><initrd>$4/ramdisk</initrd>
-<cmdline>root=/dev/vda console=ttyS0 quiet cryptomgr.notests</cmdline></os><features><acpi/></features><on_crash>destroy</on_crash>
+<cmdline>root=/dev/vda console=ttyS0 quiet cryptomgr.notests no_timer_check</cmdline></os><features><acpi/></features><on_crash>destroy</on_crash>
 <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
 <disk type='file' device='disk'><driver name='qemu' type='qcow2' cache='none'/><source file='$4/disk'/>
 <target dev='vda' bus='virtio'/></disk>
