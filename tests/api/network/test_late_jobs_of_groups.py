@@ -93,7 +93,7 @@ class Late:
             self.rules.update({group["id"]: group.get("rules") for group in plan["security_groups"]})
 
     def check(self) -> None:
-        """What the host was told of each server, and of its groups, is what the ledger says."""
+        """Assert that the host was told of each server, and of its groups, what the ledger says."""
         plan = self.api.operate("firewall_plan", hosts=["hv1"])["hosts"]["hv1"]
         said = {entry["id"]: entry for entry in plan["instances"]}
         rules = {group["id"]: group.get("rules") for group in plan["security_groups"]}
