@@ -75,7 +75,7 @@ def keep_copy(engine: sa.Engine, home: str, why: str, keep: int = KEPT_COPIES, i
 
 def check_target(path: str, home: str, ledger: str) -> None:
     """Raise ConflictError for a file `path` that a copy may not be written to: what is there is not an earlier copy, or
-    is one of those that novalite has in `home`. `ledger` is the path of an SQLite ledger, empty for a PostgreSQL one."""
+    is one of those that novalite has in `home`. `ledger` is the path of an SQLite ledger, empty for PostgreSQL."""
     name = os.path.basename(path)
     directory = os.path.realpath(os.path.dirname(path) or os.curdir)
     named = ledger or os.path.join(home, FILE_NAME)
