@@ -121,7 +121,7 @@ def test_servers_and_volumes_are_shown_and_made_in_the_zone_of_their_host(
 @pytest.mark.parametrize("ask", [playbook, plan])
 def test_an_administrator_names_a_host_with_its_zone(api: Api, ask: Ask) -> None:
     refused, words = ask(api, "web", {"availability_zone": "nova:hv1"})
-    assert not refused or "forced_host" in words  # at /v1 the member is no administrator
+    assert not refused or "forced_host" in words  # at /v1 the member is not an administrator
     refused, words = ask(api, "db", {"availability_zone": "mars:hv1"})
     assert refused and ("The requested availability zone is not available" in words or "forced_host" in words)
 

@@ -43,9 +43,8 @@ class _Run:
     before: JsonObject = dataclasses.field(default_factory=dict)
     after: JsonObject = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
-    transits: dict[str, str] = dataclasses.field(
-        default_factory=dict
-    )  # device -> the host's address that it is to have
+    # device -> the host's address that it is to have
+    transits: dict[str, str] = dataclasses.field(default_factory=dict)
     undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def command(self, argv: list[str], undo: list[str] | None = None) -> None:

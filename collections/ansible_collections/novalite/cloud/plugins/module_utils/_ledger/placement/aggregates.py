@@ -75,7 +75,7 @@ def _concern(connection: sa.Connection, changes: Changes) -> None:
     of_these = hosts.c.name.in_(sorted(concerned))
     # held before their zones are looked at: of two runs that put a host into two, the second sees what the first wrote;
     # in the order of the ids, as by every writer of these rows
-    connection.execute(sa.select(hosts.c.id).where(of_these).order_by(hosts.c.id).with_for_update()).all()
+    lock_rows(connection, of_these, by=hosts.c.id)
     check_zones(connection, concerned)
     # a choice that another run made on the old values must be made again
     connection.execute(sa.update(hosts).where(of_these).values(generation=hosts.c.generation + 1))
